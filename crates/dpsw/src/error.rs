@@ -1,0 +1,181 @@
+//! What can be wrong with a parameter, a plan, an arrival or a question.
+
+use std::ops::Range;
+
+use crate::item::Kind;
+
+/// A number outside its range.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ParameterError {
+    /// See [`Epsilon`](crate::Epsilon).
+    #[error("epsilon must lie between 1e-6 and 1e6, got {0}")]
+    Epsilon(f64),
+    /// See [`Delta`](crate::Delta).
+    #[error("delta must lie strictly between 0 and 1, got {0}")]
+    Delta(f64),
+    /// See [`Rho`](crate::Rho).
+    #[error("rho must be positive and finite, got {0}")]
+    Rho(f64),
+    /// See [`Threshold`](crate::Threshold).
+    #[error("threshold must lie between 0 (exclusive) and 1, got {0}")]
+    Threshold(f64),
+    /// A fraction such as alpha, beta, zeta, eta or a budget share.
+    #[error("{name} must lie strictly between 0 and 1, got {value}")]
+    Fraction {
+        /// Which fraction.
+        name: &'static str,
+        /// What was given.
+        value: f64,
+    },
+    /// A ratio that is not a non-negative number with at most 18 significant digits.
+    #[error("a ratio must be a non-negative number below 1e9, got {0}")]
+    Ratio(f64),
+    /// A ratio with denominator zero.
+    #[error("the denominator of {0}/0 must be at least 1")]
+    Denominator(u64),
+}
+
+/// Settings from which no plan can be made.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PlanError {
+    /// A number outside its range.
+    #[error(transparent)]
+    Parameter(#[from] ParameterError),
+    /// A whole number outside its range.
+    #[error("{name} must lie between {low} and {high}, got {value}{hint}")]
+    OutOfRange {
+        /// Which number.
+        name: &'static str,
+        /// What was given or derived.
+        value: u64,
+        /// The smallest allowed value.
+        low: u64,
+        /// The largest allowed value.
+        high: u64,
+        /// What to do about it; empty or a remark that starts with a semicolon.
+        hint: &'static str,
+    },
+    /// Gaussian noise without a delta.
+    #[error("{0} needs a delta: give one below 1/(window length x retention)")]
+    DeltaNeeded(&'static str),
+    /// A delta that allows a catastrophe per window.
+    #[error("delta must not exceed 1/(window length x retention) = {limit:e}, got {delta:e}")]
+    DeltaTooLarge {
+        /// What was given.
+        delta: f64,
+        /// The largest allowed value.
+        limit: f64,
+    },
+    /// Identity counters without a list of keys.
+    #[error("identity counters need a public domain; give one, or rows and columns")]
+    IdentityNeedsDomain,
+    /// Too few or too many explicit shares.
+    #[error(
+        "{wanted} checkpoints need {wanted} budget shares (whole first, then one per checkpoint), got {got}"
+    )]
+    ShareCount {
+        /// How many there are checkpoints.
+        wanted: usize,
+        /// How many shares were given.
+        got: usize,
+    },
+    /// The shares of sketches that one event can touch add up to more than one.
+    #[error("the budget shares that one event can touch add up to {0}, more than 1")]
+    ShareSum(f64),
+    /// The plan costs more than its budget.
+    #[error(transparent)]
+    OverBudget(#[from] OverBudget),
+    /// A public domain with a key twice.
+    #[error("key {second} of the domain repeats key {first}; list each key once")]
+    DuplicateKey {
+        /// Index of the first occurrence.
+        first: usize,
+        /// Index of the repetition.
+        second: usize,
+    },
+}
+
+/// A charge that the budget cannot bear.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{what} would bring the cost to {spent}, over the budget of {budget}")]
+pub struct OverBudget {
+    /// What was to be charged.
+    pub what: String,
+    /// The cost with it.
+    pub spent: String,
+    /// The budget.
+    pub budget: String,
+}
+
+/// The system gave no randomness, so nothing was sealed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the system gave no randomness: {reason}")]
+pub struct EntropyError {
+    /// The system's words.
+    pub reason: String,
+}
+
+/// Items that were not, or not all, taken.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum IngestError {
+    /// The stream counts the other kind of item. Nothing was taken.
+    #[error("this stream counts {wanted}, got {got}; nothing was taken")]
+    Kind {
+        /// What the plan says.
+        wanted: Kind,
+        /// What arrived.
+        got: Kind,
+    },
+    /// The substream could not be sealed. It stays unreadable; the next call tries again.
+    #[error("the substream could not be sealed after {accepted} items of this call were taken: {source}")]
+    Entropy {
+        /// How many items of this call were taken; give the rest again.
+        accepted: usize,
+        /// Why.
+        source: EntropyError,
+    },
+    /// The sketch was carried into another process by a fork. Nothing was taken.
+    #[error("this sketch belongs to process {owner}; a forked copy must not be used")]
+    Forked {
+        /// The process that made the sketch.
+        owner: u32,
+    },
+}
+
+/// A question that the view cannot answer.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum QueryError {
+    /// The stream counts the other kind of item.
+    #[error("this stream counts {wanted}, asked for {got}")]
+    Kind {
+        /// What the plan says.
+        wanted: Kind,
+        /// What was asked.
+        got: Kind,
+    },
+    /// Identity counters know the keys of the public domain only.
+    #[error(
+        "the item is not in the public domain, so it was not counted; add it to the domain or use rows and columns"
+    )]
+    NotInDomain,
+    /// Keys that were seen are never listed, so without a public domain the asker names candidates.
+    #[error("the domain is not public, so keys cannot be listed; name the candidates")]
+    NoDomain,
+    /// Part of the window is no longer retained.
+    #[error(
+        "the window {asked:?} reaches outside {retained:?}, the positions that are retained; ask for less or raise the retention"
+    )]
+    NotRetained {
+        /// Positions asked for.
+        asked: Range<u64>,
+        /// Positions that can be asked for.
+        retained: Range<u64>,
+    },
+    /// A window of no items.
+    #[error("a window must hold at least 1 item, got 0")]
+    EmptyWindow,
+}

@@ -1,0 +1,176 @@
+//! Item → fingerprint → one column per row. This is part of the format: ARCHITECTURE.md gives the formulas and the
+//! vectors that the tests here hold.
+
+use chacha20::ChaCha20Rng;
+use rand_core::{Rng, SeedableRng};
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+use zeroize::Zeroizing;
+
+use crate::error::EntropyError;
+use crate::item::{Item, Keys};
+use crate::noise::Noise;
+
+/// The multiplier of the fold of integers: 2⁶⁴ divided by the golden ratio.
+const FOLD: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// The master key of a stream, from which all its hash keys come by a one-way function. Workers and sites that
+/// share it count alike. It is in no view.
+///
+/// Privacy does not rest on it; accuracy against people who choose items on purpose does.
+pub struct StreamKey(Zeroizing<[u8; 32]>);
+
+impl StreamKey {
+    /// A key that the operator hands to several workers or sites.
+    #[must_use]
+    pub fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(Zeroizing::new(bytes))
+    }
+
+    pub(crate) fn draw(noise: &mut Noise) -> Result<Self, EntropyError> {
+        noise.key().map(Self)
+    }
+
+    /// The key of fingerprints: the same for the whole stream, known to its views.
+    pub(crate) fn fingerprint_key(&self) -> FingerprintKey {
+        FingerprintKey(self.words(u64::MAX, 1)[0])
+    }
+
+    /// One odd multiplier per row for the substream of this number.
+    pub(crate) fn row_keys(&self, substream: u64, rows: usize) -> Box<[u64]> {
+        self.words(substream, rows).iter().map(|word| word | 1).collect()
+    }
+
+    /// The first words of the ChaCha20 stream of this number.
+    fn words(&self, stream: u64, count: usize) -> Vec<u64> {
+        let mut generator = ChaCha20Rng::from_seed(*self.0);
+        generator.set_stream(stream);
+        (0..count).map(|_| generator.next_u64()).collect()
+    }
+}
+
+impl std::fmt::Debug for StreamKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("StreamKey")
+    }
+}
+
+/// The key under which items become fingerprints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FingerprintKey(u64);
+
+impl FingerprintKey {
+    #[inline]
+    pub(crate) fn integer(self, value: u64) -> u64 {
+        let product = u128::from(value ^ self.0) * u128::from(FOLD);
+        product as u64 ^ (product >> 64) as u64
+    }
+
+    #[inline]
+    pub(crate) fn bytes(self, value: &[u8]) -> u64 {
+        xxh3_64_with_seed(value, self.0)
+    }
+
+    pub(crate) fn item(self, item: Item<'_>) -> u64 {
+        match item {
+            Item::Integer(value) => self.integer(value),
+            Item::Bytes(value) => self.bytes(value),
+        }
+    }
+}
+
+/// The column of a fingerprint in the row with this key: the upper half of the product, scaled to the columns.
+#[inline]
+pub(crate) fn column(fingerprint: u64, row_key: u64, columns: u32) -> usize {
+    let upper = fingerprint.wrapping_mul(row_key) >> 32;
+    ((upper * u64::from(columns)) >> 32) as usize
+}
+
+/// Which place a key has in a public list, by fingerprint: open addressing at a load of at most one half.
+///
+/// Two keys with one fingerprint would share the first one's place; among n keys that has probability n²/2⁶⁵.
+#[derive(Debug)]
+pub(crate) struct Index {
+    /// Fingerprint and place; `u32::MAX` marks an empty slot.
+    slots: Box<[(u64, u32)]>,
+}
+
+impl Index {
+    pub(crate) fn new(keys: &Keys, key: FingerprintKey) -> Self {
+        let mut slots = vec![(0, u32::MAX); Self::slots(keys.len())].into_boxed_slice();
+        let mask = slots.len() - 1;
+        for place in 0..keys.len() {
+            let fingerprint = key.item(keys.get(place));
+            let mut slot = fingerprint as usize & mask;
+            while slots[slot].1 != u32::MAX {
+                slot = (slot + 1) & mask;
+            }
+            slots[slot] = (fingerprint, place as u32);
+        }
+        Self { slots }
+    }
+
+    #[inline]
+    pub(crate) fn place(&self, fingerprint: u64) -> Option<usize> {
+        let mask = self.slots.len() - 1;
+        let mut slot = fingerprint as usize & mask;
+        loop {
+            match self.slots[slot] {
+                (_, u32::MAX) => return None,
+                (found, place) if found == fingerprint => return Some(place as usize),
+                _ => slot = (slot + 1) & mask,
+            }
+        }
+    }
+
+    fn slots(keys: usize) -> usize {
+        (2 * keys.max(1)).next_power_of_two()
+    }
+
+    /// Heap bytes of the index of so many keys.
+    pub(crate) fn bytes(keys: usize) -> usize {
+        Self::slots(keys) * size_of::<(u64, u32)>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key() -> StreamKey {
+        StreamKey::from_bytes(std::array::from_fn(|i| i as u8))
+    }
+
+    #[test]
+    fn every_key_of_a_list_finds_its_place_and_others_find_none() {
+        let keys = Keys::text((0..1000).map(|i| format!("key {i}")));
+        let fingerprint_key = key().fingerprint_key();
+        let index = Index::new(&keys, fingerprint_key);
+        for place in 0..keys.len() {
+            assert_eq!(index.place(fingerprint_key.item(keys.get(place))), Some(place));
+        }
+        assert_eq!(index.place(fingerprint_key.bytes(b"another")), None);
+    }
+
+    #[test]
+    fn columns_are_spread_evenly_and_pairs_collide_as_often_as_chance() {
+        // Sequential integers are the hard case of a multiply-fold. Expected pairs in one column: n²/2b.
+        let (n, columns) = (4000_u64, 1000_u32);
+        let expected = (n * (n - 1)) as f64 / (2.0 * f64::from(columns));
+        let mut ratios = Vec::new();
+        for number in 0..200 {
+            let fingerprint_key = FingerprintKey(key().words(number, 8)[7]);
+            let row_key = key().row_keys(number, 1)[0];
+            let mut loads = vec![0_u64; columns as usize];
+            for item in 0..n {
+                loads[column(fingerprint_key.integer(item), row_key, columns)] += 1;
+            }
+            let pairs: u64 = loads.iter().map(|load| load * (load.max(&1) - 1) / 2).sum();
+            ratios.push(pairs as f64 / expected);
+        }
+        // One ratio has a standard deviation of about √(2/b)/... ≤ 0.05 for independent hashing; the mean of 200
+        // then stays within 0.02 except with probability below 1e-7.
+        let mean = ratios.iter().sum::<f64>() / ratios.len() as f64;
+        assert!((mean - 1.0).abs() < 0.02, "mean {mean}");
+        assert!(ratios.iter().all(|ratio| *ratio < 1.6), "{:?}", ratios.iter().copied().fold(0.0, f64::max));
+    }
+}

@@ -1,0 +1,140 @@
+//! The privacy parameters as types, and the claim that a stream makes.
+
+use std::fmt;
+
+use crate::error::ParameterError;
+use crate::ratio::Ratio;
+
+/// The ε of (ε, δ)-differential privacy, between 1e-6 and 1e6, as an exact rational.
+///
+/// A value means its printed decimal; digits after the ninth decimal place are cut off, towards more noise.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+pub struct Epsilon(Ratio);
+
+impl Epsilon {
+    /// # Errors
+    /// The value is not between 1e-6 and 1e6.
+    pub fn new(value: f64) -> Result<Self, ParameterError> {
+        if (1e-6..=1e6).contains(&value) {
+            Ok(Self(Ratio::from_decimal(value)?))
+        } else {
+            Err(ParameterError::Epsilon(value))
+        }
+    }
+
+    /// The exact value.
+    #[must_use]
+    pub fn ratio(self) -> Ratio {
+        self.0
+    }
+
+    /// The nearest floating-point number.
+    #[must_use]
+    pub fn get(self) -> f64 {
+        self.0.to_f64()
+    }
+}
+
+/// The δ of (ε, δ)-differential privacy, strictly between 0 and 1.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+pub struct Delta(f64);
+
+impl Delta {
+    /// # Errors
+    /// The value is not strictly between 0 and 1.
+    pub fn new(value: f64) -> Result<Self, ParameterError> {
+        if 0.0 < value && value < 1.0 { Ok(Self(value)) } else { Err(ParameterError::Delta(value)) }
+    }
+
+    /// The value.
+    #[must_use]
+    pub fn get(self) -> f64 {
+        self.0
+    }
+}
+
+/// The ρ of ρ-zCDP, the paper's privacy budget: positive and finite.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+pub struct Rho(f64);
+
+impl Rho {
+    /// # Errors
+    /// The value is not positive and finite.
+    pub fn new(value: f64) -> Result<Self, ParameterError> {
+        if value.is_finite() && 0.0 < value { Ok(Self(value)) } else { Err(ParameterError::Rho(value)) }
+    }
+
+    /// The value.
+    #[must_use]
+    pub fn get(self) -> f64 {
+        self.0
+    }
+}
+
+/// The γ of heavy hitters: a fraction of the window, above 0 and at most 1.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+pub struct Threshold(f64);
+
+impl Threshold {
+    /// # Errors
+    /// The value is not above 0 and at most 1.
+    pub fn new(value: f64) -> Result<Self, ParameterError> {
+        if 0.0 < value && value <= 1.0 { Ok(Self(value)) } else { Err(ParameterError::Threshold(value)) }
+    }
+
+    /// The value.
+    #[must_use]
+    pub fn get(self) -> f64 {
+        self.0
+    }
+}
+
+/// What is promised of everything that a stream ever releases, for one event (replace-one neighbours).
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub enum Claim {
+    /// ε-differential privacy, δ = 0.
+    Pure(Epsilon),
+    /// (ε, δ)-differential privacy.
+    Approximate(Epsilon, Delta),
+    /// No privacy: the noise was seeded or switched off.
+    None,
+}
+
+impl fmt::Display for Claim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pure(epsilon) => write!(f, "epsilon = {}, delta = 0", epsilon.ratio()),
+            Self::Approximate(epsilon, delta) => {
+                write!(f, "epsilon = {}, delta = {:e}", epsilon.ratio(), delta.get())
+            }
+            Self::None => write!(f, "none (reproducible noise)"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_out_of_range_are_refused_with_the_value() {
+        for value in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e7, 1e-7] {
+            let message = Epsilon::new(value).expect_err("out of range").to_string();
+            assert_eq!(message, format!("epsilon must lie between 1e-6 and 1e6, got {value}"));
+        }
+        for value in [0.0, 1.0, 1.5, f64::NAN] {
+            let message = Delta::new(value).expect_err("out of range").to_string();
+            assert_eq!(message, format!("delta must lie strictly between 0 and 1, got {value}"));
+        }
+        assert!(Rho::new(0.0).is_err());
+        assert!(Threshold::new(0.0).is_err());
+        assert!(Threshold::new(1.0).is_ok());
+    }
+
+    #[test]
+    fn epsilon_is_never_more_than_what_was_written() {
+        let epsilon = Epsilon::new(0.123_456_789_9).expect("in range");
+        assert_eq!(epsilon.ratio(), Ratio::new(123_456_789, 1_000_000_000).expect("a ratio"));
+    }
+}

@@ -1,0 +1,259 @@
+//! What can be asked: frequencies and heavy hitters of a window, from sealed sketches alone.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::bound::minimum_error;
+use crate::error::QueryError;
+use crate::item::{Item, Keys};
+use crate::plan::Plan;
+use crate::privacy::{Claim, Threshold};
+use crate::substream::SealedSubstream;
+use crate::window::{Cover, Released, misfit, positions};
+
+/// The probability with which an [`Estimate`] keeps its error bound.
+pub const CONFIDENCE: f64 = 0.95;
+
+/// How often an item occurred in a window.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Estimate {
+    /// The estimated count; noise can make it negative.
+    pub value: f64,
+    /// With probability at least [`CONFIDENCE`] the true count is at most this far from the value. It adds up worst
+    /// cases: noise, collisions, and every item by which the covered span misses the window.
+    pub error_bound: f64,
+    /// The positions that the answer covers: those of the complete ranges nearest to the window.
+    pub covered: Range<u64>,
+    /// The positions that were asked for.
+    pub window: Range<u64>,
+}
+
+/// A key with its estimate.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ranked<'a> {
+    /// The key.
+    pub item: Item<'a>,
+    /// Its estimated count.
+    pub estimate: Estimate,
+}
+
+/// What can be seen of a stream at one position: immutable, cheap to clone, safe to share.
+///
+/// It holds sealed sketches only, so asking any number of questions costs no further privacy.
+#[derive(Debug, Clone)]
+pub struct WindowView {
+    plan: Arc<Plan>,
+    released: Arc<Released>,
+    claim: Claim,
+    /// The stream's length when the view was taken.
+    position: u64,
+    window: Range<u64>,
+}
+
+impl WindowView {
+    pub(crate) fn new(plan: Arc<Plan>, released: Arc<Released>, claim: Claim, position: u64) -> Self {
+        let start = position.saturating_sub(plan.settings().window_len);
+        Self { plan, released, claim, position, window: start..position }
+    }
+
+    /// The plan.
+    #[must_use]
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// What is promised of everything that the stream releases.
+    #[must_use]
+    pub fn claim(&self) -> Claim {
+        self.claim
+    }
+
+    /// The positions that questions are about.
+    #[must_use]
+    pub fn window(&self) -> Range<u64> {
+        self.window.clone()
+    }
+
+    /// The positions that the answers cover: the complete ranges nearest to the window.
+    #[must_use]
+    pub fn covered(&self) -> Range<u64> {
+        self.cover().span
+    }
+
+    /// The positions that windows may reach over.
+    #[must_use]
+    pub fn retained(&self) -> Range<u64> {
+        let kept = self.released.substreams().first().map_or(0, |s| s.number * self.plan.substream_len());
+        kept.max(self.position.saturating_sub(self.plan.retained_len()))..self.position
+    }
+
+    /// The same view with a window of the last `len` items before its end. A window longer than what had been seen
+    /// starts at position 0.
+    ///
+    /// # Errors
+    /// The window is empty or reaches back further than what is retained.
+    pub fn last(&self, len: u64) -> Result<Self, QueryError> {
+        if len == 0 {
+            return Err(QueryError::EmptyWindow);
+        }
+        self.with_window(self.window.end.saturating_sub(len)..self.window.end)
+    }
+
+    /// The same view with the window of the same length that ended at a past position.
+    ///
+    /// # Errors
+    /// The window lies outside what is retained.
+    pub fn as_of(&self, position: u64) -> Result<Self, QueryError> {
+        let len = self.plan.settings().window_len.min(self.window_len());
+        self.with_window(position.saturating_sub(len)..position)
+    }
+
+    /// The length of the window, also when the stream is shorter.
+    fn window_len(&self) -> u64 {
+        let len = self.window.end - self.window.start;
+        if self.window.start == 0 { self.plan.settings().window_len.max(len) } else { len }
+    }
+
+    fn with_window(&self, window: Range<u64>) -> Result<Self, QueryError> {
+        let retained = self.retained();
+        if window.start < retained.start || retained.end < window.end {
+            return Err(QueryError::NotRetained { asked: window, retained });
+        }
+        Ok(Self { window, ..self.clone() })
+    }
+
+    /// How often an item occurred in the window. A few reads per substream.
+    ///
+    /// # Errors
+    /// The stream counts the other kind of item, or has identity counters and the item is not in the public domain.
+    pub fn frequency<'i>(&self, item: impl Into<Item<'i>>) -> Result<Estimate, QueryError> {
+        let item = item.into();
+        self.check(item)?;
+        let cover = self.cover();
+        Ok(self.answer(&cover).of(self.released.estimate(&cover, item)))
+    }
+
+    /// The keys of the public domain whose estimate reaches the threshold, largest first; in the paper's method
+    /// (γ - 1/columns) w. The first call after a seal looks at every key in every sketch, later ones at one number per key.
+    ///
+    /// # Errors
+    /// The domain is not public.
+    pub fn heavy_hitters(&self, threshold: Threshold) -> Result<Vec<Ranked<'_>>, QueryError> {
+        let least = self.least(threshold);
+        self.ranked(|values| (0..values.len()).filter(|&i| least <= values[i]).collect())
+    }
+
+    /// The `count` keys of the public domain with the largest estimates, largest first. Costs like
+    /// [`heavy_hitters`](Self::heavy_hitters).
+    ///
+    /// # Errors
+    /// The domain is not public.
+    pub fn top(&self, count: usize) -> Result<Vec<Ranked<'_>>, QueryError> {
+        self.ranked(|values| {
+            let mut order: Vec<usize> = (0..values.len()).collect();
+            if 0 < count && count < order.len() {
+                order.select_nth_unstable_by(count - 1, |&a, &b| {
+                    values[b].total_cmp(&values[a]).then(a.cmp(&b))
+                });
+            }
+            order.truncate(count);
+            order
+        })
+    }
+
+    /// The candidates whose estimate reaches the threshold, largest first: heavy hitters without a public domain.
+    ///
+    /// # Errors
+    /// A candidate cannot be asked for; see [`frequency`](Self::frequency).
+    pub fn heavy_hitters_among<'i>(
+        &self,
+        candidates: &[Item<'i>],
+        threshold: Threshold,
+    ) -> Result<Vec<Ranked<'i>>, QueryError> {
+        let least = self.least(threshold);
+        let cover = self.cover();
+        let answer = self.answer(&cover);
+        let mut ranked = Vec::new();
+        for &item in candidates {
+            self.check(item)?;
+            let value = self.released.estimate(&cover, item);
+            if least <= value {
+                ranked.push(Ranked { item, estimate: answer.of(value) });
+            }
+        }
+        ranked.sort_by(|a, b| b.estimate.value.total_cmp(&a.estimate.value));
+        Ok(ranked)
+    }
+
+    fn check(&self, item: Item<'_>) -> Result<(), QueryError> {
+        let wanted = self.plan.settings().domain.kind();
+        if item.kind() != wanted {
+            return Err(QueryError::Kind { wanted, got: item.kind() });
+        }
+        let knows = |s: &Arc<SealedSubstream>| s.mapping.cells(item).next().is_some();
+        if self.released.substreams().first().is_some_and(|substream| !knows(substream)) {
+            return Err(QueryError::NotInDomain);
+        }
+        Ok(())
+    }
+
+    fn cover(&self) -> Cover {
+        self.released.cover(&self.plan, &self.window)
+    }
+
+    /// The smallest estimate of a heavy hitter.
+    fn least(&self, threshold: Threshold) -> f64 {
+        let fraction = threshold.get() - self.plan.threshold_slack();
+        let len =
+            if self.plan.has_one_hash() { self.window_len() } else { self.window.end - self.window.start };
+        fraction * len as f64
+    }
+
+    fn ranked(&self, choose: impl FnOnce(&[f64]) -> Vec<usize>) -> Result<Vec<Ranked<'_>>, QueryError> {
+        let keys: &Keys = self.plan.settings().domain.keys().ok_or(QueryError::NoDomain)?;
+        let cover = self.cover();
+        let answer = self.answer(&cover);
+        let values = self.released.estimates(&cover, keys);
+        let mut chosen = choose(&values);
+        chosen.sort_unstable_by(|&a, &b| values[b].total_cmp(&values[a]).then(a.cmp(&b)));
+        let ranked = |i: usize| Ranked { item: keys.get(i), estimate: answer.of(values[i]) };
+        Ok(chosen.into_iter().map(ranked).collect())
+    }
+
+    fn answer(&self, cover: &Cover) -> Answer {
+        Answer {
+            error_bound: self.error_bound(cover),
+            covered: cover.span.clone(),
+            window: self.window.clone(),
+        }
+    }
+
+    /// Each part may fail with an equal share of the probability; the misfit is certain.
+    fn error_bound(&self, cover: &Cover) -> f64 {
+        let failure = (1.0 - CONFIDENCE) / cover.parts.len().max(1) as f64;
+        let (rows, columns) = (self.plan.shape().rows, self.plan.collision_columns());
+        let part_error = |&part| {
+            let span = positions(&self.plan, part);
+            minimum_error(span.end - span.start, rows, columns, self.plan.ranges()[part.range].law(), failure)
+        };
+        cover.parts.iter().map(part_error).sum::<f64>() + misfit(&cover.span, &self.window) as f64
+    }
+}
+
+/// What all estimates of one window have in common.
+struct Answer {
+    error_bound: f64,
+    covered: Range<u64>,
+    window: Range<u64>,
+}
+
+impl Answer {
+    fn of(&self, value: f64) -> Estimate {
+        Estimate {
+            value,
+            error_bound: self.error_bound,
+            covered: self.covered.clone(),
+            window: self.window.clone(),
+        }
+    }
+}

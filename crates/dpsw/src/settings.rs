@@ -1,0 +1,149 @@
+//! What is asked for. [`Plan`](crate::Plan) derives everything else.
+
+use crate::item::Domain;
+use crate::privacy::{Delta, Epsilon};
+use crate::ratio::Ratio;
+
+/// What is asked for: window, budget, keys and method.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// w, in items.
+    pub window_len: u64,
+    /// ε, for everything that the stream ever releases.
+    pub epsilon: Epsilon,
+    /// δ; needed by Gaussian noise, unused by Laplace noise.
+    pub delta: Option<Delta>,
+    /// Which keys may be listed.
+    pub domain: Domain,
+    /// How the budget is spent.
+    pub method: Method,
+    /// For how many windows sealed substreams are kept; at least 1.
+    pub retention: u32,
+}
+
+/// How the budget is spent.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Method {
+    /// The paper's sketches: whole, prefixes and suffixes of each substream.
+    Paper(PaperMethod),
+    /// One sketch per substream with the whole budget.
+    Tuned(TunedMethod),
+}
+
+/// Algorithms 1-3 of the paper.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PaperMethod {
+    /// Length of a substream.
+    pub substream: SubstreamLen,
+    /// The smooth factor α, strictly between 0 and 1.
+    pub alpha: Ratio,
+    /// The steps in which checkpoints are considered.
+    pub grid: Grid,
+    /// The counters of each sketch.
+    pub counters: CounterLayout,
+    /// How the sketches of a substream share ρ.
+    pub shares: Shares,
+}
+
+impl Default for PaperMethod {
+    /// Substreams of 0.1 w, three checkpoints (α = 0.75 on a grid of ten), 4 x 2000 counters, shares as printed.
+    fn default() -> Self {
+        Self {
+            substream: SubstreamLen::PerWindow(10),
+            alpha: Ratio::new(3, 4).expect("4 is not zero"),
+            grid: Grid::Units(10),
+            counters: CounterLayout::Hashed { rows: 4, columns: 2000 },
+            shares: Shares::Printed,
+        }
+    }
+}
+
+/// One sketch per substream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TunedMethod {
+    /// W, substreams per window.
+    pub substreams: u64,
+    /// The counters of each sketch.
+    pub counters: CounterLayout,
+    /// The law of the noise.
+    pub noise: NoiseChoice,
+}
+
+impl Default for TunedMethod {
+    /// 20 substreams of 2 x 6666 counters with Laplace noise.
+    fn default() -> Self {
+        Self {
+            substreams: 20,
+            counters: CounterLayout::Hashed { rows: 2, columns: 6666 },
+            noise: NoiseChoice::Laplace,
+        }
+    }
+}
+
+/// Length of a substream.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub enum SubstreamLen {
+    /// So many items.
+    Items(u64),
+    /// The window length divided by this number, rounded up.
+    PerWindow(u64),
+    /// ⌈w^β⌉ items, β strictly between 0 and 1.
+    Exponent(f64),
+}
+
+/// The steps in which checkpoints are considered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Grid {
+    /// The substream in so many equal steps.
+    Units(u64),
+    /// Every item, as printed.
+    Items,
+}
+
+/// The counters of a sketch.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub enum CounterLayout {
+    /// Rows and columns, items hashed.
+    Hashed {
+        /// a, between 1 and 16.
+        rows: u32,
+        /// b, at least 2.
+        columns: u32,
+    },
+    /// columns = ⌈e/ζ⌉ and rows = ⌈ln 1/η⌉.
+    Accuracy {
+        /// ζ, strictly between 0 and 1.
+        relative_error: f64,
+        /// η, strictly between 0 and 1.
+        failure_probability: f64,
+    },
+    /// One counter for each key of a public domain; other items are null items, which take their position and count
+    /// nowhere.
+    Identity,
+}
+
+impl Eq for CounterLayout {}
+
+/// How the sketches of a substream share ρ.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Shares {
+    /// 2α - α² for the whole, α^(j-2) (1-α)³ / 2 for each of the two sketches of checkpoint j.
+    Printed,
+    /// The share of the whole, then that of each of the two sketches of each further checkpoint.
+    Explicit(Vec<Ratio>),
+}
+
+/// The law of the noise of a one-sketch plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NoiseChoice {
+    /// Discrete Laplace: pure ε, δ = 0.
+    Laplace,
+    /// Discrete Gaussian, calibrated on the exact lattice sum; needs a δ.
+    Gaussian,
+}

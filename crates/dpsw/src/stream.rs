@@ -1,0 +1,186 @@
+//! DpswSketch: takes items, turns substreams over, hands out views.
+
+use std::sync::Arc;
+
+use crate::counters::{Columns, Counters, Mapping};
+use crate::error::{EntropyError, IngestError};
+use crate::hash::{FingerprintKey, Index, StreamKey};
+use crate::item::{Item, Keys, Kind};
+use crate::noise::Noise;
+use crate::plan::Plan;
+use crate::privacy::Claim;
+use crate::query::WindowView;
+use crate::substream::{OpenSubstream, SealedSubstream};
+use crate::window::Released;
+
+/// A private sketch of the recent part of a stream, still counting.
+///
+/// It takes items and cannot be asked; [`view`](Self::view) hands out what can. Not `Clone`: a copy would seal the same
+/// items with other noise.
+#[derive(Debug)]
+pub struct DpswSketch {
+    plan: Arc<Plan>,
+    noise: Noise,
+    keys: HashKeys,
+    /// Number of the running substream.
+    number: u64,
+    open: OpenSubstream,
+    released: Arc<Released>,
+    owner: u32,
+}
+
+/// Where the mappings of the substreams come from.
+#[derive(Debug)]
+struct HashKeys {
+    stream: StreamKey,
+    fingerprint: FingerprintKey,
+    index: Option<Arc<Index>>,
+}
+
+impl HashKeys {
+    fn new(plan: &Plan, stream: StreamKey) -> Self {
+        let fingerprint = stream.fingerprint_key();
+        let listed = plan.settings().domain.keys().filter(|_| plan.is_identity());
+        let index = listed
+            .filter(|keys| !matches!(keys, Keys::Range(_)))
+            .map(|keys| Arc::new(Index::new(keys, fingerprint)));
+        Self { stream, fingerprint, index }
+    }
+
+    fn mapping(&self, plan: &Plan, number: u64) -> Mapping {
+        let hash_number = if plan.has_one_hash() { 0 } else { number };
+        let columns = match &self.index {
+            Some(index) => Columns::Listed(Arc::clone(index)),
+            None if plan.is_identity() => Columns::Range,
+            None => Columns::Hashed(self.stream.row_keys(hash_number, plan.shape().rows as usize).into()),
+        };
+        Mapping { shape: plan.shape(), fingerprint_key: self.fingerprint, columns }
+    }
+}
+
+impl DpswSketch {
+    /// An empty sketch with its own hash key.
+    ///
+    /// # Errors
+    /// The system gives no randomness.
+    pub fn new(plan: Plan, mut noise: Noise) -> Result<Self, EntropyError> {
+        let key = StreamKey::draw(&mut noise)?;
+        Ok(Self::with_key(plan, key, noise))
+    }
+
+    /// An empty sketch that hashes like all others with this key.
+    #[must_use]
+    pub fn with_key(plan: Plan, key: StreamKey, noise: Noise) -> Self {
+        let keys = HashKeys::new(&plan, key);
+        let open = OpenSubstream::new(keys.mapping(&plan, 0));
+        let released = Arc::new(Released::new(Vec::new()));
+        Self { plan: Arc::new(plan), noise, keys, number: 0, open, released, owner: std::process::id() }
+    }
+
+    /// The plan.
+    #[must_use]
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// How many items have arrived.
+    #[must_use]
+    pub fn position(&self) -> u64 {
+        self.number * self.plan.substream_len() + self.open.offset()
+    }
+
+    /// What can be seen now: sealed sketches only.
+    #[must_use]
+    pub fn view(&self) -> WindowView {
+        let claim = if self.noise.is_private() { self.plan.claim() } else { Claim::None };
+        WindowView::new(Arc::clone(&self.plan), Arc::clone(&self.released), claim, self.position())
+    }
+
+    /// Takes one item. For many, [`extend`](Self::extend) and [`extend_bytes`](Self::extend_bytes) are faster.
+    ///
+    /// # Errors
+    /// See [`IngestError`].
+    pub fn add<'i>(&mut self, item: impl Into<Item<'i>>) -> Result<(), IngestError> {
+        match item.into() {
+            Item::Integer(value) => self.extend(&[value]),
+            Item::Bytes(value) => self.extend_bytes(&[value]),
+        }
+    }
+
+    /// Takes integers, in order.
+    ///
+    /// # Errors
+    /// See [`IngestError`].
+    pub fn extend(&mut self, items: &[u64]) -> Result<(), IngestError> {
+        self.take(Kind::Integers, items, Counters::count_integers)
+    }
+
+    /// Takes byte strings or texts, in order.
+    ///
+    /// # Errors
+    /// See [`IngestError`].
+    pub fn extend_bytes<T: AsRef<[u8]>>(&mut self, items: &[T]) -> Result<(), IngestError> {
+        self.take(Kind::Bytes, items, Counters::count_bytes)
+    }
+
+    fn take<T>(
+        &mut self,
+        got: Kind,
+        items: &[T],
+        count: impl Fn(&mut Counters, &[T], &Mapping),
+    ) -> Result<(), IngestError> {
+        self.check(got)?;
+        let mut rest = items;
+        while !rest.is_empty() {
+            let room = self.open.room(&self.plan);
+            let fitting = usize::try_from(room).map_or(rest.len(), |room| room.min(rest.len()));
+            let (now, later) = rest.split_at(fitting);
+            self.open.count(fitting as u64, |counters, mapping| count(counters, now, mapping));
+            rest = later;
+            if self.open.room(&self.plan) == 0 {
+                let accepted = items.len() - rest.len();
+                self.close_segment().map_err(|source| IngestError::Entropy { accepted, source })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn check(&self, got: Kind) -> Result<(), IngestError> {
+        let wanted = self.plan.settings().domain.kind();
+        if got != wanted {
+            return Err(IngestError::Kind { wanted, got });
+        }
+        if std::process::id() != self.owner {
+            return Err(IngestError::Forked { owner: self.owner });
+        }
+        Ok(())
+    }
+
+    /// Seals the ranges that end here and makes them readable.
+    fn close_segment(&mut self) -> Result<(), EntropyError> {
+        let sealed = self.open.close_segment(&self.plan, &mut self.noise)?;
+        if !sealed.is_empty() {
+            self.release(sealed);
+        }
+        if self.open.offset() == self.plan.substream_len() {
+            self.number += 1;
+            self.open = OpenSubstream::new(self.keys.mapping(&self.plan, self.number));
+        }
+        Ok(())
+    }
+
+    fn release(&mut self, sealed: Vec<(usize, crate::sketch::SealedSketch)>) {
+        let known = self.released.substream(self.number);
+        let running = match known {
+            Some(substream) => substream.with(sealed, &self.plan),
+            None => SealedSubstream::new(self.number, self.open.mapping().clone()).with(sealed, &self.plan),
+        };
+        let oldest = self.position().saturating_sub(self.plan.retained_len());
+        let is_kept = |number: u64| oldest < (number + 1) * self.plan.substream_len();
+        let before =
+            self.released.substreams().iter().filter(|s| s.number != self.number && is_kept(s.number));
+        let mut substreams: Vec<_> = before.cloned().collect();
+        substreams.push(Arc::new(running));
+        self.released = Arc::new(Released::new(substreams));
+    }
+}

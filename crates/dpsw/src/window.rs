@@ -1,0 +1,118 @@
+//! The sealed substreams that are kept, and which of their ranges cover a window.
+
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::item::{Item, Keys};
+use crate::plan::{CACHED_COVERS_MAX, Plan};
+use crate::substream::SealedSubstream;
+
+/// One sketch of a cover.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// Number of the substream.
+    pub(crate) substream: u64,
+    /// Index of the planned range.
+    pub(crate) range: usize,
+}
+
+/// The sketches whose ranges together come nearest to a window.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Cover {
+    pub(crate) parts: Vec<Part>,
+    /// The positions that they cover; empty at the window's end if there are none.
+    pub(crate) span: Range<u64>,
+}
+
+/// Everything that is readable at some moment.
+#[derive(Debug)]
+pub(crate) struct Released {
+    /// Consecutive numbers; the last one may be running, with its complete prefixes alone.
+    substreams: Vec<Arc<SealedSubstream>>,
+    cache: Mutex<Vec<(Cover, Arc<[f64]>)>>,
+}
+
+impl Released {
+    pub(crate) fn new(substreams: Vec<Arc<SealedSubstream>>) -> Self {
+        Self { substreams, cache: Mutex::default() }
+    }
+
+    pub(crate) fn substreams(&self) -> &[Arc<SealedSubstream>] {
+        &self.substreams
+    }
+
+    pub(crate) fn substream(&self, number: u64) -> Option<&SealedSubstream> {
+        let first = self.substreams.first()?.number;
+        let index = usize::try_from(number.checked_sub(first)?).ok()?;
+        self.substreams.get(index).map(|substream| &**substream)
+    }
+
+    /// Algorithm 3, lines 1-2, for any window: the nearest complete checkpoints.
+    pub(crate) fn cover(&self, plan: &Plan, window: &Range<u64>) -> Cover {
+        let len = plan.substream_len();
+        let (first, last) = (window.start / len, window.end / len);
+        let mut parts = Vec::new();
+        if first < last {
+            let oldest = self.substream(first).and_then(|s| s.from(plan, window.start - first * len));
+            parts.extend(oldest.map(|range| Part { substream: first, range }));
+            // The whole substream is the first planned range.
+            parts.extend((first + 1..last).map(|substream| Part { substream, range: 0 }));
+        }
+        let newest = self.substream(last).and_then(|s| s.until(plan, window.end - last * len));
+        let newest = newest.map(|range| Part { substream: last, range });
+        parts.extend(newest.filter(|part| first < last || is_nearer_than_nothing(plan, *part, window)));
+        let span = span(plan, &parts, window.end);
+        Cover { parts, span }
+    }
+
+    /// The sum over the parts of a cover of the smallest counter of an item.
+    pub(crate) fn estimate(&self, cover: &Cover, item: Item<'_>) -> f64 {
+        let minimum = |part: &Part| {
+            let substream = self.substream(part.substream).expect("a cover names substreams that are kept");
+            let sketch = substream.sketch(part.range).expect("a cover names ranges that are readable");
+            sketch.minimum(substream.mapping.cells(item))
+        };
+        cover.parts.iter().map(minimum).sum::<i64>() as f64
+    }
+
+    /// The estimates of all keys for a cover, computed once.
+    pub(crate) fn estimates(&self, cover: &Cover, keys: &Keys) -> Arc<[f64]> {
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, known)) = cache.iter().find(|(known, _)| known == cover) {
+            return Arc::clone(known);
+        }
+        let estimates: Arc<[f64]> = (0..keys.len()).map(|i| self.estimate(cover, keys.get(i))).collect();
+        if cache.len() == CACHED_COVERS_MAX {
+            cache.remove(0);
+        }
+        cache.push((cover.clone(), Arc::clone(&estimates)));
+        estimates
+    }
+}
+
+/// The positions of a part.
+pub(crate) fn positions(plan: &Plan, part: Part) -> Range<u64> {
+    let start = part.substream * plan.substream_len();
+    let offsets = plan.ranges()[part.range].offsets();
+    start + offsets.start..start + offsets.end
+}
+
+/// The parts of a cover follow each other without a gap.
+fn span(plan: &Plan, parts: &[Part], end: u64) -> Range<u64> {
+    match (parts.first(), parts.last()) {
+        (Some(&first), Some(&last)) => positions(plan, first).start..positions(plan, last).end,
+        _ => end..end,
+    }
+}
+
+/// Whether a prefix that starts before a short window misses less of it than no sketch at all would.
+fn is_nearer_than_nothing(plan: &Plan, part: Part, window: &Range<u64>) -> bool {
+    misfit(&positions(plan, part), window) < window.end - window.start
+}
+
+/// How many positions lie in one of the spans but not in both.
+pub(crate) fn misfit(covered: &Range<u64>, window: &Range<u64>) -> u64 {
+    let len = |range: &Range<u64>| range.end.saturating_sub(range.start);
+    let both = covered.start.max(window.start)..covered.end.min(window.end);
+    len(covered) + len(window) - 2 * len(&both)
+}
