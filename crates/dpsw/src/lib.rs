@@ -10,6 +10,8 @@ mod hash;
 mod item;
 mod ledger;
 mod noise;
+#[cfg(test)]
+mod oracle;
 mod plan;
 mod privacy;
 mod query;

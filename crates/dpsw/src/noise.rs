@@ -77,6 +77,8 @@ enum Source {
     Seeded(Box<ChaCha20Rng>),
     #[cfg(any(test, feature = "reproducible"))]
     Off,
+    #[cfg(test)]
+    Failing,
 }
 
 impl std::fmt::Debug for Source {
@@ -114,6 +116,12 @@ impl Noise {
         Self(Source::Off)
     }
 
+    /// As on a system without randomness.
+    #[cfg(test)]
+    pub(crate) fn failing() -> Self {
+        Self(Source::Failing)
+    }
+
     /// Whether the noise supports a privacy claim.
     #[must_use]
     pub fn is_private(&self) -> bool {
@@ -142,6 +150,8 @@ impl Noise {
             Source::Seeded(generator) => generator.fill_bytes(&mut *key),
             #[cfg(any(test, feature = "reproducible"))]
             Source::Off => {}
+            #[cfg(test)]
+            Source::Failing => return Err(EntropyError { reason: "planted".to_owned() }),
         }
         Ok(key)
     }

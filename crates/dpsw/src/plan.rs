@@ -22,19 +22,19 @@ use crate::settings::{
 use crate::table::Table;
 
 /// The longest window, in items.
-pub const WINDOW_LEN_MAX: u64 = 1 << 40;
+pub(crate) const WINDOW_LEN_MAX: u64 = 1 << 40;
 /// The longest substream: its counts and noise fit in 32 bits.
-pub const SUBSTREAM_LEN_MAX: u64 = 1 << 30;
+pub(crate) const SUBSTREAM_LEN_MAX: u64 = 1 << 30;
 /// The most substreams kept at a time.
-pub const SUBSTREAMS_MAX: u64 = 100_000;
+pub(crate) const SUBSTREAMS_MAX: u64 = 100_000;
 /// The most rows of a sketch.
-pub const ROWS_MAX: u32 = 16;
+pub(crate) const ROWS_MAX: u32 = 16;
 /// The most counters of a sketch.
-pub const CELLS_MAX: u64 = 1 << 28;
+pub(crate) const CELLS_MAX: u64 = 1 << 28;
 /// The longest retention, in windows.
-pub const RETENTION_MAX: u32 = 1000;
+pub(crate) const RETENTION_MAX: u32 = 1000;
 /// The largest variance parameter of Gaussian noise; the samplers' arithmetic is exact up to here.
-pub const VARIANCE_MAX: u64 = (1 << 32) - 1;
+pub(crate) const VARIANCE_MAX: u64 = (1 << 32) - 1;
 /// How many sets of domain estimates a view's cache holds.
 pub(crate) const CACHED_COVERS_MAX: usize = 2;
 

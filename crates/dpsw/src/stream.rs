@@ -184,3 +184,73 @@ impl DpswSketch {
         self.released = Arc::new(Released::new(substreams));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::item::Domain;
+    use crate::privacy::Epsilon;
+    use crate::settings::{CounterLayout, Method, Settings, TunedMethod};
+
+    fn sketch() -> DpswSketch {
+        let method =
+            TunedMethod { substreams: 5, counters: CounterLayout::Identity, ..TunedMethod::default() };
+        let settings = Settings {
+            window_len: 50,
+            epsilon: Epsilon::new(1.0).expect("in range"),
+            delta: None,
+            domain: Domain::Public(Keys::Range(4)),
+            method: Method::Tuned(method),
+            retention: 1,
+        };
+        DpswSketch::new(Plan::new(settings).expect("a valid plan"), Noise::off()).expect("noise is off")
+    }
+
+    #[test]
+    fn without_randomness_nothing_is_sealed_and_no_item_is_lost() {
+        let mut sketch = sketch();
+        sketch.noise = Noise::failing();
+        for accepted in [10, 0] {
+            let error = sketch.extend(&[1; 14]).expect_err("no randomness");
+            let IngestError::Entropy { accepted: got, .. } = error else { panic!("{error}") };
+            assert_eq!(got, accepted);
+            assert_eq!(sketch.position(), 10);
+            assert_eq!(sketch.view().covered(), 10..10);
+        }
+        sketch.noise = Noise::off();
+        sketch.extend(&[1; 4]).expect("randomness is back");
+        assert_eq!(sketch.position(), 14);
+        assert_eq!(sketch.view().frequency(1).expect("a key").value, 10.0);
+        assert!(DpswSketch::new(sketch.plan().clone(), Noise::failing()).is_err());
+    }
+
+    #[test]
+    fn a_sketch_in_another_process_takes_nothing() {
+        let mut sketch = sketch();
+        sketch.owner += 1;
+        assert_eq!(sketch.extend(&[1; 14]), Err(IngestError::Forked { owner: sketch.owner }));
+        assert_eq!(sketch.position(), 0);
+    }
+
+    #[test]
+    fn debug_output_shows_no_counts_and_no_keys() {
+        let mut sketch = sketch();
+        sketch.extend(&[3; 9]).expect("valid items");
+        let text = format!("{:?} {:?} {:?}", sketch.open, sketch.keys.stream, sketch.noise);
+        assert!(text.contains("Counters(1 x 4)") && !text.contains("9, 9") && !text.contains("[0"), "{text}");
+    }
+
+    #[test]
+    fn each_seal_has_noise_of_its_own() {
+        // Two substreams with the same items: 4,000 counters agree in all noise with probability below 0.3^4000.
+        let mut settings = sketch().plan().settings().clone();
+        settings.domain = Domain::Public(Keys::Range(4000));
+        let plan = Plan::new(settings).expect("a valid plan");
+        let mut sketch = DpswSketch::new(plan, Noise::from_system()).expect("the system has randomness");
+        sketch.extend(&[3; 20]).expect("valid items");
+        let cells =
+            |number| sketch.released.substream(number).and_then(|s| s.sketch(0)).map(|s| s.cells().to_vec());
+        assert!(cells(0).is_some());
+        assert_ne!(cells(0), cells(1));
+    }
+}

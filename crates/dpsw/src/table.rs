@@ -364,7 +364,7 @@ mod tests {
     }
 
     fn laws() -> Vec<Law> {
-        let scales = [(1, 500), (1, 2), (1, 1), (2, 1), (4, 1), (20, 1), (40, 3), (400, 1), (5000, 1)];
+        let scales = [(1, 4), (1, 2), (1, 1), (2, 1), (4, 1), (20, 1), (40, 3), (400, 1), (5000, 1)];
         let gaussian_variances = [1, 2, 20, 220, 12_596, 1_000_000];
         scales.map(|(n, d)| laplace(n, d)).into_iter().chain(gaussian_variances.map(gaussian)).collect()
     }
@@ -383,6 +383,11 @@ mod tests {
             let draws: Vec<i64> = (0..60_000).map(|_| law.draw_exactly(&mut generator)).collect();
             check_law(law, &draws);
         }
+    }
+
+    #[test]
+    fn with_a_huge_budget_every_draw_is_zero() {
+        assert!(draws(laplace(1, 500), 100_000, 1).iter().all(|&z| z == 0));
     }
 
     #[test]

@@ -60,7 +60,7 @@ impl Released {
         }
         let newest = self.substream(last).and_then(|s| s.until(plan, window.end - last * len));
         let newest = newest.map(|range| Part { substream: last, range });
-        parts.extend(newest.filter(|part| first < last || is_nearer_than_nothing(plan, *part, window)));
+        parts.extend(newest.filter(|part| first < last || is_worth_taking(plan, *part, window)));
         let span = span(plan, &parts, window.end);
         Cover { parts, span }
     }
@@ -105,9 +105,11 @@ fn span(plan: &Plan, parts: &[Part], end: u64) -> Range<u64> {
     }
 }
 
-/// Whether a prefix that starts before a short window misses less of it than no sketch at all would.
-fn is_nearer_than_nothing(plan: &Plan, part: Part, window: &Range<u64>) -> bool {
-    misfit(&positions(plan, part), window) < window.end - window.start
+/// Whether to take a prefix of the only substream that a window touches. The paper always does; for a window that was
+/// made shorter, a prefix that starts before it must come nearer to it than no sketch at all.
+fn is_worth_taking(plan: &Plan, part: Part, window: &Range<u64>) -> bool {
+    let len = window.end - window.start;
+    len == plan.settings().window_len || misfit(&positions(plan, part), window) < len
 }
 
 /// How many positions lie in one of the spans but not in both.
