@@ -101,11 +101,18 @@ impl Counters {
 
     pub(crate) fn count_bytes<T: AsRef<[u8]>>(&mut self, items: &[T], mapping: &Mapping) {
         let key = mapping.fingerprint_key;
-        let fingerprints = items.iter().map(|item| key.bytes(item.as_ref()));
-        match &mapping.columns {
-            Columns::Hashed(keys) => self.count_hashed(fingerprints, keys),
-            Columns::Listed(index) => self.count_listed(fingerprints, index),
-            Columns::Range => unreachable!("a range of integers is a domain of integers"),
+        // Hashing and counting in turns is faster than item by item: the branches of the one do not wait for the other.
+        let mut buffer = [0; 128];
+        for chunk in items.chunks(buffer.len()) {
+            for (fingerprint, item) in buffer.iter_mut().zip(chunk) {
+                *fingerprint = key.bytes(item.as_ref());
+            }
+            let fingerprints = buffer[..chunk.len()].iter().copied();
+            match &mapping.columns {
+                Columns::Hashed(keys) => self.count_hashed(fingerprints, keys),
+                Columns::Listed(index) => self.count_listed(fingerprints, index),
+                Columns::Range => unreachable!("a range of integers is a domain of integers"),
+            }
         }
     }
 

@@ -3,7 +3,8 @@
 //! [`Law::draw_exactly`] is the textbook rejection sampler, slow and simple. The sketches use the tables of
 //! [`table`](crate::table), which draw from the same law without any error, so that δ = 0 means zero.
 
-use chacha20::ChaCha20Rng;
+use chacha20::cipher::{KeyIvInit, StreamCipher};
+use chacha20::{ChaCha20Legacy, ChaCha20Rng};
 use rand_core::{Rng, SeedableRng};
 use zeroize::Zeroizing;
 
@@ -159,7 +160,7 @@ impl Noise {
 
 /// The generator of one seal: ChaCha20, one stream for bulk words and one for the rare draws that need more.
 pub struct Generator {
-    bulk: ChaCha20Rng,
+    bulk: ChaCha20Legacy,
     single: ChaCha20Rng,
     #[cfg(any(test, feature = "reproducible"))]
     silent: bool,
@@ -173,7 +174,7 @@ impl std::fmt::Debug for Generator {
 
 impl Generator {
     fn new(key: &[u8; 32]) -> Self {
-        let bulk = ChaCha20Rng::from_seed(*key);
+        let bulk = ChaCha20Legacy::new(key.into(), &[0; 8].into());
         let mut single = ChaCha20Rng::from_seed(*key);
         single.set_stream(1);
         Self {
@@ -199,7 +200,7 @@ impl Generator {
 
     /// Fills a buffer with random bytes from the bulk stream.
     pub(crate) fn fill(&mut self, bytes: &mut [u8]) {
-        self.bulk.fill_bytes(bytes);
+        self.bulk.write_keystream(bytes);
     }
 
     /// Uniform on 0..bound, by rejection.

@@ -164,7 +164,7 @@ impl DpswSketch {
         }
         if self.open.offset() == self.plan.substream_len() {
             self.number += 1;
-            self.open = OpenSubstream::new(self.keys.mapping(&self.plan, self.number));
+            self.open.turn_over(self.keys.mapping(&self.plan, self.number));
         }
         Ok(())
     }

@@ -28,6 +28,13 @@ impl OpenSubstream {
         Self { mapping, offset: 0, segment_start: 0, segment, ranges: Vec::new() }
     }
 
+    /// Turns a substream whose last segment was closed into the empty next one.
+    pub(crate) fn turn_over(&mut self, mapping: Mapping) {
+        debug_assert!(self.ranges.is_empty(), "every range ends with its substream");
+        (self.offset, self.segment_start) = (0, 0);
+        self.mapping = mapping;
+    }
+
     pub(crate) fn offset(&self) -> u64 {
         self.offset
     }
@@ -72,18 +79,11 @@ impl OpenSubstream {
             counters.add(&self.segment);
         }
         let starts = |index: &usize| plan.ranges()[*index].offsets().start == self.segment_start;
-        let mut starting: Vec<usize> = (0..plan.ranges().len()).filter(starts).collect();
-        let last = starting.pop();
-        for index in starting {
+        for index in (0..plan.ranges().len()).filter(starts) {
             self.ranges.push((index, self.segment.copy()));
         }
-        match last {
-            Some(index) => {
-                let next = Counters::new(self.mapping.shape);
-                self.ranges.push((index, std::mem::replace(&mut self.segment, next)));
-            }
-            None => self.segment.clear(),
-        }
+        // Counting goes on in the same array, which the processor has at hand.
+        self.segment.clear();
         self.segment_start = self.offset;
     }
 

@@ -1,7 +1,7 @@
 //! The sampler that ships: inversion of the cumulative law with lazily taken bits.
 //!
 //! A draw is a uniform real U whose binary digits are taken as needed, and the outcome z with
-//! F(z - 1) ≤ U < F(z). Sixteen digits and one look-up in a small guide decide nearly always; otherwise 64 digits are
+//! F(z - 1) ≤ U < F(z). Thirteen digits and one look-up in a small guide decide nearly always; otherwise up to 64 digits are
 //! compared with the boundaries floor(2⁶⁴ F(z)), which are certified by interval arithmetic on big integers. When U
 //! and a boundary agree in all 64, both are continued until they differ. Outcomes beyond the table are drawn by
 //! the rejection sampler, given that they are beyond it. No step rounds, so the law is exact.
@@ -10,11 +10,14 @@ use dashu_int::UBig;
 
 use crate::noise::{Generator, Law};
 
-/// Outcomes beyond this never stand in a table, so that a guide entry fits in 32 bits.
+/// Outcomes beyond this never stand in a table, so that a guide entry fits in 16 bits.
 const REACH_MAX: u64 = 32_000;
 
-/// A guide entry whose draws need the boundaries.
+/// A guide entry for digits that several outcomes begin with.
 const UNDECIDED: i16 = i16::MIN;
+
+/// Digits that the guide looks at: its 16 kB stay in the fastest cache.
+const GUIDE_BITS: u32 = 13;
 
 /// Random words taken from the generator at a time.
 const CHUNK: usize = 1024;
@@ -27,18 +30,10 @@ pub struct Table {
     reach: u64,
     /// floor(2⁶⁴ F(z)) for z from -reach - 1 to reach, ascending.
     boundaries: Box<[u64]>,
-    guide: Box<[Entry]>,
-    guide_shift: u32,
-}
-
-/// What the sixteen digits of one guide cell say.
-///
-/// Invariant: below `boundary` the outcome is `low`, above it `low + 1`; at it, or if `low` is [`UNDECIDED`], more
-/// digits are needed. A cell without a boundary carries one that lies above the cell.
-#[derive(Debug, Clone, Copy)]
-struct Entry {
-    boundary: u16,
-    low: i16,
+    /// The outcome by the first digits, or [`UNDECIDED`].
+    guide: Box<[i16; 1 << GUIDE_BITS]>,
+    /// How many boundaries begin with less than these digits.
+    starts: Box<[u32]>,
 }
 
 impl Table {
@@ -52,9 +47,11 @@ impl Table {
         };
         let reach = ((spread * spreads).ceil() as u64).clamp(1, REACH_MAX);
         let boundaries = cumulative(law, reach, 64).iter().map(low_word).collect::<Box<[u64]>>();
-        let guide_bits = ((spread * 128.0).log2().ceil() as u32).clamp(8, 14);
-        let guide = guide(&boundaries, reach, guide_bits);
-        Self { law, reach, boundaries, guide, guide_shift: 16 - guide_bits }
+        let starts: Box<[u32]> = (0..=1_u64 << GUIDE_BITS)
+            .map(|cell| boundaries.partition_point(|boundary| boundary >> (64 - GUIDE_BITS) < cell) as u32)
+            .collect();
+        let guide = guide(&starts, boundaries.len(), reach);
+        Self { law, reach, boundaries, guide, starts }
     }
 
     /// The law that is drawn from.
@@ -66,10 +63,11 @@ impl Table {
     /// Heap bytes of the table.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        size_of_val(&*self.boundaries) + size_of_val(&*self.guide)
+        size_of_val(&*self.boundaries) + size_of_val(&*self.guide) + size_of_val(&*self.starts)
     }
 
-    /// Adds an independent draw to each cell; what leaves the range of a cell is clamped, after the noise.
+    /// Adds an independent draw to each cell. The cells must lie within ±2³⁰; a draw from far outside the table is
+    /// clamped to the range of a cell, after the noise.
     pub fn add_to(&self, cells: &mut [i32], generator: &mut Generator) {
         if generator.is_silent() {
             return;
@@ -80,25 +78,29 @@ impl Table {
             generator.fill(bytes);
             for (cell, word) in chunk.iter_mut().zip(bytes.chunks_exact(2)) {
                 let word = u16::from_le_bytes([word[0], word[1]]);
-                *cell = cell.saturating_add(self.outcome(word, generator));
+                let outcome = self.guide[usize::from(word >> (16 - GUIDE_BITS))];
+                if outcome == UNDECIDED {
+                    *cell = cell.saturating_add(self.outcome_of_word(word, generator));
+                } else {
+                    *cell += i32::from(outcome);
+                }
             }
         }
     }
 
-    #[inline]
-    fn outcome(&self, word: u16, generator: &mut Generator) -> i32 {
-        let entry = self.guide[usize::from(word >> self.guide_shift)];
-        if (entry.low == UNDECIDED) | (word == entry.boundary) {
-            return self.outcome_of_64_bits(word, generator);
-        }
-        i32::from(entry.low) + i32::from(entry.boundary < word)
-    }
-
+    /// Compares all sixteen digits with the boundaries that share the first of them; at a tie takes 48 more.
     #[cold]
     #[inline(never)]
-    fn outcome_of_64_bits(&self, word: u16, generator: &mut Generator) -> i32 {
-        let digits = u64::from(word) << 48 | generator.next_u64() >> 16;
-        let outcome = self.outcome_of(digits, generator);
+    fn outcome_of_word(&self, word: u16, generator: &mut Generator) -> i32 {
+        let cell = usize::from(word >> (16 - GUIDE_BITS));
+        let (start, end) = (self.starts[cell] as usize, self.starts[cell + 1] as usize);
+        let words = || self.boundaries[start..end].iter().map(|boundary| boundary >> 48);
+        let outcome = if words().any(|boundary| boundary == u64::from(word)) {
+            self.outcome_of(u64::from(word) << 48 | generator.next_u64() >> 16, generator)
+        } else {
+            let below = words().filter(|&boundary| boundary < u64::from(word)).count();
+            self.outcome_at(start + below, generator)
+        };
         i32::try_from(outcome).unwrap_or(if outcome < 0 { i32::MIN } else { i32::MAX })
     }
 
@@ -108,6 +110,11 @@ impl Table {
         if self.boundaries.get(index) == Some(&digits) {
             index = self.index_of_long(digits, generator);
         }
+        self.outcome_at(index, generator)
+    }
+
+    /// The outcome for a uniform real with so many boundaries below it.
+    fn outcome_at(&self, index: usize, generator: &mut Generator) -> i64 {
         let last = self.boundaries.len();
         let first_beyond = self.reach + 1;
         match index {
@@ -137,21 +144,15 @@ fn low_word(value: &UBig) -> u64 {
     u64::try_from(value).expect("a probability below 1 scaled by 2^64")
 }
 
-fn guide(boundaries: &[u64], reach: u64, bits: u32) -> Box<[Entry]> {
-    let width = 1_u64 << (16 - bits);
-    let words: Vec<u64> = boundaries.iter().map(|boundary| boundary >> 48).collect();
-    let entry = |cell: u64| {
-        let (start, end) = (cell * width, (cell + 1) * width);
-        let before = words.partition_point(|&word| word < start);
-        let inside = words.partition_point(|&word| word < end) - before;
-        let beyond_table = before == 0 || before + inside == words.len();
-        if 1 < inside || beyond_table {
-            return Entry { boundary: 0, low: UNDECIDED };
-        }
-        let boundary = if inside == 1 { words[before] } else { end };
-        Entry { boundary: boundary as u16, low: (before as i64 - reach as i64 - 1) as i16 }
+/// The outcome of each cell that no boundary crosses and that lies inside the table.
+fn guide(starts: &[u32], boundaries: usize, reach: u64) -> Box<[i16; 1 << GUIDE_BITS]> {
+    let entry = |cell: &[u32]| {
+        let (start, end) = (cell[0], cell[1]);
+        let is_inside = 0 < start && (start as usize) < boundaries;
+        if start == end && is_inside { (i64::from(start) - reach as i64 - 1) as i16 } else { UNDECIDED }
     };
-    (0..1 << bits).map(entry).collect()
+    let entries: Box<[i16]> = starts.windows(2).map(entry).collect();
+    entries.try_into().expect("one entry a cell")
 }
 
 /// floor(2^bits F(z)) for z from -reach - 1 to reach, certified: the precision is raised until each enclosure holds
@@ -519,16 +520,25 @@ mod tests {
     fn the_guide_agrees_with_the_boundaries_for_every_word() {
         for law in laws() {
             let table = Table::new(law);
+            let mut generator = generator(13);
             for word in 0..=u16::MAX {
-                let entry = table.guide[usize::from(word >> table.guide_shift)];
-                if entry.low == UNDECIDED || word == entry.boundary {
-                    continue;
-                }
-                let outcome = i64::from(entry.low) + i64::from(entry.boundary < word);
-                for digits in [u64::from(word) << 48, u64::from(word) << 48 | 0xffff_ffff_ffff] {
-                    let index = table.boundaries.partition_point(|&boundary| boundary < digits);
-                    assert_ne!(table.boundaries.get(index), Some(&digits));
-                    assert_eq!(outcome, index as i64 - table.reach as i64 - 1, "{law:?}, word {word}");
+                let digits = [u64::from(word) << 48, u64::from(word) << 48 | 0xffff_ffff_ffff];
+                let [low, high] = digits.map(|d| table.boundaries.partition_point(|&boundary| boundary < d));
+                let is_tied =
+                    table.boundaries.get(low).is_some_and(|boundary| boundary >> 48 == u64::from(word));
+                let is_tail = low == 0 || low == table.boundaries.len();
+                if is_tied || is_tail {
+                    assert_eq!(table.guide[usize::from(word >> (16 - GUIDE_BITS))], UNDECIDED);
+                } else {
+                    assert_eq!(low, high);
+                    let wanted = low as i64 - table.reach as i64 - 1;
+                    let guided = table.guide[usize::from(word >> (16 - GUIDE_BITS))];
+                    assert!(guided == UNDECIDED || i64::from(guided) == wanted, "{law:?}, word {word}");
+                    assert_eq!(
+                        i64::from(table.outcome_of_word(word, &mut generator)),
+                        wanted,
+                        "{law:?}, word {word}"
+                    );
                 }
             }
         }
