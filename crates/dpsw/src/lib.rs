@@ -1,27 +1,126 @@
-//! lib
+//! Which items are frequent in the recent part of a stream, answered live, for ever, with differential privacy and an
+//! error bound on every answer.
+//!
+//! # The idea
+//!
+//! A stream is cut into *substreams* of equal length. While a substream runs, its items are counted in a small array
+//! of exact *counters*, which nothing can read. When a range of it is complete, noise is added to every counter and the
+//! result is *sealed*: from then on it never changes and may be shown. A *window* is covered by sealed sketches, and
+//! every answer is computed from those and from public numbers alone:
+//!
+//! ```text
+//! item --hash--> fingerprint
+//!      --count--> open substream     exact counters                 secret
+//!      --seal---> sealed sketch      + noise, immutable             released
+//!      --view---> WindowView         the sealed sketches of the last w items
+//!      --ask----> Estimate           value, error bound, covered span
+//! ```
+//!
+//! An event lies in one substream, so it can change only that substream's sketches, and each is noised once, when it is
+//! sealed. That is why any number of questions, asked for ever, costs one ε and no more.
+//!
+//! # Words
+//!
+//! | paper | here | |
+//! |---|---|---|
+//! | S, sₜ, t | stream, item, position | positions count arrivals from 0 |
+//! | W, w | window, `window_len` | in items |
+//! | S⁽ˡ⁾ | substream | |
+//! | I, I′ | checkpoints | lengths of prefixes and suffixes, longest first |
+//! | C, Ĉ | counters, [`SealedSketch`] | exact and secret; noisy and frozen |
+//! | ε, δ, ρ | [`Epsilon`], [`Delta`], [`Rho`] | |
+//! | γ | [`Threshold`] | fraction of the window |
+//! | f̂ | [`Estimate`] | value and error bound |
+//!
+//! # Example
+//!
+//! ```
+//! use dpsw::{Domain, DpswSketch, Epsilon, Keys, Method, Noise, Plan, Settings, Threshold, TunedMethod};
+//!
+//! let plan = Plan::new(Settings {
+//!     window_len: 10_000,
+//!     epsilon: Epsilon::new(1.0)?,
+//!     delta: None,
+//!     domain: Domain::Public(Keys::text(["red", "green", "blue"])),
+//!     method: Method::Tuned(TunedMethod::default()),
+//!     retention: 1,
+//! })?;
+//! let mut sketch = DpswSketch::new(plan, Noise::from_system())?;
+//! for _ in 0..5_000 {
+//!     sketch.extend_bytes(&["red", "red", "green"])?;
+//! }
+//! let view = sketch.view();
+//! let red = view.frequency("red")?;
+//! println!("red: {} ± {} in {:?}", red.value, red.error_bound, red.covered);
+//! for heavy in view.heavy_hitters(Threshold::new(0.5)?)? {
+//!     println!("{} is in more than half of the window", heavy.item);
+//! }
+//! # assert!((red.value - 6_667.0).abs() < 1_000.0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # What counts cannot be asked
+//!
+//! A [`DpswSketch`] takes items, a [`WindowView`] answers, and neither can do the other's work. This compiles:
+//!
+//! ```
+//! # use dpsw::{Domain, DpswSketch, Epsilon, Keys, Method, Noise, Plan, Settings, TunedMethod};
+//! # let plan = Plan::new(Settings { window_len: 10, epsilon: Epsilon::new(1.0).unwrap(), delta: None,
+//! #     domain: Domain::Public(Keys::Range(5)), method: Method::Tuned(TunedMethod { substreams: 2, ..TunedMethod::default() }), retention: 1 }).unwrap();
+//! let sketch = DpswSketch::new(plan, Noise::from_system()).unwrap();
+//! sketch.view().frequency(5).unwrap();
+//! ```
+//!
+//! and this does not:
+//!
+//! ```compile_fail,E0599
+//! # use dpsw::{Domain, DpswSketch, Epsilon, Keys, Method, Noise, Plan, Settings, TunedMethod};
+//! # let plan = Plan::new(Settings { window_len: 10, epsilon: Epsilon::new(1.0).unwrap(), delta: None,
+//! #     domain: Domain::Public(Keys::Range(5)), method: Method::Tuned(TunedMethod { substreams: 2, ..TunedMethod::default() }), retention: 1 }).unwrap();
+//! let sketch = DpswSketch::new(plan, Noise::from_system()).unwrap();
+//! sketch.frequency(5).unwrap();
+//! ```
+//!
+//! Nor can a sketch be copied, which would seal the same items twice with different noise:
+//!
+//! ```compile_fail,E0599
+//! # use dpsw::{Domain, DpswSketch, Epsilon, Keys, Method, Noise, Plan, Settings, TunedMethod};
+//! # let plan = Plan::new(Settings { window_len: 10, epsilon: Epsilon::new(1.0).unwrap(), delta: None,
+//! #     domain: Domain::Public(Keys::Range(5)), method: Method::Tuned(TunedMethod { substreams: 2, ..TunedMethod::default() }), retention: 1 }).unwrap();
+//! let sketch = DpswSketch::new(plan, Noise::from_system()).unwrap();
+//! let copy: DpswSketch = sketch.clone();
+//! ```
+//!
+//! # Features
+//!
+//! `reproducible` adds `Noise::seeded` and `Noise::off` for tests and experiments. Views of such streams claim no
+//! privacy. Do not enable it in a program that serves people.
+
 #![forbid(unsafe_code)]
 
-pub mod accounting;
-pub mod bound;
-pub mod checkpoint;
-mod counters;
+// Lowest first: a module uses those named before it.
 pub mod error;
-mod hash;
-mod item;
+mod ratio;
+mod privacy;
+pub mod accounting;
 mod ledger;
 mod noise;
+mod table;
+pub mod bound;
+mod item;
+mod hash;
+mod sketch;
+mod counters;
+pub mod checkpoint;
+mod settings;
+mod plan;
+mod substream;
+mod window;
+mod query;
+mod stream;
+
 #[cfg(test)]
 mod oracle;
-mod plan;
-mod privacy;
-mod query;
-mod ratio;
-mod settings;
-mod sketch;
-mod stream;
-mod substream;
-mod table;
-mod window;
 
 pub use counters::Shape;
 pub use error::{EntropyError, IngestError, OverBudget, ParameterError, PlanError, QueryError};
@@ -39,3 +138,7 @@ pub use settings::{
 pub use sketch::SealedSketch;
 pub use stream::DpswSketch;
 pub use table::Table;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -15,12 +15,12 @@ use crate::ratio::Ratio;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Law {
-    /// P[z] proportional to exp(-|z| / scale).
+    /// P(z) proportional to exp(-|z| / scale).
     Laplace {
         /// The exact scale, above zero.
         scale: Ratio,
     },
-    /// P[z] proportional to exp(-z² / (2 variance)).
+    /// P(z) proportional to exp(-z² / (2 variance)).
     Gaussian {
         /// The variance parameter, at least 1 and below 2³².
         variance: u64,
@@ -145,7 +145,7 @@ impl Noise {
         let mut key = Zeroizing::new([0; 32]);
         match &mut self.0 {
             Source::System => {
-                getrandom::fill(&mut *key).map_err(|error| EntropyError { reason: error.to_string() })?
+                getrandom::fill(&mut *key).map_err(|error| EntropyError { reason: error.to_string() })?;
             }
             #[cfg(any(test, feature = "reproducible"))]
             Source::Seeded(generator) => generator.fill_bytes(&mut *key),

@@ -12,6 +12,7 @@ use crate::checkpoint::{Role, checkpoints, ranges};
 use crate::counters::Shape;
 use crate::error::{ParameterError, PlanError};
 use crate::hash::Index;
+use crate::item::Keys;
 use crate::ledger::{Cost, Ledger};
 use crate::noise::Law;
 use crate::privacy::{Claim, Delta, Epsilon, Rho};
@@ -132,8 +133,8 @@ impl Plan {
             .map(|(_, offsets, index)| (offsets.clone(), spent_rho(shape, laws[*index])))
             .collect();
         ledger.charge("the sketches over one position", Cost::Zcdp(heaviest(&costs)))?;
-        let laws = planned.iter().map(|(_, _, index)| laws[*index]).collect();
-        Ok(Self::assemble(settings, substream_len, shape, planned, laws, ledger))
+        let laws: Vec<Law> = planned.iter().map(|(_, _, index)| laws[*index]).collect();
+        Ok(Self::assemble(settings, substream_len, shape, planned, &laws, ledger))
     }
 
     fn tuned(settings: Settings, method: &TunedMethod) -> Result<Self, PlanError> {
@@ -148,7 +149,7 @@ impl Plan {
         let mut ledger = Ledger::new(settings.epsilon, delta);
         ledger.charge("the sketch over one position", cost)?;
         let planned = ranges(&[substream_len]);
-        Ok(Self::assemble(settings, substream_len, shape, planned, vec![law], ledger))
+        Ok(Self::assemble(settings, substream_len, shape, planned, &[law], ledger))
     }
 
     fn assemble(
@@ -156,7 +157,7 @@ impl Plan {
         substream_len: u64,
         shape: Shape,
         planned: Vec<(Role, Range<u64>, usize)>,
-        laws: Vec<Law>,
+        laws: &[Law],
         ledger: Ledger,
     ) -> Self {
         let (one_hash, layout) = match &settings.method {
@@ -165,7 +166,7 @@ impl Plan {
         };
         let identity = layout == CounterLayout::Identity;
         let threshold_slack = if one_hash && !identity { 1.0 / f64::from(shape.columns) } else { 0.0 };
-        let tables = tables(&laws);
+        let tables = tables(laws);
         let ranges: Vec<PlannedRange> = planned
             .into_iter()
             .zip(tables)
@@ -270,8 +271,9 @@ impl Plan {
     #[must_use]
     pub fn resident_bytes(&self) -> u64 {
         let keys = self.settings.domain.keys();
-        let listed = keys.map_or(0, |keys| keys.bytes());
-        let index = keys.filter(|_| self.identity).map_or(0, |keys| Index::bytes(keys.len()));
+        let listed = keys.map_or(0, Keys::bytes);
+        let indexed = keys.filter(|keys| self.identity && !matches!(keys, Keys::Range(_)));
+        let index = indexed.map_or(0, |keys| Index::bytes(keys.len()));
         let cached = keys.map_or(0, |keys| CACHED_COVERS_MAX * size_of::<f64>() * keys.len());
         let mut tables: Vec<&Arc<Table>> = self.ranges.iter().map(|range| &range.table).collect();
         tables.dedup_by(|a, b| Arc::ptr_eq(a, b));
@@ -356,11 +358,7 @@ impl fmt::Display for Plan {
             "method     {name}, {}",
             if self.identity { "identity counters" } else { "hashed counters" }
         )?;
-        writeln!(
-            f,
-            "window     {} items, retained for {} window(s)",
-            settings.window_len, settings.retention
-        )?;
+        writeln!(f, "window     {} items, kept for {} window(s)", settings.window_len, settings.retention)?;
         writeln!(f, "substreams {} items each, {} kept", self.substream_len, self.substreams_kept())?;
         writeln!(f, "sketch     {} x {} counters", self.shape.rows, self.shape.columns)?;
         for range in &self.ranges {

@@ -36,7 +36,7 @@ impl Ratio {
     /// # Errors
     /// The value is negative, not finite, or at least 1e9.
     pub fn from_decimal(value: f64) -> Result<Self, ParameterError> {
-        if !(value.is_finite() && 0.0 <= value && value < 1e9) {
+        if !(0.0..1e9).contains(&value) {
             return Err(ParameterError::Ratio(value));
         }
         let text = format!("{value}");
