@@ -28,8 +28,8 @@ impl Shape {
     }
 }
 
-/// How items fall on the counters of one substream.
-#[derive(Debug, Clone)]
+/// How items fall on the counters of one substream. Its `Debug` shows no keys.
+#[derive(Clone)]
 pub(crate) struct Mapping {
     pub(crate) shape: Shape,
     pub(crate) fingerprint_key: FingerprintKey,
@@ -37,7 +37,7 @@ pub(crate) struct Mapping {
 }
 
 /// Which columns an item has.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) enum Columns {
     /// One per row, by hashing with the row's key.
     Hashed(Arc<[u64]>),
@@ -45,6 +45,12 @@ pub(crate) enum Columns {
     Range,
     /// The item's place in the public list.
     Listed(Arc<Index>),
+}
+
+impl std::fmt::Debug for Mapping {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Mapping({} x {})", self.shape.rows, self.shape.columns)
+    }
 }
 
 impl Mapping {
@@ -99,20 +105,13 @@ impl Counters {
         }
     }
 
-    pub(crate) fn count_bytes<T: AsRef<[u8]>>(&mut self, items: &[T], mapping: &Mapping) {
-        let key = mapping.fingerprint_key;
-        // Hashing and counting in turns is faster than item by item: the branches of the one do not wait for the other.
-        let mut buffer = [0; 128];
-        for chunk in items.chunks(buffer.len()) {
-            for (fingerprint, item) in buffer.iter_mut().zip(chunk) {
-                *fingerprint = key.bytes(item.as_ref());
-            }
-            let fingerprints = buffer[..chunk.len()].iter().copied();
-            match &mapping.columns {
-                Columns::Hashed(keys) => self.count_hashed(fingerprints, keys),
-                Columns::Listed(index) => self.count_listed(fingerprints, index),
-                Columns::Range => unreachable!("a range of integers is a domain of integers"),
-            }
+    /// Counts byte strings by their fingerprints.
+    pub(crate) fn count_fingerprints(&mut self, fingerprints: &[u64], mapping: &Mapping) {
+        let fingerprints = fingerprints.iter().copied();
+        match &mapping.columns {
+            Columns::Hashed(keys) => self.count_hashed(fingerprints, keys),
+            Columns::Listed(index) => self.count_listed(fingerprints, index),
+            Columns::Range => unreachable!("a range of integers is a domain of integers"),
         }
     }
 

@@ -55,8 +55,14 @@ impl std::fmt::Debug for StreamKey {
 }
 
 /// The key under which items become fingerprints.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FingerprintKey(u64);
+
+impl std::fmt::Debug for FingerprintKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("FingerprintKey")
+    }
+}
 
 impl FingerprintKey {
     #[inline]

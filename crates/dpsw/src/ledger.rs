@@ -37,7 +37,7 @@ impl Ledger {
     /// Charges one cost.
     ///
     /// # Errors
-    /// The budget cannot bear it; the ledger stays as it was.
+    /// The budget cannot bear it, or it is no cost (negative or not a number); the ledger stays as it was.
     pub fn charge(&mut self, what: &str, cost: Cost) -> Result<(), OverBudget> {
         self.charges.push((what.to_owned(), cost));
         if self.fits() {
@@ -81,9 +81,15 @@ impl Ledger {
 
     fn fits(&self) -> bool {
         let (epsilon, delta) = self.spent();
+        let is_cost = |value: f64| 0.0 <= value && value.is_finite();
+        let are_costs = self.charges.iter().all(|(_, cost)| match cost {
+            Cost::Pure(_) => true,
+            Cost::Zcdp(rho) => is_cost(*rho),
+            Cost::Approximate(_, delta) => is_cost(*delta),
+        });
         let pure_fits = self.exact_epsilon().is_some_and(|sum| sum <= self.epsilon.ratio());
         let mixed_fits = self.rho() == 0.0 || epsilon <= self.epsilon.get();
-        pure_fits && mixed_fits && delta <= self.delta.map_or(0.0, Delta::get)
+        are_costs && pure_fits && mixed_fits && delta <= self.delta.map_or(0.0, Delta::get)
     }
 
     fn exact_epsilon(&self) -> Option<Ratio> {
@@ -139,6 +145,15 @@ mod tests {
         ledger.charge("whole", Cost::Zcdp(half)).expect("half");
         ledger.charge("parts", Cost::Zcdp(half)).expect("the other half");
         assert!(ledger.charge("one more", Cost::Zcdp(half * 1e-6)).is_err());
+    }
+
+    #[test]
+    fn a_negative_cost_gives_no_credit() {
+        let mut ledger = Ledger::new(epsilon(1.0), Delta::new(1e-9).ok());
+        for cost in [Cost::Zcdp(-0.1), Cost::Zcdp(f64::NAN), Cost::Approximate(ratio(0.1), -1.0)] {
+            assert!(ledger.charge("credit", cost).is_err());
+        }
+        assert!(ledger.charges().is_empty());
     }
 
     #[test]

@@ -50,8 +50,20 @@ impl Law {
         }
     }
 
+    /// Whether the samplers' arithmetic holds for this law.
+    pub(crate) fn is_drawable(self) -> bool {
+        match self {
+            Self::Laplace { scale } => scale.numerator() != 0,
+            Self::Gaussian { variance } => (1..1 << 32).contains(&variance),
+        }
+    }
+
     /// One exact draw by rejection (Canonne, Kamath, Steinke 2020). Some hundred nanoseconds.
+    ///
+    /// # Panics
+    /// As [`Table::new`](crate::Table::new).
     pub fn draw_exactly(self, generator: &mut Generator) -> i64 {
+        assert!(self.is_drawable(), "no noise can be drawn from {self:?}");
         match self {
             Self::Laplace { scale } => generator.laplace(scale.numerator(), scale.denominator()),
             Self::Gaussian { variance } => generator.gaussian(variance),

@@ -27,7 +27,9 @@ pub(crate) const WINDOW_LEN_MAX: u64 = 1 << 40;
 /// The longest substream: its counts and noise fit in 32 bits.
 pub(crate) const SUBSTREAM_LEN_MAX: u64 = 1 << 30;
 /// The most substreams kept at a time.
-pub(crate) const SUBSTREAMS_MAX: u64 = 100_000;
+pub(crate) const SUBSTREAMS_MAX: u64 = 10_000;
+/// The most checkpoints of a substream.
+pub(crate) const CHECKPOINTS_MAX: usize = 200;
 /// The most rows of a sketch.
 pub(crate) const ROWS_MAX: u32 = 16;
 /// The most counters of a sketch.
@@ -443,7 +445,16 @@ fn checkpoint_lengths(method: &PaperMethod, substream_len: u64) -> Result<Vec<u6
         let product = u128::from(length) * u128::from(substream_len);
         product.div_ceil(u128::from(units)) as u64
     };
-    Ok(checkpoints(units, method.alpha).into_iter().map(in_items).collect())
+    let lengths: Vec<u64> = checkpoints(units, method.alpha).take(CHECKPOINTS_MAX + 1).collect();
+    let high = CHECKPOINTS_MAX as u64;
+    check(
+        "number of checkpoints",
+        lengths.len() as u64,
+        1,
+        high,
+        " or more; use a larger alpha or a coarser grid",
+    )?;
+    Ok(lengths.into_iter().map(in_items).collect())
 }
 
 fn shape(layout: CounterLayout, settings: &Settings) -> Result<Shape, PlanError> {

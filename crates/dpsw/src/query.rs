@@ -8,7 +8,6 @@ use crate::error::QueryError;
 use crate::item::{Item, Keys};
 use crate::plan::Plan;
 use crate::privacy::{Claim, Threshold};
-use crate::substream::SealedSubstream;
 use crate::window::{Cover, Released, misfit, positions};
 
 /// The probability with which an [`Estimate`] keeps its error bound.
@@ -47,13 +46,16 @@ pub struct WindowView {
     claim: Claim,
     /// The stream's length when the view was taken.
     position: u64,
+    /// The length asked for; the window is shorter while the stream is.
+    window_len: u64,
     window: Range<u64>,
 }
 
 impl WindowView {
     pub(crate) fn new(plan: Arc<Plan>, released: Arc<Released>, claim: Claim, position: u64) -> Self {
-        let start = position.saturating_sub(plan.settings().window_len);
-        Self { plan, released, claim, position, window: start..position }
+        let window_len = plan.settings().window_len;
+        let window = position.saturating_sub(window_len)..position;
+        Self { plan, released, claim, position, window_len, window }
     }
 
     /// The plan.
@@ -96,7 +98,7 @@ impl WindowView {
         if len == 0 {
             return Err(QueryError::EmptyWindow);
         }
-        self.with_window(self.window.end.saturating_sub(len)..self.window.end)
+        self.with_window(len, self.window.end)
     }
 
     /// The same view with the window of the same length that ended at a past position.
@@ -104,22 +106,16 @@ impl WindowView {
     /// # Errors
     /// The window lies outside what is retained.
     pub fn as_of(&self, position: u64) -> Result<Self, QueryError> {
-        let len = self.plan.settings().window_len.min(self.window_len());
-        self.with_window(position.saturating_sub(len)..position)
+        self.with_window(self.window_len, position)
     }
 
-    /// The length of the window, also when the stream is shorter.
-    fn window_len(&self) -> u64 {
-        let len = self.window.end - self.window.start;
-        if self.window.start == 0 { self.plan.settings().window_len.max(len) } else { len }
-    }
-
-    fn with_window(&self, window: Range<u64>) -> Result<Self, QueryError> {
+    fn with_window(&self, window_len: u64, end: u64) -> Result<Self, QueryError> {
+        let window = end.saturating_sub(window_len)..end;
         let retained = self.retained();
         if window.start < retained.start || retained.end < window.end {
             return Err(QueryError::NotRetained { asked: window, retained });
         }
-        Ok(Self { window, ..self.clone() })
+        Ok(Self { window_len, window, ..self.clone() })
     }
 
     /// How often an item occurred in the window. A few reads per substream.
@@ -190,11 +186,7 @@ impl WindowView {
         if item.kind() != wanted {
             return Err(QueryError::Kind { wanted, got: item.kind() });
         }
-        let knows = |s: &Arc<SealedSubstream>| s.mapping.cells(item).next().is_some();
-        if self.released.substreams().first().is_some_and(|substream| !knows(substream)) {
-            return Err(QueryError::NotInDomain);
-        }
-        Ok(())
+        if self.released.knows(item) { Ok(()) } else { Err(QueryError::NotInDomain) }
     }
 
     fn cover(&self) -> Cover {
@@ -204,8 +196,8 @@ impl WindowView {
     /// The smallest estimate of a heavy hitter.
     fn least(&self, threshold: Threshold) -> f64 {
         let fraction = threshold.get() - self.plan.threshold_slack();
-        let len =
-            if self.plan.has_one_hash() { self.window_len() } else { self.window.end - self.window.start };
+        let seen = self.window.end - self.window.start;
+        let len = if self.plan.has_one_hash() { self.window_len } else { seen };
         fraction * len as f64
     }
 

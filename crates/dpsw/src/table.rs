@@ -7,6 +7,7 @@
 //! the rejection sampler, given that they are beyond it. No step rounds, so the law is exact.
 
 use dashu_int::UBig;
+use zeroize::Zeroize;
 
 use crate::noise::{Generator, Law};
 
@@ -38,8 +39,12 @@ pub struct Table {
 
 impl Table {
     /// Builds the table; some microseconds per outcome.
+    ///
+    /// # Panics
+    /// The law has no spread (a scale or variance of zero) or a variance of 2³² or more.
     #[must_use]
     pub fn new(law: Law) -> Self {
+        assert!(law.is_drawable(), "no noise can be drawn from {law:?}");
         // About one draw in 10⁵ falls outside the table.
         let (spread, spreads) = match law {
             Law::Laplace { scale } => (scale.to_f64(), 11.0),
@@ -66,42 +71,42 @@ impl Table {
         size_of_val(&*self.boundaries) + size_of_val(&*self.guide) + size_of_val(&*self.starts)
     }
 
-    /// Adds an independent draw to each cell. The cells must lie within ±2³⁰; a draw from far outside the table is
-    /// clamped to the range of a cell, after the noise.
+    /// Adds an independent draw to each cell. The cells must lie within ±2³⁰; only the noisy sum is clamped to the
+    /// range of a cell, never the noise alone, which would show the count at the edge of the range.
     pub fn add_to(&self, cells: &mut [i32], generator: &mut Generator) {
         if generator.is_silent() {
             return;
         }
         let mut bytes = [0_u8; 2 * CHUNK];
         for chunk in cells.chunks_mut(CHUNK) {
-            let bytes = &mut bytes[..2 * chunk.len()];
-            generator.fill(bytes);
-            for (cell, word) in chunk.iter_mut().zip(bytes.chunks_exact(2)) {
+            let words = &mut bytes[..2 * chunk.len()];
+            generator.fill(words);
+            for (cell, word) in chunk.iter_mut().zip(words.chunks_exact(2)) {
                 let word = u16::from_le_bytes([word[0], word[1]]);
                 let outcome = self.guide[usize::from(word >> (16 - GUIDE_BITS))];
                 if outcome == UNDECIDED {
-                    *cell = cell.saturating_add(self.outcome_of_word(word, generator));
+                    let sum = i64::from(*cell).saturating_add(self.outcome_of_word(word, generator));
+                    *cell = sum.clamp(i32::MIN.into(), i32::MAX.into()) as i32;
                 } else {
                     *cell += i32::from(outcome);
                 }
             }
         }
+        bytes.zeroize();
     }
 
     /// Compares all sixteen digits with the boundaries that share the first of them; at a tie takes 48 more.
     #[cold]
     #[inline(never)]
-    fn outcome_of_word(&self, word: u16, generator: &mut Generator) -> i32 {
+    fn outcome_of_word(&self, word: u16, generator: &mut Generator) -> i64 {
         let cell = usize::from(word >> (16 - GUIDE_BITS));
         let (start, end) = (self.starts[cell] as usize, self.starts[cell + 1] as usize);
         let words = || self.boundaries[start..end].iter().map(|boundary| boundary >> 48);
-        let outcome = if words().any(|boundary| boundary == u64::from(word)) {
-            self.outcome_of(u64::from(word) << 48 | generator.next_u64() >> 16, generator)
-        } else {
-            let below = words().filter(|&boundary| boundary < u64::from(word)).count();
-            self.outcome_at(start + below, generator)
-        };
-        i32::try_from(outcome).unwrap_or(if outcome < 0 { i32::MIN } else { i32::MAX })
+        if words().any(|boundary| boundary == u64::from(word)) {
+            return self.outcome_of(u64::from(word) << 48 | generator.next_u64() >> 16, generator);
+        }
+        let below = words().filter(|&boundary| boundary < u64::from(word)).count();
+        self.outcome_at(start + below, generator)
     }
 
     /// The outcome for a uniform real that starts with these 64 digits.
@@ -534,11 +539,7 @@ mod tests {
                     let wanted = low as i64 - table.reach as i64 - 1;
                     let guided = table.guide[usize::from(word >> (16 - GUIDE_BITS))];
                     assert!(guided == UNDECIDED || i64::from(guided) == wanted, "{law:?}, word {word}");
-                    assert_eq!(
-                        i64::from(table.outcome_of_word(word, &mut generator)),
-                        wanted,
-                        "{law:?}, word {word}"
-                    );
+                    assert_eq!(table.outcome_of_word(word, &mut generator), wanted, "{law:?}, word {word}");
                 }
             }
         }
@@ -562,6 +563,18 @@ mod tests {
                 let got = f64::from(counts[z as usize]) / f64::from(n);
                 assert!((got - p).abs() < 5.0 * error, "{law:?} at {z}: {got} for {p}");
             }
+        }
+    }
+
+    #[test]
+    fn at_the_edge_of_a_cell_the_count_does_not_show() {
+        // With a scale of 2²⁹ one draw in a hundred leaves the range of a cell; both counts must end at its very edge.
+        let table = Table::new(laplace(1 << 29, 1));
+        for count in [5, 6] {
+            let mut cells = vec![count; 20_000];
+            table.add_to(&mut cells, &mut generator(21));
+            assert!(cells.contains(&i32::MIN) && cells.contains(&i32::MAX));
+            assert!(!cells.contains(&(i32::MIN + count)));
         }
     }
 

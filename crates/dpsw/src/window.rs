@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::counters::Mapping;
 use crate::item::{Item, Keys};
 use crate::plan::{CACHED_COVERS_MAX, Plan};
 use crate::substream::SealedSubstream;
@@ -29,12 +30,23 @@ pub(crate) struct Cover {
 pub(crate) struct Released {
     /// Consecutive numbers; the last one may be running, with its complete prefixes alone.
     substreams: Vec<Arc<SealedSubstream>>,
+    /// How items fall on counters, whatever is sealed.
+    mapping: Mapping,
     cache: Mutex<Vec<(Cover, Arc<[f64]>)>>,
 }
 
 impl Released {
-    pub(crate) fn new(substreams: Vec<Arc<SealedSubstream>>) -> Self {
-        Self { substreams, cache: Mutex::default() }
+    pub(crate) fn new(substreams: Vec<Arc<SealedSubstream>>, mapping: Mapping) -> Self {
+        Self { substreams, mapping, cache: Mutex::default() }
+    }
+
+    /// Whether an item has counters; without a public list every item has.
+    pub(crate) fn knows(&self, item: Item<'_>) -> bool {
+        self.mapping.cells(item).next().is_some()
+    }
+
+    pub(crate) fn mapping(&self) -> &Mapping {
+        &self.mapping
     }
 
     pub(crate) fn substreams(&self) -> &[Arc<SealedSubstream>] {
@@ -56,7 +68,9 @@ impl Released {
             let oldest = self.substream(first).and_then(|s| s.from(plan, window.start - first * len));
             parts.extend(oldest.map(|range| Part { substream: first, range }));
             // The whole substream is the first planned range.
-            parts.extend((first + 1..last).map(|substream| Part { substream, range: 0 }));
+            let is_sealed = |number: &u64| self.substream(*number).is_some_and(|s| s.sketch(0).is_some());
+            let whole = (first + 1..last).take_while(is_sealed);
+            parts.extend(whole.map(|substream| Part { substream, range: 0 }));
         }
         let newest = self.substream(last).and_then(|s| s.until(plan, window.end - last * len));
         let newest = newest.map(|range| Part { substream: last, range });

@@ -188,6 +188,8 @@ fn items_outside_an_identity_domain_take_their_position_and_count_nowhere() {
     assert_eq!(sketch.position(), 5);
     assert_eq!(view.frequency(1).expect("in the domain").value, 3.0);
     assert_eq!(view.frequency(1_000_000), Err(QueryError::NotInDomain));
+    let empty = DpswSketch::new(sketch.plan().clone(), Noise::off()).expect("off").view();
+    assert_eq!(empty.frequency(1_000_000), Err(QueryError::NotInDomain));
     assert_eq!(view.top(9).expect("public").iter().map(|r| r.estimate.value).sum::<f64>(), 3.0);
 }
 
@@ -305,6 +307,7 @@ fn shorter_and_past_windows_come_from_the_same_sketches() {
         (view.as_of(70).expect("retained"), 30..70),
         (view.as_of(60).expect("retained").last(20).expect("retained"), 40..60),
         (view.last(20).expect("retained").as_of(50).expect("retained"), 30..50),
+        (view.last(60).expect("retained").as_of(90).expect("retained"), 30..90),
     ] {
         assert_eq!((view.window(), view.covered()), (wanted.clone(), wanted.clone()));
         for item in 0..8 {
@@ -368,6 +371,14 @@ fn plans_that_cannot_be_are_refused_with_the_reason() {
         "delta must not exceed 1/(window length x retention) = 1e-3, got 1e-2",
     );
     check_refused(method(|m| m.alpha = Ratio::ONE), "alpha must lie strictly between 0 and 1, got 1");
+    check_refused(
+        method(|m| {
+            m.substream = SubstreamLen::Items(1 << 30);
+            m.grid = Grid::Items;
+            m.alpha = Ratio::from_decimal(0.0001).expect("a ratio");
+        }),
+        "number of checkpoints must lie between 1 and 200, got 201 or more; use a larger alpha or a coarser grid",
+    );
     check_refused(
         method(|m| m.grid = Grid::Units(101)),
         "number of grid units must lie between 1 and 100, got 101; a unit is at least one item",
