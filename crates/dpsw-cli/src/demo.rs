@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use dpsw::{
-    CounterLayout, Domain, DpswSketch, Epsilon, Item, Keys, Method, Noise, Plan, Settings, TunedMethod,
-    WindowView,
+    CounterLayout, Domain, DpswSketch, Epsilon, Item, Keys, Method, Noise, Plan, Settings, TunedMethod, Unit,
+    Window, WindowView,
 };
 
 const WINDOW_LEN: u64 = 1_000_000;
@@ -52,7 +52,8 @@ pub(crate) fn run(out: &mut impl Write) -> Result<()> {
 fn sketch() -> Result<DpswSketch> {
     let counters = CounterLayout::Identity;
     let plan = Plan::new(Settings {
-        window_len: WINDOW_LEN,
+        window: Window::Items(WINDOW_LEN),
+        unit: Unit::ReplaceOne,
         epsilon: Epsilon::new(1.0)?,
         delta: None,
         domain: Domain::Public(Keys::Range(DOMAIN_LEN)),

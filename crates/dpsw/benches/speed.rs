@@ -136,7 +136,8 @@ fn zipf(count: usize) -> Vec<u64> {
 
 fn plan(method: Method, domain: Domain) -> Plan {
     Plan::new(Settings {
-        window_len: WINDOW,
+        window: Window::Items(WINDOW),
+        unit: Unit::ReplaceOne,
         epsilon: Epsilon::new(1.0).unwrap(),
         delta: Delta::new(1e-10).ok(),
         domain,
@@ -283,7 +284,8 @@ fn noise(name: &'static str, law: Law) -> Row {
 fn never_sealing(rows: u32, columns: u32) -> DpswSketch {
     let counters = CounterLayout::Hashed { rows, columns };
     let settings = Settings {
-        window_len: 1 << 30,
+        window: Window::Items(1 << 30),
+        unit: Unit::ReplaceOne,
         epsilon: Epsilon::new(1.0).unwrap(),
         delta: None,
         domain: Domain::Asked(Kind::Integers),

@@ -8,6 +8,7 @@ use zeroize::Zeroizing;
 use crate::hash::{FingerprintKey, Index, column};
 use crate::item::Item;
 use crate::noise::Generator;
+use crate::settings::Unit;
 use crate::sketch::SealedSketch;
 use crate::table::Table;
 
@@ -81,6 +82,8 @@ impl Mapping {
 /// Exact counters. No `Clone`, no bytes, and a `Debug` that shows the shape alone; wiped when dropped.
 pub(crate) struct Counters {
     shape: Shape,
+    /// Items counted, null items included.
+    items: u64,
     cells: Zeroizing<Vec<i32>>,
 }
 
@@ -92,10 +95,11 @@ impl std::fmt::Debug for Counters {
 
 impl Counters {
     pub(crate) fn new(shape: Shape) -> Self {
-        Self { shape, cells: Zeroizing::new(vec![0; shape.cells()]) }
+        Self { shape, items: 0, cells: Zeroizing::new(vec![0; shape.cells()]) }
     }
 
     pub(crate) fn count_integers(&mut self, items: &[u64], mapping: &Mapping) {
+        self.items += items.len() as u64;
         let key = mapping.fingerprint_key;
         let fingerprints = items.iter().map(|&item| key.integer(item));
         match &mapping.columns {
@@ -107,6 +111,7 @@ impl Counters {
 
     /// Counts byte strings by their fingerprints.
     pub(crate) fn count_fingerprints(&mut self, fingerprints: &[u64], mapping: &Mapping) {
+        self.items += fingerprints.len() as u64;
         let fingerprints = fingerprints.iter().copied();
         match &mapping.columns {
             Columns::Hashed(keys) => self.count_hashed(fingerprints, keys),
@@ -162,22 +167,29 @@ impl Counters {
     }
 
     pub(crate) fn add(&mut self, other: &Self) {
+        self.items += other.items;
         for (cell, more) in self.cells.iter_mut().zip(other.cells.iter()) {
             *cell += more;
         }
     }
 
     pub(crate) fn copy(&self) -> Self {
-        Self { shape: self.shape, cells: self.cells.clone() }
+        Self { shape: self.shape, items: self.items, cells: self.cells.clone() }
     }
 
     pub(crate) fn clear(&mut self) {
+        self.items = 0;
         self.cells.fill(0);
     }
 
-    /// Adds the noise in place: afterwards the exact counts are nowhere.
-    pub(crate) fn seal(mut self, table: &Table, generator: &mut Generator) -> SealedSketch {
+    /// Adds the noise in place: afterwards the exact counts are nowhere. The number of items stays where the unit makes
+    /// it public.
+    pub(crate) fn seal(mut self, unit: Unit, table: &Table, generator: &mut Generator) -> SealedSketch {
         table.add_to(&mut self.cells, generator);
-        SealedSketch::new(self.shape, mem::take(&mut *self.cells).into_boxed_slice())
+        let items = match unit {
+            Unit::ReplaceOne => Some(self.items),
+            Unit::AddRemove => None,
+        };
+        SealedSketch::new(self.shape, mem::take(&mut *self.cells).into_boxed_slice(), items)
     }
 }

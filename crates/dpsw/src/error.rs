@@ -57,11 +57,14 @@ pub enum PlanError {
         /// What to do about it; empty or a remark that starts with a semicolon.
         hint: &'static str,
     },
+    /// Presence can only be hidden where positions do not depend on it.
+    #[error("add/remove neighbours need a time window and the caller's clock: {0}")]
+    AddRemove(&'static str),
     /// Gaussian noise without a delta.
-    #[error("{0} needs a delta: give one below 1/(window length x retention)")]
+    #[error("{0} needs a delta: give one below 1/(items per window x retention)")]
     DeltaNeeded(&'static str),
     /// A delta that allows a catastrophe per window.
-    #[error("delta must not exceed 1/(window length x retention) = {limit:e}, got {delta:e}")]
+    #[error("delta must not exceed 1/(items per window x retention) = {limit:e}, got {delta:e}")]
     DeltaTooLarge {
         /// What was given.
         delta: f64,
@@ -136,6 +139,33 @@ pub enum IngestError {
         accepted: usize,
         /// Why.
         source: EntropyError,
+    },
+    /// A time window without times, or a count window with them. Nothing was taken.
+    #[error("{0}; nothing was taken")]
+    Times(&'static str),
+    /// As many times as items are needed. Nothing was taken.
+    #[error("{times} times for {items} items; nothing was taken")]
+    Lengths {
+        /// How many times were given.
+        times: usize,
+        /// How many items were given.
+        items: usize,
+    },
+    /// The event's interval is sealed.
+    #[error(
+        "the event is {by} ticks late: everything before {sealed} is sealed; raise the lateness to count such events"
+    )]
+    Late {
+        /// How far it lies before what is still open.
+        by: u64,
+        /// Everything before this time is sealed.
+        sealed: u64,
+    },
+    /// The event lies further ahead of the clock than intervals are kept open for.
+    #[error("the event is {by} ticks ahead of what is open; advance the clock first")]
+    Early {
+        /// How far it lies behind the last open interval.
+        by: u64,
     },
     /// The sketch was carried into another process by a fork. Nothing was taken.
     #[error("this sketch belongs to process {owner}; a forked copy must not be used")]

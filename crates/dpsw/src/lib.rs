@@ -35,10 +35,10 @@
 //! # Example
 //!
 //! ```
-//! use dpsw::{Domain, DpswSketch, Epsilon, Keys, Method, Noise, Plan, Settings, Threshold, TunedMethod};
+//! use dpsw::{Domain, DpswSketch, Epsilon, Keys, Method, Noise, Plan, Settings, Threshold, TunedMethod, Unit, Window};
 //!
 //! let plan = Plan::new(Settings {
-//!     window_len: 10_000,
+//!     window: Window::Items(10_000), unit: Unit::ReplaceOne,
 //!     epsilon: Epsilon::new(1.0)?,
 //!     delta: None,
 //!     domain: Domain::Public(Keys::text(["red", "green", "blue"])),
@@ -64,8 +64,8 @@
 //! A [`DpswSketch`] takes items, a [`WindowView`] answers, and neither can do the other's work. This compiles:
 //!
 //! ```
-//! # use dpsw::{Domain, DpswSketch, Epsilon, Keys, Method, Noise, Plan, Settings, TunedMethod};
-//! # let plan = Plan::new(Settings { window_len: 10, epsilon: Epsilon::new(1.0).unwrap(), delta: None,
+//! # use dpsw::{Domain, DpswSketch, Epsilon, Keys, Method, Noise, Plan, Settings, TunedMethod, Unit, Window};
+//! # let plan = Plan::new(Settings { window: Window::Items(10), unit: Unit::ReplaceOne, epsilon: Epsilon::new(1.0).unwrap(), delta: None,
 //! #     domain: Domain::Public(Keys::Range(5)), method: Method::Tuned(TunedMethod { substreams: 2, ..TunedMethod::default() }), retention: 1 }).unwrap();
 //! let sketch = DpswSketch::new(plan, Noise::from_system()).unwrap();
 //! sketch.view().frequency(5).unwrap();
@@ -74,8 +74,8 @@
 //! and this does not:
 //!
 //! ```compile_fail,E0599
-//! # use dpsw::{Domain, DpswSketch, Epsilon, Keys, Method, Noise, Plan, Settings, TunedMethod};
-//! # let plan = Plan::new(Settings { window_len: 10, epsilon: Epsilon::new(1.0).unwrap(), delta: None,
+//! # use dpsw::{Domain, DpswSketch, Epsilon, Keys, Method, Noise, Plan, Settings, TunedMethod, Unit, Window};
+//! # let plan = Plan::new(Settings { window: Window::Items(10), unit: Unit::ReplaceOne, epsilon: Epsilon::new(1.0).unwrap(), delta: None,
 //! #     domain: Domain::Public(Keys::Range(5)), method: Method::Tuned(TunedMethod { substreams: 2, ..TunedMethod::default() }), retention: 1 }).unwrap();
 //! let sketch = DpswSketch::new(plan, Noise::from_system()).unwrap();
 //! sketch.frequency(5).unwrap();
@@ -84,8 +84,8 @@
 //! Nor can a sketch be copied, which would seal the same items twice with different noise:
 //!
 //! ```compile_fail,E0599
-//! # use dpsw::{Domain, DpswSketch, Epsilon, Keys, Method, Noise, Plan, Settings, TunedMethod};
-//! # let plan = Plan::new(Settings { window_len: 10, epsilon: Epsilon::new(1.0).unwrap(), delta: None,
+//! # use dpsw::{Domain, DpswSketch, Epsilon, Keys, Method, Noise, Plan, Settings, TunedMethod, Unit, Window};
+//! # let plan = Plan::new(Settings { window: Window::Items(10), unit: Unit::ReplaceOne, epsilon: Epsilon::new(1.0).unwrap(), delta: None,
 //! #     domain: Domain::Public(Keys::Range(5)), method: Method::Tuned(TunedMethod { substreams: 2, ..TunedMethod::default() }), retention: 1 }).unwrap();
 //! let sketch = DpswSketch::new(plan, Noise::from_system()).unwrap();
 //! let copy: DpswSketch = sketch.clone();
@@ -109,19 +109,21 @@ mod table;
 pub mod bound;
 mod item;
 mod hash;
+mod settings;
 mod sketch;
 mod counters;
 pub mod checkpoint;
-mod settings;
 mod plan;
 mod substream;
 mod window;
 mod query;
 mod stream;
+mod clock;
 
 #[cfg(test)]
 mod oracle;
 
+pub use clock::Taken;
 pub use counters::Shape;
 pub use error::{EntropyError, IngestError, OverBudget, ParameterError, PlanError, QueryError};
 pub use hash::StreamKey;
@@ -133,7 +135,8 @@ pub use privacy::{Claim, Delta, Epsilon, Rho, Threshold};
 pub use query::{CONFIDENCE, Estimate, Ranked, WindowView};
 pub use ratio::Ratio;
 pub use settings::{
-    CounterLayout, Grid, Method, NoiseChoice, PaperMethod, Settings, Shares, SubstreamLen, TunedMethod,
+    Clock, CounterLayout, Grid, Method, NoiseChoice, PaperMethod, Settings, Shares, SubstreamLen, TimeWindow,
+    TunedMethod, Unit, Window,
 };
 pub use sketch::SealedSketch;
 pub use stream::DpswSketch;

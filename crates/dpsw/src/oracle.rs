@@ -7,7 +7,9 @@ use crate::hash::{StreamKey, column};
 use crate::item::{Domain, Keys};
 use crate::privacy::{Delta, Epsilon, Threshold};
 use crate::ratio::Ratio;
-use crate::settings::{CounterLayout, Grid, Method, PaperMethod, Settings, Shares, SubstreamLen};
+use crate::settings::{
+    CounterLayout, Grid, Method, PaperMethod, Settings, Shares, SubstreamLen, Unit, Window,
+};
 use crate::{DpswSketch, Noise, Plan};
 
 const DOMAIN: u64 = 20;
@@ -178,7 +180,8 @@ fn equal_shares(case: &Case) -> Shares {
 
 fn engine(case: &Case) -> DpswSketch {
     let plan = Plan::new(Settings {
-        window_len: case.window_len,
+        window: Window::Items(case.window_len),
+        unit: Unit::ReplaceOne,
         epsilon: Epsilon::new(1e6).expect("in range"),
         delta: Some(Delta::new(1e-9).expect("in range")),
         domain: Domain::Public(Keys::Range(DOMAIN)),

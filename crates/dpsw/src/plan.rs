@@ -18,7 +18,8 @@ use crate::noise::Law;
 use crate::privacy::{Claim, Delta, Epsilon, Rho};
 use crate::ratio::Ratio;
 use crate::settings::{
-    CounterLayout, Grid, Method, NoiseChoice, PaperMethod, Settings, Shares, SubstreamLen, TunedMethod,
+    Clock, CounterLayout, Grid, Method, NoiseChoice, PaperMethod, Settings, Shares, SubstreamLen,
+    TunedMethod, Unit, Window,
 };
 use crate::table::Table;
 
@@ -95,7 +96,8 @@ impl Plan {
     /// # Errors
     /// A number is out of range, a delta is missing or too large, or the plan costs more than the budget.
     pub fn new(settings: Settings) -> Result<Self, PlanError> {
-        check("window length", settings.window_len, 1, WINDOW_LEN_MAX, "")?;
+        check("window length", settings.window.len(), 1, WINDOW_LEN_MAX, "")?;
+        check_time(&settings)?;
         check("retention", settings.retention.into(), 1, RETENTION_MAX.into(), "")?;
         check_delta(&settings)?;
         if let Some(keys) = settings.domain.keys() {
@@ -120,19 +122,20 @@ impl Plan {
     fn paper(settings: Settings, method: &PaperMethod) -> Result<Self, PlanError> {
         let delta = settings.delta.ok_or(PlanError::DeltaNeeded("the paper's method"))?;
         check_fraction("alpha", method.alpha.to_f64())?;
-        let substream_len = substream_len(method.substream, settings.window_len)?;
+        let substream_len = substream_len(method.substream, settings.window.len())?;
         let lengths = checkpoint_lengths(method, substream_len)?;
         let shape = shape(method.counters, &settings)?;
         let shares = shares(&method.shares, method.alpha, lengths.len())?;
         let planned = ranges(&lengths);
         check_share_sum(&planned, &shares)?;
         let rho = paper_rho(settings.epsilon, delta);
+        let shifts = settings.unit.shifts() * u64::from(shape.rows);
         let laws =
-            shares.iter().map(|&share| shared_law(shape, rho, share)).collect::<Result<Vec<_>, _>>()?;
+            shares.iter().map(|&share| shared_law(shifts, rho, share)).collect::<Result<Vec<_>, _>>()?;
         let mut ledger = Ledger::new(settings.epsilon, Some(delta));
         let costs: Vec<_> = planned
             .iter()
-            .map(|(_, offsets, index)| (offsets.clone(), spent_rho(shape, laws[*index])))
+            .map(|(_, offsets, index)| (offsets.clone(), spent_rho(shifts, laws[*index])))
             .collect();
         ledger.charge("the sketches over one position", Cost::Zcdp(heaviest(&costs)))?;
         let laws: Vec<Law> = planned.iter().map(|(_, _, index)| laws[*index]).collect();
@@ -140,10 +143,9 @@ impl Plan {
     }
 
     fn tuned(settings: Settings, method: &TunedMethod) -> Result<Self, PlanError> {
-        let substream_len = substream_len(SubstreamLen::PerWindow(method.substreams), settings.window_len)?;
+        let substream_len = substream_len(SubstreamLen::PerWindow(method.substreams), settings.window.len())?;
         let shape = shape(method.counters, &settings)?;
-        // Replacing one event moves at most two counters per row by one each.
-        let shifts = 2 * u64::from(shape.rows);
+        let shifts = settings.unit.shifts() * u64::from(shape.rows);
         let (law, cost, delta) = match method.noise {
             NoiseChoice::Laplace => laplace(settings.epsilon, shifts)?,
             NoiseChoice::Gaussian => gaussian(&settings, shifts)?,
@@ -250,9 +252,9 @@ impl Plan {
         (!self.identity).then_some(self.shape.columns)
     }
 
-    /// Items that stay retained behind the newest position.
+    /// Items or ticks that stay retained behind the newest position.
     pub(crate) fn retained_len(&self) -> u64 {
-        self.settings.window_len * u64::from(self.settings.retention)
+        self.settings.window.len() * u64::from(self.settings.retention)
     }
 
     /// The most sealed substreams that are kept at a time.
@@ -265,7 +267,9 @@ impl Plan {
     #[must_use]
     pub fn sketch_bytes(&self) -> u64 {
         let kept = self.ranges.iter().filter(|range| range.role != Role::Prefix).count() as u64;
-        let arrays = kept * self.substreams_kept() + self.open_arrays_max();
+        // Each further open substream holds at most one array a segment.
+        let further = (self.open_substreams_max() - 1) * self.boundaries.len() as u64;
+        let arrays = kept * self.substreams_kept() + self.open_arrays_max() + further;
         arrays * self.shape.cells() as u64 * size_of::<i32>() as u64
     }
 
@@ -281,6 +285,11 @@ impl Plan {
         tables.dedup_by(|a, b| Arc::ptr_eq(a, b));
         let tables: usize = tables.iter().map(|table| table.bytes()).sum();
         self.sketch_bytes() + (listed + index + cached + tables) as u64
+    }
+
+    /// The most substreams that are open at a time: one, or as many as the lateness reaches over.
+    pub(crate) fn open_substreams_max(&self) -> u64 {
+        self.settings.window.time().map_or(1, |time| time.lateness.div_ceil(self.substream_len) + 2)
     }
 
     /// The most arrays that the running substream holds at a time: the segment, the ranges that started before it
@@ -299,18 +308,21 @@ impl Plan {
     }
 
     /// The paper's bounds for this plan: with ζ = e/columns and η = 2 e^-rows, what each sketch, a frequency and
-    /// the main theorem allow. `None` for other methods and for identity counters.
+    /// the main theorem allow. `None` for other methods, for time
+    /// windows, whose number of items is not known, and for identity counters.
     #[must_use]
     pub fn paper_bounds(&self) -> Option<PaperBounds> {
         let Method::Paper(method) = &self.settings.method else { return None };
+        let Window::Items(window_len) = self.settings.window else { return None };
+        let shifts = self.settings.unit.shifts() * u64::from(self.shape.rows);
         let columns = self.collision_columns()?;
         let (zeta, eta) =
             (std::f64::consts::E / f64::from(columns), 2.0 * (-f64::from(self.shape.rows)).exp());
         let whole_or_prefix = self.ranges.iter().filter(|range| range.role != Role::Suffix);
         let checkpoints: Vec<(u64, f64)> =
-            whole_or_prefix.map(|range| (range.offsets.end, spent_rho(self.shape, range.law()))).collect();
+            whole_or_prefix.map(|range| (range.offsets.end, spent_rho(shifts, range.law()))).collect();
         let structure = Structure {
-            window_len: self.settings.window_len,
+            window_len,
             alpha: method.alpha.to_f64(),
             relative_error: zeta,
             failure_probability: eta,
@@ -318,7 +330,7 @@ impl Plan {
         };
         let theorem = |domain_len: usize| {
             main_error(Asymptotic {
-                window_len: self.settings.window_len as f64,
+                window_len: window_len as f64,
                 domain_len: domain_len as f64,
                 relative_error: zeta,
                 failure_probability: eta,
@@ -360,8 +372,14 @@ impl fmt::Display for Plan {
             "method     {name}, {}",
             if self.identity { "identity counters" } else { "hashed counters" }
         )?;
-        writeln!(f, "window     {} items, kept for {} window(s)", settings.window_len, settings.retention)?;
-        writeln!(f, "substreams {} items each, {} kept", self.substream_len, self.substreams_kept())?;
+        let unit = if settings.window.time().is_some() { "ticks" } else { "items" };
+        writeln!(
+            f,
+            "window     {} {unit}, kept for {} window(s)",
+            settings.window.len(),
+            settings.retention
+        )?;
+        writeln!(f, "substreams {} {unit} each, {} kept", self.substream_len, self.substreams_kept())?;
         writeln!(f, "sketch     {} x {} counters", self.shape.rows, self.shape.columns)?;
         for range in &self.ranges {
             let Range { start, end } = range.offsets();
@@ -385,9 +403,13 @@ impl fmt::Display for Plan {
                 writeln!(f, "           main theorem, up to a constant: {main:.0}")?;
             }
         }
+        let change = match settings.unit {
+            Unit::ReplaceOne => "replaced by another",
+            Unit::AddRemove => "added or removed",
+        };
         write!(
             f,
-            "contract   everything released, for ever, together: {} for one replaced event",
+            "contract   everything released, for ever, together: {} for one event {change}",
             self.claim()
         )
     }
@@ -412,9 +434,29 @@ fn check_fraction(name: &'static str, value: f64) -> Result<(), ParameterError> 
     if 0.0 < value && value < 1.0 { Ok(()) } else { Err(ParameterError::Fraction { name, value }) }
 }
 
+fn check_time(settings: &Settings) -> Result<(), PlanError> {
+    if let Some(time) = settings.window.time() {
+        check("lateness", time.lateness, 0, time.len, "; a longer one would exceed the window")?;
+        check("expected items per window", time.expected_items, 1, WINDOW_LEN_MAX, "")?;
+    }
+    match (settings.unit, settings.window.time().map(|time| time.clock)) {
+        (Unit::ReplaceOne, _) | (Unit::AddRemove, Some(Clock::Caller)) => Ok(()),
+        (Unit::AddRemove, None) => {
+            Err(PlanError::AddRemove("removing an item would shift all later positions"))
+        }
+        (Unit::AddRemove, Some(Clock::Events)) => {
+            Err(PlanError::AddRemove("one event far ahead would make all others late"))
+        }
+    }
+}
+
 fn check_delta(settings: &Settings) -> Result<(), PlanError> {
     let Some(delta) = settings.delta else { return Ok(()) };
-    let limit = 1.0 / (settings.window_len as f64 * f64::from(settings.retention));
+    let items = match settings.window {
+        Window::Items(len) => len,
+        Window::Time(window) => window.expected_items,
+    };
+    let limit = 1.0 / (items.max(1) as f64 * f64::from(settings.retention));
     if delta.get() <= limit { Ok(()) } else { Err(PlanError::DeltaTooLarge { delta: delta.get(), limit }) }
 }
 
@@ -518,9 +560,10 @@ fn check_share_sum(planned: &[(Role, Range<u64>, usize)], shares: &[Ratio]) -> R
     Ok(())
 }
 
-/// Discrete Gaussian noise for this share of ρ: variance ⌈rows / (ρ share)⌉.
-fn shared_law(shape: Shape, rho: Rho, share: Ratio) -> Result<Law, PlanError> {
-    let variance = (f64::from(shape.rows) / (rho.get() * share.to_f64()) * (1.0 + 1e-12)).ceil();
+/// Discrete Gaussian noise for this share of ρ when an event moves so many counters: variance ⌈shifts / (2 ρ share)⌉,
+/// which is ⌈rows / (ρ share)⌉ under replace-one.
+fn shared_law(shifts: u64, rho: Rho, share: Ratio) -> Result<Law, PlanError> {
+    let variance = (shifts as f64 / (2.0 * rho.get() * share.to_f64()) * (1.0 + 1e-12)).ceil();
     gaussian_law(variance as u64)
 }
 
@@ -529,10 +572,10 @@ fn gaussian_law(variance: u64) -> Result<Law, PlanError> {
     Ok(Law::Gaussian { variance })
 }
 
-/// The ρ of a sketch with this noise: a replaced event moves 2 · rows counters by one.
-fn spent_rho(shape: Shape, law: Law) -> f64 {
+/// The ρ of a sketch with this noise when an event moves so many counters by one.
+fn spent_rho(shifts: u64, law: Law) -> f64 {
     match law {
-        Law::Gaussian { variance } => f64::from(shape.rows) / variance as f64,
+        Law::Gaussian { variance } => shifts as f64 / (2.0 * variance as f64),
         Law::Laplace { .. } => unreachable!("the paper's method has Gaussian noise"),
     }
 }

@@ -8,7 +8,8 @@ use crate::error::QueryError;
 use crate::item::{Item, Keys};
 use crate::plan::Plan;
 use crate::privacy::{Claim, Threshold};
-use crate::window::{Cover, Released, misfit, positions};
+use crate::settings::Window;
+use crate::window::{Cover, Part, Released, misfit, positions};
 
 /// The probability with which an [`Estimate`] keeps its error bound.
 pub const CONFIDENCE: f64 = 0.95;
@@ -19,7 +20,8 @@ pub struct Estimate {
     /// The estimated count; noise can make it negative.
     pub value: f64,
     /// With probability at least [`CONFIDENCE`] the true count is at most this far from the value. It adds up worst
-    /// cases: noise, collisions, and every item by which the covered span misses the window.
+    /// cases: noise, collisions, and every item by which the covered span misses the window (for a time window as many
+    /// as the rates at its edges suggest).
     pub error_bound: f64,
     /// The positions that the answer covers: those of the complete ranges nearest to the window.
     pub covered: Range<u64>,
@@ -44,18 +46,18 @@ pub struct WindowView {
     plan: Arc<Plan>,
     released: Arc<Released>,
     claim: Claim,
-    /// The stream's length when the view was taken.
-    position: u64,
+    /// From the stream's start to where it stood when the view was taken, in items or ticks.
+    stream: Range<u64>,
     /// The length asked for; the window is shorter while the stream is.
     window_len: u64,
     window: Range<u64>,
 }
 
 impl WindowView {
-    pub(crate) fn new(plan: Arc<Plan>, released: Arc<Released>, claim: Claim, position: u64) -> Self {
-        let window_len = plan.settings().window_len;
-        let window = position.saturating_sub(window_len)..position;
-        Self { plan, released, claim, position, window_len, window }
+    pub(crate) fn new(plan: Arc<Plan>, released: Arc<Released>, claim: Claim, stream: Range<u64>) -> Self {
+        let window_len = plan.settings().window.len();
+        let window = last_of(&stream, window_len);
+        Self { plan, released, claim, stream, window_len, window }
     }
 
     /// The plan.
@@ -85,8 +87,9 @@ impl WindowView {
     /// The positions that windows may reach over.
     #[must_use]
     pub fn retained(&self) -> Range<u64> {
+        let retained = last_of(&self.stream, self.plan.retained_len());
         let kept = self.released.substreams().first().map_or(0, |s| s.number * self.plan.substream_len());
-        kept.max(self.position.saturating_sub(self.plan.retained_len()))..self.position
+        retained.start.max(kept)..retained.end
     }
 
     /// The same view with a window of the last `len` items before its end. A window longer than what had been seen
@@ -110,7 +113,7 @@ impl WindowView {
     }
 
     fn with_window(&self, window_len: u64, end: u64) -> Result<Self, QueryError> {
-        let window = end.saturating_sub(window_len)..end;
+        let window = last_of(&(self.stream.start..end), window_len);
         let retained = self.retained();
         if window.start < retained.start || retained.end < window.end {
             return Err(QueryError::NotRetained { asked: window, retained });
@@ -196,9 +199,16 @@ impl WindowView {
     /// The smallest estimate of a heavy hitter.
     fn least(&self, threshold: Threshold) -> f64 {
         let fraction = threshold.get() - self.plan.threshold_slack();
-        let seen = self.window.end - self.window.start;
-        let len = if self.plan.has_one_hash() { self.window_len } else { seen };
-        fraction * len as f64
+        fraction * self.window_items() as f64
+    }
+
+    /// How many items the window holds: public for a count window (fixed in the paper's method), else those covered.
+    fn window_items(&self) -> u64 {
+        match self.plan.settings().window {
+            Window::Items(_) if self.plan.has_one_hash() => self.window_len,
+            Window::Items(_) => self.window.end - self.window.start,
+            Window::Time(_) => self.cover().parts.iter().map(|&part| self.released.items(part)).sum(),
+        }
     }
 
     fn ranked(&self, choose: impl FnOnce(&[f64]) -> Vec<usize>) -> Result<Vec<Ranked<'_>>, QueryError> {
@@ -224,12 +234,33 @@ impl WindowView {
     fn error_bound(&self, cover: &Cover) -> f64 {
         let failure = (1.0 - CONFIDENCE) / cover.parts.len().max(1) as f64;
         let (rows, columns) = (self.plan.shape().rows, self.plan.collision_columns());
-        let part_error = |&part| {
-            let span = positions(&self.plan, part);
-            minimum_error(span.end - span.start, rows, columns, self.plan.ranges()[part.range].law(), failure)
+        let part_error = |&part: &Part| {
+            let law = self.plan.ranges()[part.range].law();
+            minimum_error(self.released.items(part), rows, columns, law, failure)
         };
-        cover.parts.iter().map(part_error).sum::<f64>() + misfit(&cover.span, &self.window) as f64
+        cover.parts.iter().map(part_error).sum::<f64>() + self.misfit_items(cover)
     }
+
+    /// How many items lie in the window or the cover but not in both. For a time window that is estimated by the rate
+    /// of the parts at the edges.
+    fn misfit_items(&self, cover: &Cover) -> f64 {
+        if let Window::Items(_) = self.plan.settings().window {
+            return misfit(&cover.span, &self.window) as f64;
+        }
+        let rate = |part: Option<&Part>| {
+            let part = *part?;
+            let span = positions(&self.plan, part);
+            Some(self.released.items(part) as f64 / (span.end - span.start) as f64)
+        };
+        let at_start = cover.span.start.abs_diff(self.window.start) as f64;
+        let at_end = cover.span.end.abs_diff(self.window.end) as f64;
+        at_start * rate(cover.parts.first()).unwrap_or(0.0) + at_end * rate(cover.parts.last()).unwrap_or(0.0)
+    }
+}
+
+/// The last `len` positions of a span, or all of a shorter one.
+fn last_of(span: &Range<u64>, len: u64) -> Range<u64> {
+    span.end.saturating_sub(len).max(span.start).min(span.end)..span.end
 }
 
 /// What all estimates of one window have in common.

@@ -7,8 +7,10 @@ use crate::ratio::Ratio;
 /// What is asked for: window, budget, keys and method.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
-    /// w, in items.
-    pub window_len: u64,
+    /// Which recent part of the stream answers are about.
+    pub window: Window,
+    /// What one event's privacy means.
+    pub unit: Unit,
     /// ε, for everything that the stream ever releases.
     pub epsilon: Epsilon,
     /// δ; needed by Gaussian noise, unused by Laplace noise.
@@ -19,6 +21,85 @@ pub struct Settings {
     pub method: Method,
     /// For how many windows sealed substreams are kept; at least 1.
     pub retention: u32,
+}
+
+/// The recent part of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Window {
+    /// The last w items.
+    Items(u64),
+    /// The last so many ticks of event time.
+    Time(TimeWindow),
+}
+
+impl Window {
+    /// Its length, in items or ticks.
+    #[must_use]
+    pub fn len(self) -> u64 {
+        match self {
+            Self::Items(len) => len,
+            Self::Time(window) => window.len,
+        }
+    }
+
+    /// Whether it holds nothing.
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+
+    /// The time window, if it is one.
+    #[must_use]
+    pub fn time(self) -> Option<TimeWindow> {
+        match self {
+            Self::Items(_) => None,
+            Self::Time(window) => Some(window),
+        }
+    }
+}
+
+/// A window over event time. A tick is whatever unit the caller counts time in, from any origin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeWindow {
+    /// T, in ticks.
+    pub len: u64,
+    /// By how many ticks an event may lag behind the newest one and still be counted.
+    pub lateness: u64,
+    /// What moves time forward.
+    pub clock: Clock,
+    /// About how many items a window holds: a public guess that bounds δ.
+    pub expected_items: u64,
+}
+
+/// What moves the watermark, before which everything is sealed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Clock {
+    /// The caller, by a clock that does not depend on the events.
+    Caller,
+    /// The events themselves: the largest time seen minus the lateness. Replace-one only.
+    Events,
+}
+
+/// Which streams are neighbours: what one event's privacy means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Unit {
+    /// The item at one position is another one. Arrival times and totals are public.
+    ReplaceOne,
+    /// One event is there or not, so totals are private. Time windows with the caller's clock only.
+    AddRemove,
+}
+
+impl Unit {
+    /// How many counters of a row one event can move by one.
+    pub(crate) fn shifts(self) -> u64 {
+        match self {
+            Self::ReplaceOne => 2,
+            Self::AddRemove => 1,
+        }
+    }
 }
 
 /// How the budget is spent.

@@ -7,11 +7,27 @@ use crate::counters::Shape;
 pub struct SealedSketch {
     shape: Shape,
     cells: Box<[i32]>,
+    items: Option<u64>,
+    total: i64,
 }
 
 impl SealedSketch {
-    pub(crate) fn new(shape: Shape, cells: Box<[i32]>) -> Self {
-        Self { shape, cells }
+    /// `items` is how many items were counted, where that is public.
+    pub(crate) fn new(shape: Shape, cells: Box<[i32]>, items: Option<u64>) -> Self {
+        let sum: i64 = cells.iter().map(|&cell| i64::from(cell)).sum();
+        let total = items.map_or(sum / i64::from(shape.rows), |items| items as i64);
+        Self { shape, cells, items, total }
+    }
+
+    /// How many items were counted, where that is public.
+    pub(crate) fn items(&self) -> Option<u64> {
+        self.items
+    }
+
+    /// How many items were counted: exactly where that is public, else by the noisy counters.
+    #[must_use]
+    pub fn total(&self) -> i64 {
+        self.total
     }
 
     /// The noisy counters, row after row.

@@ -1,5 +1,6 @@
 //! DpswSketch: takes items, turns substreams over, hands out views.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::counters::{Columns, Counters, Mapping};
@@ -10,21 +11,22 @@ use crate::noise::Noise;
 use crate::plan::Plan;
 use crate::privacy::Claim;
 use crate::query::WindowView;
+use crate::sketch::SealedSketch;
 use crate::substream::{OpenSubstream, SealedSubstream};
 use crate::window::Released;
 
 /// Byte strings hashed before they are counted: hashing and counting in turns is faster than item by item.
-const HASHED_AT_ONCE: usize = 128;
+pub(crate) const HASHED_AT_ONCE: usize = 128;
 
 /// A seal that failed after some items were taken.
-struct Unsealed {
-    accepted: usize,
-    source: EntropyError,
+pub(crate) struct Unsealed {
+    pub(crate) accepted: usize,
+    pub(crate) source: EntropyError,
 }
 
 impl Unsealed {
     /// As an error of a call that had taken `before` items earlier.
-    fn after(self, before: usize) -> IngestError {
+    pub(crate) fn after(self, before: usize) -> IngestError {
         IngestError::Entropy { accepted: before + self.accepted, source: self.source }
     }
 }
@@ -35,14 +37,27 @@ impl Unsealed {
 /// items with other noise.
 #[derive(Debug)]
 pub struct DpswSketch {
-    plan: Arc<Plan>,
+    pub(crate) plan: Arc<Plan>,
     noise: Noise,
     keys: HashKeys,
-    /// Number of the running substream.
-    number: u64,
-    open: OpenSubstream,
+    /// Number of the oldest open substream.
+    pub(crate) number: u64,
+    /// At least one; more where late events are waited for.
+    pub(crate) open: VecDeque<OpenSubstream>,
+    pub(crate) time: Time,
     released: Arc<Released>,
     owner: u32,
+}
+
+/// Where the stream stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Time {
+    /// Where the first substream starts: position 0, or unknown before the clock is first set.
+    pub(crate) start: Option<u64>,
+    /// The next position, or the watermark.
+    pub(crate) now: u64,
+    /// Events refused for being late.
+    pub(crate) late: u64,
 }
 
 /// Where the mappings of the substreams come from.
@@ -90,7 +105,17 @@ impl DpswSketch {
         let keys = HashKeys::new(&plan, key);
         let open = OpenSubstream::new(keys.mapping(&plan, 0));
         let released = Arc::new(Released::new(Vec::new(), open.mapping().clone()));
-        Self { plan: Arc::new(plan), noise, keys, number: 0, open, released, owner: std::process::id() }
+        let start = plan.settings().window.time().is_none().then_some(0);
+        Self {
+            plan: Arc::new(plan),
+            noise,
+            keys,
+            number: 0,
+            open: VecDeque::from([open]),
+            time: Time { start, now: 0, late: 0 },
+            released,
+            owner: std::process::id(),
+        }
     }
 
     /// The plan.
@@ -99,17 +124,18 @@ impl DpswSketch {
         &self.plan
     }
 
-    /// How many items have arrived.
+    /// How many items have arrived; for a time window, the watermark.
     #[must_use]
     pub fn position(&self) -> u64 {
-        self.number * self.plan.substream_len() + self.open.offset()
+        self.time.now
     }
 
     /// What can be seen now: sealed sketches only.
     #[must_use]
     pub fn view(&self) -> WindowView {
         let claim = if self.noise.is_private() { self.plan.claim() } else { Claim::None };
-        WindowView::new(Arc::clone(&self.plan), Arc::clone(&self.released), claim, self.position())
+        let start = self.time.start.unwrap_or(self.time.now);
+        WindowView::new(Arc::clone(&self.plan), Arc::clone(&self.released), claim, start..self.time.now)
     }
 
     /// Takes one item. For many, [`extend`](Self::extend) and [`extend_bytes`](Self::extend_bytes) are faster.
@@ -129,6 +155,7 @@ impl DpswSketch {
     /// See [`IngestError`].
     pub fn extend(&mut self, items: &[u64]) -> Result<(), IngestError> {
         self.check(Kind::Integers)?;
+        self.check_counted()?;
         self.take(items, Counters::count_integers).map_err(|unsealed| unsealed.after(0))
     }
 
@@ -138,14 +165,11 @@ impl DpswSketch {
     /// See [`IngestError`].
     pub fn extend_bytes<T: AsRef<[u8]>>(&mut self, items: &[T]) -> Result<(), IngestError> {
         self.check(Kind::Bytes)?;
-        let key = self.keys.fingerprint;
-        let mut fingerprints = [0; HASHED_AT_ONCE];
+        self.check_counted()?;
+        let mut buffer = [0; HASHED_AT_ONCE];
         for (number, chunk) in items.chunks(HASHED_AT_ONCE).enumerate() {
-            // The caller's code runs here, before any item of the chunk is counted: if it panics, positions stay right.
-            for (fingerprint, item) in fingerprints.iter_mut().zip(chunk) {
-                *fingerprint = key.bytes(item.as_ref());
-            }
-            let taken = self.take(&fingerprints[..chunk.len()], Counters::count_fingerprints);
+            let fingerprints = self.fingerprints(chunk, &mut buffer);
+            let taken = self.take(fingerprints, Counters::count_fingerprints);
             taken.map_err(|unsealed| unsealed.after(number * HASHED_AT_ONCE))?;
         }
         Ok(())
@@ -158,12 +182,14 @@ impl DpswSketch {
     ) -> Result<(), Unsealed> {
         let mut rest = items;
         while !rest.is_empty() {
-            let room = self.open.room(&self.plan);
+            let room = self.next_boundary() - self.time.now;
             let fitting = usize::try_from(room).map_or(rest.len(), |room| room.min(rest.len()));
             let (now, later) = rest.split_at(fitting);
-            self.open.count(fitting as u64, |counters, mapping| count(counters, now, mapping));
+            let open = self.oldest_open();
+            open.count(open.closed(), |counters, mapping| count(counters, now, mapping));
+            self.time.now += fitting as u64;
             rest = later;
-            if self.open.room(&self.plan) == 0 {
+            if self.time.now == self.next_boundary() {
                 let accepted = items.len() - rest.len();
                 self.close_segment().map_err(|source| Unsealed { accepted, source })?;
             }
@@ -171,37 +197,95 @@ impl DpswSketch {
         Ok(())
     }
 
-    fn check(&self, got: Kind) -> Result<(), IngestError> {
+    /// Hashes items. The caller's code runs here, before any of them is counted: if it panics, positions stay right.
+    pub(crate) fn fingerprints<'b, T: AsRef<[u8]>>(&self, items: &[T], buffer: &'b mut [u64]) -> &'b [u64] {
+        for (fingerprint, item) in buffer.iter_mut().zip(items) {
+            *fingerprint = self.keys.fingerprint.bytes(item.as_ref());
+        }
+        &buffer[..items.len()]
+    }
+
+    fn oldest_open(&mut self) -> &mut OpenSubstream {
+        self.open.front_mut().expect("a substream is always open")
+    }
+
+    /// The position at which the oldest open segment ends.
+    pub(crate) fn next_boundary(&self) -> u64 {
+        let boundary = self.open.front().and_then(|open| open.next_boundary(&self.plan));
+        self.number * self.plan.substream_len() + boundary.expect("an open substream is not complete")
+    }
+
+    fn check_counted(&self) -> Result<(), IngestError> {
+        match self.plan.settings().window.time() {
+            None => Ok(()),
+            Some(_) => Err(IngestError::Times("a time window needs the time of each event: use extend_at")),
+        }
+    }
+
+    pub(crate) fn check(&self, got: Kind) -> Result<(), IngestError> {
         let wanted = self.plan.settings().domain.kind();
         if got != wanted {
             return Err(IngestError::Kind { wanted, got });
         }
-        if std::process::id() != self.owner {
-            return Err(IngestError::Forked { owner: self.owner });
-        }
-        Ok(())
+        self.check_owner()
     }
 
-    /// Seals the ranges that end here and makes them readable.
-    fn close_segment(&mut self) -> Result<(), EntropyError> {
-        let sealed = self.open.close_segment(&self.plan, &mut self.noise)?;
+    pub(crate) fn check_owner(&self) -> Result<(), IngestError> {
+        if std::process::id() == self.owner { Ok(()) } else { Err(IngestError::Forked { owner: self.owner }) }
+    }
+
+    /// Seals the ranges that end with the oldest open segment and makes them readable.
+    pub(crate) fn close_segment(&mut self) -> Result<(), EntropyError> {
+        let open = self.open.front_mut().expect("a substream is always open");
+        let sealed = open.close_segment(&self.plan, &mut self.noise)?;
+        let is_complete = open.next_boundary(&self.plan).is_none();
         if !sealed.is_empty() {
             self.release(sealed);
         }
-        if self.open.offset() == self.plan.substream_len() {
-            self.number += 1;
-            self.open.turn_over(self.keys.mapping(&self.plan, self.number));
+        if is_complete {
+            self.turn_over();
         }
         Ok(())
     }
 
-    fn release(&mut self, sealed: Vec<(usize, crate::sketch::SealedSketch)>) {
-        let known = self.released.substream(self.number);
-        let running = match known {
+    /// Goes on with the next substream.
+    fn turn_over(&mut self) {
+        self.number += 1;
+        let mut complete = self.open.pop_front().expect("a substream is always open");
+        if self.open.is_empty() {
+            complete.turn_over(self.keys.mapping(&self.plan, self.number));
+            self.open.push_back(complete);
+        }
+    }
+
+    /// The open substream of this number, not before the oldest.
+    pub(crate) fn open_substream(&mut self, number: u64) -> &mut OpenSubstream {
+        let index = (number - self.number) as usize;
+        while self.open.len() <= index {
+            let next = self.number + self.open.len() as u64;
+            self.open.push_back(OpenSubstream::new(self.keys.mapping(&self.plan, next)));
+        }
+        &mut self.open[index]
+    }
+
+    /// Gives up everything before the substream of this number: all of it has left what is retained.
+    pub(crate) fn skip_to(&mut self, number: u64) {
+        let given_up = (number - self.number).min(self.open.len() as u64);
+        self.open.drain(..given_up as usize);
+        self.number = number;
+        if self.open.is_empty() {
+            self.open.push_back(OpenSubstream::new(self.keys.mapping(&self.plan, number)));
+        }
+        self.released = Arc::new(Released::new(Vec::new(), self.released.mapping().clone()));
+    }
+
+    fn release(&mut self, sealed: Vec<(usize, SealedSketch)>) {
+        let mapping = self.open.front().expect("a substream is always open").mapping();
+        let running = match self.released.substream(self.number) {
             Some(substream) => substream.with(sealed, &self.plan),
-            None => SealedSubstream::new(self.number, self.open.mapping().clone()).with(sealed, &self.plan),
+            None => SealedSubstream::new(self.number, mapping.clone()).with(sealed, &self.plan),
         };
-        let oldest = self.position().saturating_sub(self.plan.retained_len());
+        let oldest = self.time.now.saturating_sub(self.plan.retained_len());
         let is_kept = |number: u64| oldest < (number + 1) * self.plan.substream_len();
         let before =
             self.released.substreams().iter().filter(|s| s.number != self.number && is_kept(s.number));
@@ -216,13 +300,14 @@ mod tests {
     use super::*;
     use crate::item::Domain;
     use crate::privacy::Epsilon;
-    use crate::settings::{CounterLayout, Method, Settings, TunedMethod};
+    use crate::settings::{CounterLayout, Method, Settings, TunedMethod, Unit, Window};
 
     fn sketch() -> DpswSketch {
         let method =
             TunedMethod { substreams: 5, counters: CounterLayout::Identity, ..TunedMethod::default() };
         let settings = Settings {
-            window_len: 50,
+            window: Window::Items(50),
+            unit: Unit::ReplaceOne,
             epsilon: Epsilon::new(1.0).expect("in range"),
             delta: None,
             domain: Domain::Public(Keys::Range(4)),
@@ -271,7 +356,7 @@ mod tests {
         }
         let mut settings = sketch().plan().settings().clone();
         settings.domain = Domain::Public(Keys::text(["a", "b"]));
-        settings.window_len = 5000;
+        settings.window = Window::Items(5000);
         let mut sketch =
             DpswSketch::new(Plan::new(settings).expect("a valid plan"), Noise::off()).expect("off");
         let items: Vec<Trap> = (0..300).map(Trap).collect();
@@ -295,8 +380,8 @@ mod tests {
         let mut sketch = sketch();
         sketch.extend(&[3; 9]).expect("valid items");
         let text = format!("{:?} {:?} {:?}", sketch.open, sketch.keys, sketch.noise);
-        let wanted = "OpenSubstream { mapping: Mapping(1 x 4), offset: 9, segment_start: 0, segment: Counters(1 x 4), \
-            ranges: [] } HashKeys { stream: StreamKey, fingerprint: FingerprintKey, index: None } Noise(Reproducible)";
+        let wanted = "[OpenSubstream { mapping: Mapping(1 x 4), closed: 0, segments: [Some(Counters(1 x 4))], spare: None, \
+            ranges: [] }] HashKeys { stream: StreamKey, fingerprint: FingerprintKey, index: None } Noise(Reproducible)";
         assert_eq!(text, wanted);
     }
 

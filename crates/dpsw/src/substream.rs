@@ -1,5 +1,6 @@
 //! OpenSubstream counts; SealedSubstream answers. A range becomes readable when it is complete and noised.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -10,81 +11,102 @@ use crate::noise::Noise;
 use crate::plan::Plan;
 use crate::sketch::SealedSketch;
 
-/// The running substream. Invariant: `segment` holds the items since the last boundary, `ranges` those before it for
-/// each range that has started and is not complete.
+/// A substream that is not complete.
+///
+/// Invariant: `segments` holds the items of the segments that are not closed, by their number minus `closed`; `ranges`
+/// those of the closed ones for each range that has started and is not complete.
 #[derive(Debug)]
 pub(crate) struct OpenSubstream {
     mapping: Mapping,
-    /// Items so far.
-    offset: u64,
-    segment_start: u64,
-    segment: Counters,
+    /// How many of the planned segments are closed.
+    closed: usize,
+    /// `None` before the first item.
+    segments: VecDeque<Option<Counters>>,
+    /// An empty array for the next segment, at hand for the processor.
+    spare: Option<Counters>,
     ranges: Vec<(usize, Counters)>,
 }
 
 impl OpenSubstream {
     pub(crate) fn new(mapping: Mapping) -> Self {
-        let segment = Counters::new(mapping.shape);
-        Self { mapping, offset: 0, segment_start: 0, segment, ranges: Vec::new() }
+        Self { mapping, closed: 0, segments: VecDeque::new(), spare: None, ranges: Vec::new() }
     }
 
-    /// Turns a substream whose last segment was closed into the empty next one.
+    /// Turns a complete substream into the empty next one.
     pub(crate) fn turn_over(&mut self, mapping: Mapping) {
-        debug_assert!(self.ranges.is_empty(), "every range ends with its substream");
-        (self.offset, self.segment_start) = (0, 0);
+        debug_assert!(
+            self.ranges.is_empty() && self.segments.is_empty(),
+            "everything ends with its substream"
+        );
+        self.closed = 0;
         self.mapping = mapping;
-    }
-
-    pub(crate) fn offset(&self) -> u64 {
-        self.offset
     }
 
     pub(crate) fn mapping(&self) -> &Mapping {
         &self.mapping
     }
 
-    /// How many items fit before the next boundary; 0 when the segment waits to be closed.
-    pub(crate) fn room(&self, plan: &Plan) -> u64 {
-        let boundaries = plan.boundaries();
-        let next = boundaries.partition_point(|&boundary| boundary <= self.segment_start);
-        boundaries[next] - self.offset
+    /// The number of the oldest segment that is not closed.
+    pub(crate) fn closed(&self) -> usize {
+        self.closed
     }
 
-    /// Counts items that fit into the room.
-    pub(crate) fn count(&mut self, items: u64, count: impl FnOnce(&mut Counters, &Mapping)) {
-        count(&mut self.segment, &self.mapping);
-        self.offset += items;
+    /// The offset at which the closed part ends.
+    pub(crate) fn sealed_until(&self, plan: &Plan) -> u64 {
+        self.closed.checked_sub(1).map_or(0, |last| plan.boundaries()[last])
     }
 
-    /// Ends the segment and seals the ranges that end with it, by index. Without randomness nothing changes.
+    /// The offset at which the oldest open segment ends; `None` when the substream is complete.
+    pub(crate) fn next_boundary(&self, plan: &Plan) -> Option<u64> {
+        plan.boundaries().get(self.closed).copied()
+    }
+
+    /// Counts into the counters of a segment that is not closed.
+    pub(crate) fn count(&mut self, segment: usize, count: impl FnOnce(&mut Counters, &Mapping)) {
+        let index = segment - self.closed;
+        if self.segments.len() <= index {
+            self.segments.resize_with(index + 1, || None);
+        }
+        let spare = &mut self.spare;
+        let shape = self.mapping.shape;
+        let counters =
+            self.segments[index].get_or_insert_with(|| spare.take().unwrap_or_else(|| Counters::new(shape)));
+        count(counters, &self.mapping);
+    }
+
+    /// Ends the oldest segment and seals the ranges that end with it, by index. Without randomness nothing changes.
     pub(crate) fn close_segment(
         &mut self,
         plan: &Plan,
         noise: &mut Noise,
     ) -> Result<Vec<(usize, SealedSketch)>, EntropyError> {
-        let ends = |index: &usize| plan.ranges()[*index].offsets().end == self.offset;
+        let end = self.next_boundary(plan).expect("a complete substream has no segment to close");
+        let ends = |index: &usize| plan.ranges()[*index].offsets().end == end;
         let ending: Vec<usize> = (0..plan.ranges().len()).filter(ends).collect();
         let generators = ending.iter().map(|_| noise.generator()).collect::<Result<Vec<_>, _>>()?;
         self.fold_segment(plan);
         let sealed = ending.into_iter().zip(generators).map(|(index, mut generator)| {
             let counters = self.take_range(index);
-            (index, counters.seal(plan.ranges()[index].table(), &mut generator))
+            (index, counters.seal(plan.settings().unit, plan.ranges()[index].table(), &mut generator))
         });
         Ok(sealed.collect())
     }
 
-    /// Adds the segment to every range that covers it and starts the next one.
+    /// Adds the oldest segment to every range that covers it.
     fn fold_segment(&mut self, plan: &Plan) {
+        let start = self.sealed_until(plan);
+        let mut segment =
+            self.segments.pop_front().flatten().unwrap_or_else(|| Counters::new(self.mapping.shape));
         for (_, counters) in &mut self.ranges {
-            counters.add(&self.segment);
+            counters.add(&segment);
         }
-        let starts = |index: &usize| plan.ranges()[*index].offsets().start == self.segment_start;
+        let starts = |index: &usize| plan.ranges()[*index].offsets().start == start;
         for index in (0..plan.ranges().len()).filter(starts) {
-            self.ranges.push((index, self.segment.copy()));
+            self.ranges.push((index, segment.copy()));
         }
-        // Counting goes on in the same array, which the processor has at hand.
-        self.segment.clear();
-        self.segment_start = self.offset;
+        segment.clear();
+        self.spare = Some(segment);
+        self.closed += 1;
     }
 
     fn take_range(&mut self, index: usize) -> Counters {
@@ -121,16 +143,20 @@ impl SealedSubstream {
         self.sketches.iter().find(|(range, _)| *range == index).map(|(_, sketch)| &**sketch)
     }
 
-    /// The readable range that satisfies `fits` and is the longest by `len`.
-    fn best<K: Ord>(
+    pub(crate) fn sketches(&self) -> &[(usize, Arc<SealedSketch>)] {
+        &self.sketches
+    }
+
+    /// The readable range that satisfies `fits` and is the best by `rank`.
+    fn best(
         &self,
         plan: &Plan,
         fits: impl Fn(&Range<u64>) -> bool,
-        len: impl Fn(&Range<u64>) -> K,
+        rank: impl Fn(&Range<u64>) -> u64,
     ) -> Option<usize> {
         let offsets = |index: usize| plan.ranges()[index].offsets();
         let readable = self.sketches.iter().map(|(index, _)| *index);
-        readable.filter(|&index| fits(&offsets(index))).max_by_key(|&index| len(&offsets(index)))
+        readable.filter(|&index| fits(&offsets(index))).max_by_key(|&index| rank(&offsets(index)))
     }
 
     /// The readable range that reaches the end of the substream and starts nearest before `offset`.

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::counters::Mapping;
 use crate::item::{Item, Keys};
 use crate::plan::{CACHED_COVERS_MAX, Plan};
+use crate::sketch::SealedSketch;
 use crate::substream::SealedSubstream;
 
 /// One sketch of a cover.
@@ -82,11 +83,20 @@ impl Released {
     /// The sum over the parts of a cover of the smallest counter of an item.
     pub(crate) fn estimate(&self, cover: &Cover, item: Item<'_>) -> f64 {
         let minimum = |part: &Part| {
-            let substream = self.substream(part.substream).expect("a cover names substreams that are kept");
-            let sketch = substream.sketch(part.range).expect("a cover names ranges that are readable");
+            let (substream, sketch) = self.sketch(*part);
             sketch.minimum(substream.mapping.cells(item))
         };
         cover.parts.iter().map(minimum).sum::<i64>() as f64
+    }
+
+    /// How many items a part holds, exactly where that is public, else by its noisy counters; never negative.
+    pub(crate) fn items(&self, part: Part) -> u64 {
+        self.sketch(part).1.total().max(0) as u64
+    }
+
+    fn sketch(&self, part: Part) -> (&SealedSubstream, &SealedSketch) {
+        let substream = self.substream(part.substream).expect("a cover names substreams that are kept");
+        (substream, substream.sketch(part.range).expect("a cover names ranges that are readable"))
     }
 
     /// The estimates of all keys for a cover, computed once.
@@ -123,7 +133,7 @@ fn span(plan: &Plan, parts: &[Part], end: u64) -> Range<u64> {
 /// made shorter, a prefix that starts before it must come nearer to it than no sketch at all.
 fn is_worth_taking(plan: &Plan, part: Part, window: &Range<u64>) -> bool {
     let len = window.end - window.start;
-    len == plan.settings().window_len || misfit(&positions(plan, part), window) < len
+    len == plan.settings().window.len() || misfit(&positions(plan, part), window) < len
 }
 
 /// How many positions lie in one of the spans but not in both.

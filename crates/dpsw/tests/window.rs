@@ -16,7 +16,8 @@ fn threshold(value: f64) -> Threshold {
 
 fn settings(window_len: u64, method: Method) -> Settings {
     Settings {
-        window_len,
+        window: Window::Items(window_len),
+        unit: Unit::ReplaceOne,
         epsilon: epsilon(1.0),
         delta: Delta::new(1e-9).ok(),
         domain: Domain::Public(Keys::Range(8)),
@@ -358,7 +359,7 @@ fn plans_that_cannot_be_are_refused_with_the_reason() {
         Settings { method: Method::Paper(method), ..good.clone() }
     };
     check_refused(
-        Settings { window_len: 0, ..good.clone() },
+        Settings { window: Window::Items(0), unit: Unit::ReplaceOne, ..good.clone() },
         "window length must lie between 1 and 1099511627776, got 0",
     );
     check_refused(Settings { retention: 0, ..good.clone() }, "retention must lie between 1 and 1000, got 0");
