@@ -132,7 +132,7 @@ pub use ledger::{Cost, Ledger};
 pub use noise::{Generator, Law, Noise};
 pub use plan::{PaperBounds, Plan, PlannedRange};
 pub use privacy::{Claim, Delta, Epsilon, Rho, Threshold};
-pub use query::{CONFIDENCE, Estimate, Ranked, WindowView};
+pub use query::{CONFIDENCE, Estimate, Ranked, Sealed, WindowView};
 pub use ratio::Ratio;
 pub use settings::{
     Clock, CounterLayout, Grid, Method, NoiseChoice, PaperMethod, Settings, Shares, SubstreamLen, TimeWindow,

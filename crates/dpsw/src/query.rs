@@ -9,6 +9,8 @@ use crate::item::{Item, Keys};
 use crate::plan::Plan;
 use crate::privacy::{Claim, Threshold};
 use crate::settings::Window;
+use crate::sketch::SealedSketch;
+use crate::substream::SealedSubstream;
 use crate::window::{Cover, Part, Released, misfit, positions};
 
 /// The probability with which an [`Estimate`] keeps its error bound.
@@ -184,6 +186,14 @@ impl WindowView {
         Ok(ranked)
     }
 
+    /// Every sealed sketch that the view holds, oldest first: all that anyone can learn from it.
+    pub fn sealed(&self) -> impl Iterator<Item = Sealed<'_>> {
+        self.released.substreams().iter().flat_map(|substream| {
+            let sketches = substream.sketches().iter();
+            sketches.map(move |(range, sketch)| Sealed { substream, range: *range, sketch })
+        })
+    }
+
     fn check(&self, item: Item<'_>) -> Result<(), QueryError> {
         let wanted = self.plan.settings().domain.kind();
         if item.kind() != wanted {
@@ -261,6 +271,39 @@ impl WindowView {
 /// The last `len` positions of a span, or all of a shorter one.
 fn last_of(span: &Range<u64>, len: u64) -> Range<u64> {
     span.end.saturating_sub(len).max(span.start).min(span.end)..span.end
+}
+
+/// One sealed sketch of a view.
+#[derive(Debug, Clone, Copy)]
+pub struct Sealed<'a> {
+    substream: &'a SealedSubstream,
+    range: usize,
+    sketch: &'a SealedSketch,
+}
+
+impl Sealed<'_> {
+    /// The number of its substream.
+    #[must_use]
+    pub fn substream(&self) -> u64 {
+        self.substream.number
+    }
+
+    /// The index of its range in [`Plan::ranges`].
+    #[must_use]
+    pub fn range(&self) -> usize {
+        self.range
+    }
+
+    /// The noisy counters.
+    #[must_use]
+    pub fn sketch(&self) -> &SealedSketch {
+        self.sketch
+    }
+
+    /// The indices of an item's counters: one per row, or none outside a public list.
+    pub fn cells<'i>(&self, item: impl Into<Item<'i>>) -> Vec<usize> {
+        self.substream.mapping.cells(item.into()).collect()
+    }
 }
 
 /// What all estimates of one window have in common.

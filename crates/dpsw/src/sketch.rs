@@ -14,8 +14,8 @@ pub struct SealedSketch {
 impl SealedSketch {
     /// `items` is how many items were counted, where that is public.
     pub(crate) fn new(shape: Shape, cells: Box<[i32]>, items: Option<u64>) -> Self {
-        let sum: i64 = cells.iter().map(|&cell| i64::from(cell)).sum();
-        let total = items.map_or(sum / i64::from(shape.rows), |items| items as i64);
+        let noisy = || cells.iter().map(|&cell| i64::from(cell)).sum::<i64>() / i64::from(shape.rows);
+        let total = items.map_or_else(noisy, |items| items as i64);
         Self { shape, cells, items, total }
     }
 

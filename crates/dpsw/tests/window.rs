@@ -365,11 +365,11 @@ fn plans_that_cannot_be_are_refused_with_the_reason() {
     check_refused(Settings { retention: 0, ..good.clone() }, "retention must lie between 1 and 1000, got 0");
     check_refused(
         Settings { delta: None, ..good.clone() },
-        "the paper's method needs a delta: give one below 1/(window length x retention)",
+        "the paper's method needs a delta: give one below 1/(items per window x retention)",
     );
     check_refused(
         Settings { delta: Delta::new(0.01).ok(), ..good.clone() },
-        "delta must not exceed 1/(window length x retention) = 1e-3, got 1e-2",
+        "delta must not exceed 1/(items per window x retention) = 1e-3, got 1e-2",
     );
     check_refused(method(|m| m.alpha = Ratio::ONE), "alpha must lie strictly between 0 and 1, got 1");
     check_refused(
