@@ -79,7 +79,7 @@ impl DpswSketch {
         let mut buffer = [0; HASHED_AT_ONCE];
         let chunks = items.chunks(HASHED_AT_ONCE).zip(times.chunks(HASHED_AT_ONCE));
         for (number, (chunk, times)) in chunks.enumerate() {
-            let fingerprints = self.fingerprints(chunk, &mut buffer);
+            let fingerprints = self.keys.fingerprints(chunk, &mut buffer);
             let done = self.take_at(times, fingerprints, Counters::count_fingerprints, &mut taken);
             done.map_err(|unsealed| unsealed.after(number * HASHED_AT_ONCE))?;
         }
@@ -146,9 +146,8 @@ impl DpswSketch {
         if time < self.sealed_until() {
             return Place::Late;
         }
-        let len = self.plan.substream_len();
-        let segment = self.plan.boundaries().partition_point(|&boundary| boundary <= time % len);
-        Place::Open { number: time / len, segment }
+        let (number, segment) = self.plan.place(time);
+        Place::Open { number, segment }
     }
 
     /// Everything before this time is sealed or given up.

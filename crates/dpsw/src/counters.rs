@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use zeroize::Zeroizing;
 
+use crate::codec::{Reader, Writer};
+use crate::error::SnapshotError;
 use crate::hash::{FingerprintKey, Index, column};
 use crate::item::Item;
 use crate::noise::Generator;
@@ -58,12 +60,18 @@ impl Mapping {
     /// The cells of an item: one per row, or none for an item outside the public list.
     #[inline]
     pub(crate) fn cells(&self, item: Item<'_>) -> impl Iterator<Item = usize> {
-        let fingerprint = self.fingerprint_key.item(item);
-        let place = match (&self.columns, item) {
-            (Columns::Hashed(_), _) => None,
+        let in_range = match (&self.columns, item) {
             (Columns::Range, Item::Integer(value)) => self.place_in_range(value),
-            (Columns::Range, Item::Bytes(_)) => None,
-            (Columns::Listed(index), _) => index.place(fingerprint),
+            _ => None,
+        };
+        in_range.into_iter().chain(self.hashed_cells(self.fingerprint_key.item(item)))
+    }
+
+    /// The cells of a fingerprint, unless the items themselves are the places.
+    pub(crate) fn hashed_cells(&self, fingerprint: u64) -> impl Iterator<Item = usize> {
+        let place = match &self.columns {
+            Columns::Hashed(_) | Columns::Range => None,
+            Columns::Listed(index) => index.place(fingerprint),
         };
         let keys: &[u64] = if let Columns::Hashed(keys) = &self.columns { keys } else { &[] };
         let columns = self.shape.columns;
@@ -74,10 +82,24 @@ impl Mapping {
         place.into_iter().chain(hashed)
     }
 
+    /// Whether items fall on the same counters.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        let columns = match (&self.columns, &other.columns) {
+            (Columns::Hashed(keys), Columns::Hashed(others)) => keys == others,
+            (Columns::Range, Columns::Range) | (Columns::Listed(_), Columns::Listed(_)) => true,
+            _ => false,
+        };
+        columns && self.shape == other.shape && self.fingerprint_key == other.fingerprint_key
+    }
+
     fn place_in_range(&self, value: u64) -> Option<usize> {
         usize::try_from(value).ok().filter(|&place| place < self.shape.columns as usize)
     }
 }
+
+/// A counter stops here, so that count and noise fit in 32 bits. Stopping each counter by itself moves no counter by
+/// more than one when an event is added, removed or replaced, so the noise still covers it.
+const COUNT_MAX: i32 = 1 << 30;
 
 /// Exact counters. No `Clone`, no bytes, and a `Debug` that shows the shape alone; wiped when dropped.
 pub(crate) struct Counters {
@@ -99,7 +121,9 @@ impl Counters {
     }
 
     pub(crate) fn count_integers(&mut self, items: &[u64], mapping: &Mapping) {
-        self.items += items.len() as u64;
+        if self.is_near_full(items.len()) {
+            return self.count_clamped(items.iter().flat_map(|&item| mapping.cells(Item::Integer(item))));
+        }
         let key = mapping.fingerprint_key;
         let fingerprints = items.iter().map(|&item| key.integer(item));
         match &mapping.columns {
@@ -111,12 +135,29 @@ impl Counters {
 
     /// Counts byte strings by their fingerprints.
     pub(crate) fn count_fingerprints(&mut self, fingerprints: &[u64], mapping: &Mapping) {
-        self.items += fingerprints.len() as u64;
+        if self.is_near_full(fingerprints.len()) {
+            return self.count_clamped(
+                fingerprints.iter().flat_map(|&fingerprint| mapping.hashed_cells(fingerprint)),
+            );
+        }
         let fingerprints = fingerprints.iter().copied();
         match &mapping.columns {
             Columns::Hashed(keys) => self.count_hashed(fingerprints, keys),
             Columns::Listed(index) => self.count_listed(fingerprints, index),
             Columns::Range => unreachable!("a range of integers is a domain of integers"),
+        }
+    }
+
+    /// Adds up the items; true if some counter could pass its end, which takes as many items.
+    fn is_near_full(&mut self, items: usize) -> bool {
+        self.items += items as u64;
+        COUNT_MAX as u64 <= self.items
+    }
+
+    #[cold]
+    fn count_clamped(&mut self, cells: impl Iterator<Item = usize>) {
+        for cell in cells {
+            self.cells[cell] = (self.cells[cell] + 1).min(COUNT_MAX);
         }
     }
 
@@ -169,12 +210,27 @@ impl Counters {
     pub(crate) fn add(&mut self, other: &Self) {
         self.items += other.items;
         for (cell, more) in self.cells.iter_mut().zip(other.cells.iter()) {
-            *cell += more;
+            *cell = (*cell + more).min(COUNT_MAX);
         }
     }
 
     pub(crate) fn copy(&self) -> Self {
         Self { shape: self.shape, items: self.items, cells: self.cells.clone() }
+    }
+
+    /// The exact counts, for bytes that stay inside the trust boundary.
+    pub(crate) fn write(&self, writer: &mut Writer) {
+        writer.u64(self.items);
+        writer.cells(&self.cells);
+    }
+
+    pub(crate) fn read(reader: &mut Reader<'_>, shape: Shape) -> Result<Self, SnapshotError> {
+        let items = reader.u64()?;
+        let cells = Zeroizing::new(reader.cells(shape.cells())?);
+        if cells.iter().any(|&cell| !(0..=COUNT_MAX).contains(&cell) || items < cell as u64) {
+            return Err(SnapshotError::Invalid("its counts are out of range"));
+        }
+        Ok(Self { shape, items, cells })
     }
 
     pub(crate) fn clear(&mut self) {

@@ -209,3 +209,141 @@ pub enum QueryError {
     #[error("a window must hold at least 1 item, got 0")]
     EmptyWindow,
 }
+
+/// Bytes from which nothing can be read.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SnapshotError {
+    /// They begin with something else.
+    #[error("these bytes do not begin like a saved one; is it the right file?")]
+    Foreign,
+    /// They were written by another version.
+    #[error("these bytes are of version {found}, this program reads version {known}")]
+    Version {
+        /// The version in the bytes.
+        found: u16,
+        /// The version that can be read.
+        known: u16,
+    },
+    /// The checksum is wrong.
+    #[error("the checksum does not fit: the bytes are damaged")]
+    Checksum,
+    /// They end too early.
+    #[error("the bytes end too early")]
+    Truncated,
+    /// They describe something impossible.
+    #[error("the bytes are not valid: {0}")]
+    Invalid(&'static str),
+    /// Their plan cannot be made.
+    #[error("the plan in the bytes is refused: {0}")]
+    Plan(#[from] PlanError),
+}
+
+/// Views that cannot be merged.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MergeError {
+    /// No view was given.
+    #[error("there is no view to merge")]
+    Nothing,
+    /// The plans differ.
+    #[error("the views have different plans")]
+    Plan,
+    /// The hash keys differ.
+    #[error("the views hash with different keys; sites that merge must share the stream key")]
+    Keys,
+    /// The same site twice: its events would be counted double.
+    #[error("site {site} is in both views")]
+    Duplicate {
+        /// The site.
+        site: u64,
+    },
+    /// Too many sites.
+    #[error("more than 1000 sites cannot be merged")]
+    Sites,
+    /// Reproducible noise claims no privacy.
+    #[error("a view of reproducible noise claims no privacy and is not merged")]
+    NoClaim,
+    /// Sites have no common order of items.
+    #[error("views of count windows cannot be merged: sites have no common order; use time windows")]
+    CountWindow,
+}
+
+/// Partial counters that cannot be merged or absorbed. Nothing was changed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PartialError {
+    /// They were counted for another plan.
+    #[error("the partial counters belong to another plan")]
+    Plan,
+    /// They were counted with another stream key.
+    #[error("the partial counters were counted with another stream key")]
+    Keys,
+    /// They belong to different substreams.
+    #[error("partial counters of substreams {0} and {1} cannot be merged")]
+    Substream(u64, u64),
+    /// The same batch and partition again: its events would be counted double.
+    #[error("batch {batch}, partition {partition} of source {source_id} was absorbed before")]
+    Duplicate {
+        /// The source.
+        source_id: u64,
+        /// The batch.
+        batch: u64,
+        /// The partition.
+        partition: u64,
+    },
+    /// Their substream is sealed, or part of it.
+    #[error("substream {substream} is sealed at least in part; its partial counters come too late")]
+    Late {
+        /// The substream.
+        substream: u64,
+    },
+    /// Their substream lies further ahead of the clock than substreams are kept open for.
+    #[error("substream {substream} lies too far ahead; advance the clock first")]
+    Early {
+        /// The substream.
+        substream: u64,
+    },
+    /// Too many ids to remember.
+    #[error("more than {0} partial counters for open substreams; merge them before they are absorbed")]
+    Many(usize),
+    /// The sketch cannot take them.
+    #[error(transparent)]
+    Ingest(#[from] IngestError),
+}
+
+/// A secret state that cannot be saved or restored.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StateError {
+    /// The bytes are no state, or damaged.
+    #[error(transparent)]
+    Snapshot(#[from] SnapshotError),
+    /// The key does not open them.
+    #[error("the state does not open with this key: the key is another one or the bytes were changed")]
+    Key,
+    /// There is a newer state.
+    #[error(
+        "this is generation {found}, the newest is {newest}: restore that one, or give up the open substreams"
+    )]
+    Stale {
+        /// The generation in the bytes.
+        found: u64,
+        /// The newest generation.
+        newest: u64,
+    },
+    /// The stream cannot go on before where it stood.
+    #[error("the stream stood at {saved}; it cannot resume at {resume_at}")]
+    Resume {
+        /// Where the stream was to go on.
+        resume_at: u64,
+        /// Where it stood when it was saved.
+        saved: u64,
+    },
+    /// The system gives no randomness.
+    #[error(transparent)]
+    Entropy(#[from] EntropyError),
+    /// The sketch belongs to another process.
+    #[error(transparent)]
+    Ingest(#[from] IngestError),
+}

@@ -36,8 +36,18 @@ impl StreamKey {
     }
 
     /// One odd multiplier per row for the substream of this number.
-    pub(crate) fn row_keys(&self, substream: u64, rows: usize) -> Box<[u64]> {
+    pub(crate) fn row_keys(&self, substream: u64, rows: usize) -> Vec<u64> {
         self.words(substream, rows).iter().map(|word| word | 1).collect()
+    }
+
+    /// A word by which two holders of the key know that it is the same, and nobody else learns of it.
+    pub(crate) fn check_word(&self) -> u64 {
+        self.words(u64::MAX - 1, 1)[0]
+    }
+
+    /// The key itself, for the secret state.
+    pub(crate) fn expose(&self) -> &[u8; 32] {
+        &self.0
     }
 
     /// The first words of the ChaCha20 stream of this number.
@@ -65,6 +75,14 @@ impl std::fmt::Debug for FingerprintKey {
 }
 
 impl FingerprintKey {
+    pub(crate) fn new(word: u64) -> Self {
+        Self(word)
+    }
+
+    pub(crate) fn get(self) -> u64 {
+        self.0
+    }
+
     #[inline]
     pub(crate) fn integer(self, value: u64) -> u64 {
         let product = u128::from(value ^ self.0) * u128::from(FOLD);
@@ -160,8 +178,8 @@ mod tests {
     #[test]
     fn the_hash_agrees_with_the_vectors_of_the_format() {
         assert_eq!(key().fingerprint_key(), FingerprintKey(0x5dce_289d_e5ee_85d5));
-        assert_eq!(*key().row_keys(0, 2), [0x6a19_c5d9_7d2b_fd39, 0x494a_dcb8_7703_bd8d]);
-        assert_eq!(*key().row_keys(7, 2), [0x32b8_dbe9_3f44_0f49, 0xf79a_f24f_1a75_0a57]);
+        assert_eq!(key().row_keys(0, 2), [0x6a19_c5d9_7d2b_fd39, 0x494a_dcb8_7703_bd8d]);
+        assert_eq!(key().row_keys(7, 2), [0x32b8_dbe9_3f44_0f49, 0xf79a_f24f_1a75_0a57]);
         check_vector(Item::Integer(0), 0x8457_6f61_285e_0faf, [4126, 1300], [104, 5460]);
         check_vector(Item::Integer(5), 0x9f60_0e0e_d429_93c3, [165, 1961], [2780, 4357]);
         check_vector(Item::Integer(u64::MAX), 0xc024_6e6c_271d_0f4f, [5771, 2211], [5091, 964]);

@@ -110,26 +110,36 @@ pub mod bound;
 mod item;
 mod hash;
 mod settings;
+mod codec;
 mod sketch;
 mod counters;
 pub mod checkpoint;
 mod plan;
+mod keys;
 mod substream;
 mod window;
 mod query;
+mod snapshot;
+mod partial;
 mod stream;
 mod clock;
+mod absorb;
+mod state;
 
 #[cfg(test)]
 mod oracle;
 
 pub use clock::Taken;
 pub use counters::Shape;
-pub use error::{EntropyError, IngestError, OverBudget, ParameterError, PlanError, QueryError};
+pub use error::{
+    EntropyError, IngestError, MergeError, OverBudget, ParameterError, PartialError, PlanError, QueryError,
+    SnapshotError, StateError,
+};
 pub use hash::StreamKey;
 pub use item::{Domain, Item, Keys, Kind};
 pub use ledger::{Cost, Ledger};
 pub use noise::{Generator, Law, Noise};
+pub use partial::{PartialCounters, PartialId, Worker};
 pub use plan::{PaperBounds, Plan, PlannedRange};
 pub use privacy::{Claim, Delta, Epsilon, Rho, Threshold};
 pub use query::{CONFIDENCE, Estimate, Ranked, Sealed, WindowView};
@@ -139,6 +149,7 @@ pub use settings::{
     TunedMethod, Unit, Window,
 };
 pub use sketch::SealedSketch;
+pub use state::{Freshness, SavedState, StateKey};
 pub use stream::DpswSketch;
 pub use table::Table;
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use dashu_int::UBig;
 
@@ -47,7 +47,9 @@ pub(crate) const CACHED_COVERS_MAX: usize = 2;
 pub struct PlannedRange {
     role: Role,
     offsets: Range<u64>,
-    table: Arc<Table>,
+    law: Law,
+    /// Made when it is first needed; views never do.
+    table: Arc<OnceLock<Table>>,
 }
 
 impl PlannedRange {
@@ -66,11 +68,11 @@ impl PlannedRange {
     /// The law of its noise.
     #[must_use]
     pub fn law(&self) -> Law {
-        self.table.law()
+        self.law
     }
 
     pub(crate) fn table(&self) -> &Table {
-        &self.table
+        self.table.get_or_init(|| Table::new(self.law))
     }
 }
 
@@ -174,7 +176,7 @@ impl Plan {
         let ranges: Vec<PlannedRange> = planned
             .into_iter()
             .zip(tables)
-            .map(|((role, offsets, _), table)| PlannedRange { role, offsets, table })
+            .map(|((role, offsets, _), (law, table))| PlannedRange { role, offsets, law, table })
             .collect();
         let boundaries = boundaries(&ranges);
         Self {
@@ -232,6 +234,18 @@ impl Plan {
         self.ledger.budget()
     }
 
+    /// Makes the tables of the noise, which sealing would otherwise wait for.
+    pub(crate) fn prepare(&self) {
+        for range in &self.ranges {
+            range.table();
+        }
+    }
+
+    /// Whether the number of items in a range is public.
+    pub(crate) fn has_public_totals(&self) -> bool {
+        self.settings.unit == Unit::ReplaceOne
+    }
+
     /// Whether all substreams hash alike, as in the paper.
     pub(crate) fn has_one_hash(&self) -> bool {
         self.one_hash
@@ -245,6 +259,13 @@ impl Plan {
     /// The offsets at which a segment ends, ascending; the last is the substream's length.
     pub(crate) fn boundaries(&self) -> &[u64] {
         &self.boundaries
+    }
+
+    /// The substream and the segment of a position.
+    pub(crate) fn place(&self, position: u64) -> (u64, usize) {
+        let offset = position % self.substream_len;
+        let segment = self.boundaries.partition_point(|&boundary| boundary <= offset);
+        (position / self.substream_len, segment)
     }
 
     /// The number of columns that collisions are spread over; none for identity counters.
@@ -281,9 +302,9 @@ impl Plan {
         let indexed = keys.filter(|keys| self.identity && !matches!(keys, Keys::Range(_)));
         let index = indexed.map_or(0, |keys| Index::bytes(keys.len()));
         let cached = keys.map_or(0, |keys| CACHED_COVERS_MAX * size_of::<f64>() * keys.len());
-        let mut tables: Vec<&Arc<Table>> = self.ranges.iter().map(|range| &range.table).collect();
-        tables.dedup_by(|a, b| Arc::ptr_eq(a, b));
-        let tables: usize = tables.iter().map(|table| table.bytes()).sum();
+        let mut laws: Vec<Law> = self.ranges.iter().map(|range| range.law).collect();
+        laws.dedup();
+        let tables: usize = laws.into_iter().map(Table::bytes).sum();
         self.sketch_bytes() + (listed + index + cached + tables) as u64
     }
 
@@ -592,12 +613,12 @@ fn gaussian(settings: &Settings, shifts: u64) -> Result<(Law, Cost, Option<Delta
     Ok((law, Cost::Approximate(settings.epsilon.ratio(), delta.get()), Some(delta)))
 }
 
-/// One table for each different law.
-fn tables(laws: &[Law]) -> Vec<Arc<Table>> {
-    let mut tables: Vec<Arc<Table>> = Vec::with_capacity(laws.len());
+/// One place for a table for each different law.
+fn tables(laws: &[Law]) -> Vec<(Law, Arc<OnceLock<Table>>)> {
+    let mut tables: Vec<(Law, Arc<OnceLock<Table>>)> = Vec::with_capacity(laws.len());
     for &law in laws {
-        let known = tables.iter().find(|table| table.law() == law).cloned();
-        tables.push(known.unwrap_or_else(|| Arc::new(Table::new(law))));
+        let known = tables.iter().find(|(known, _)| *known == law).map(|(_, table)| Arc::clone(table));
+        tables.push((law, known.unwrap_or_default()));
     }
     tables
 }

@@ -15,11 +15,15 @@ impl Epsilon {
     /// # Errors
     /// The value is not between 1e-6 and 1e6.
     pub fn new(value: f64) -> Result<Self, ParameterError> {
-        if (1e-6..=1e6).contains(&value) {
-            Ok(Self(Ratio::from_decimal(value)?))
-        } else {
-            Err(ParameterError::Epsilon(value))
-        }
+        let ratio = Ratio::from_decimal(value).map_err(|_| ParameterError::Epsilon(value))?;
+        Self::from_ratio(ratio).map_err(|_| ParameterError::Epsilon(value))
+    }
+
+    /// # Errors
+    /// The ratio is not between 1e-6 and 1e6.
+    pub fn from_ratio(ratio: Ratio) -> Result<Self, ParameterError> {
+        let value = ratio.to_f64();
+        if (1e-6..=1e6).contains(&value) { Ok(Self(ratio)) } else { Err(ParameterError::Epsilon(value)) }
     }
 
     /// The exact value.

@@ -45,21 +45,29 @@ pub struct Ranked<'a> {
 /// It holds sealed sketches only, so asking any number of questions costs no further privacy.
 #[derive(Debug, Clone)]
 pub struct WindowView {
-    plan: Arc<Plan>,
-    released: Arc<Released>,
-    claim: Claim,
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) released: Arc<Released>,
+    pub(crate) claim: Claim,
     /// From the stream's start to where it stood when the view was taken, in items or ticks.
-    stream: Range<u64>,
+    pub(crate) stream: Range<u64>,
+    /// Where the events were counted, ascending.
+    pub(crate) sites: Vec<u64>,
     /// The length asked for; the window is shorter while the stream is.
     window_len: u64,
     window: Range<u64>,
 }
 
 impl WindowView {
-    pub(crate) fn new(plan: Arc<Plan>, released: Arc<Released>, claim: Claim, stream: Range<u64>) -> Self {
+    pub(crate) fn new(
+        plan: Arc<Plan>,
+        released: Arc<Released>,
+        claim: Claim,
+        stream: Range<u64>,
+        sites: Vec<u64>,
+    ) -> Self {
         let window_len = plan.settings().window.len();
         let window = last_of(&stream, window_len);
-        Self { plan, released, claim, stream, window_len, window }
+        Self { plan, released, claim, stream, sites, window_len, window }
     }
 
     /// The plan.
@@ -72,6 +80,12 @@ impl WindowView {
     #[must_use]
     pub fn claim(&self) -> Claim {
         self.claim
+    }
+
+    /// The sites whose events are in it, ascending.
+    #[must_use]
+    pub fn sites(&self) -> &[u64] {
+        &self.sites
     }
 
     /// The positions that questions are about.
@@ -246,7 +260,8 @@ impl WindowView {
         let (rows, columns) = (self.plan.shape().rows, self.plan.collision_columns());
         let part_error = |&part: &Part| {
             let law = self.plan.ranges()[part.range].law();
-            minimum_error(self.released.items(part), rows, columns, law, failure)
+            let noises = self.sites.len() as f64;
+            noises * minimum_error(self.released.items(part), rows, columns, law, failure / noises)
         };
         cover.parts.iter().map(part_error).sum::<f64>() + self.misfit_items(cover)
     }

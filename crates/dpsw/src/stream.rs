@@ -1,13 +1,17 @@
 //! DpswSketch: takes items, turns substreams over, hands out views.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use crate::counters::{Columns, Counters, Mapping};
+use zeroize::Zeroizing;
+
+use crate::counters::{Counters, Mapping};
 use crate::error::{EntropyError, IngestError};
-use crate::hash::{FingerprintKey, Index, StreamKey};
-use crate::item::{Item, Keys, Kind};
+use crate::hash::StreamKey;
+use crate::item::{Item, Kind};
+use crate::keys::HashKeys;
 use crate::noise::Noise;
+use crate::partial::PartialId;
 use crate::plan::Plan;
 use crate::privacy::Claim;
 use crate::query::WindowView;
@@ -39,13 +43,21 @@ impl Unsealed {
 pub struct DpswSketch {
     pub(crate) plan: Arc<Plan>,
     noise: Noise,
-    keys: HashKeys,
+    /// Whether all noise so far supports the claim.
+    pub(crate) is_private: bool,
+    pub(crate) keys: HashKeys,
     /// Number of the oldest open substream.
     pub(crate) number: u64,
     /// At least one; more where late events are waited for.
     pub(crate) open: VecDeque<OpenSubstream>,
     pub(crate) time: Time,
-    released: Arc<Released>,
+    pub(crate) released: Arc<Released>,
+    /// Where the events are counted, among sites whose views are merged.
+    pub(crate) site: u64,
+    /// Which partial counters are in the open substreams, by substream.
+    pub(crate) absorbed: BTreeSet<(u64, PartialId)>,
+    /// How often the stream was saved.
+    pub(crate) generation: u64,
     owner: u32,
 }
 
@@ -58,35 +70,6 @@ pub(crate) struct Time {
     pub(crate) now: u64,
     /// Events refused for being late.
     pub(crate) late: u64,
-}
-
-/// Where the mappings of the substreams come from.
-#[derive(Debug)]
-struct HashKeys {
-    stream: StreamKey,
-    fingerprint: FingerprintKey,
-    index: Option<Arc<Index>>,
-}
-
-impl HashKeys {
-    fn new(plan: &Plan, stream: StreamKey) -> Self {
-        let fingerprint = stream.fingerprint_key();
-        let listed = plan.settings().domain.keys().filter(|_| plan.is_identity());
-        let index = listed
-            .filter(|keys| !matches!(keys, Keys::Range(_)))
-            .map(|keys| Arc::new(Index::new(keys, fingerprint)));
-        Self { stream, fingerprint, index }
-    }
-
-    fn mapping(&self, plan: &Plan, number: u64) -> Mapping {
-        let hash_number = if plan.has_one_hash() { 0 } else { number };
-        let columns = match &self.index {
-            Some(index) => Columns::Listed(Arc::clone(index)),
-            None if plan.is_identity() => Columns::Range,
-            None => Columns::Hashed(self.stream.row_keys(hash_number, plan.shape().rows as usize).into()),
-        };
-        Mapping { shape: plan.shape(), fingerprint_key: self.fingerprint, columns }
-    }
 }
 
 impl DpswSketch {
@@ -102,20 +85,31 @@ impl DpswSketch {
     /// An empty sketch that hashes like all others with this key.
     #[must_use]
     pub fn with_key(plan: Plan, key: StreamKey, noise: Noise) -> Self {
+        plan.prepare();
         let keys = HashKeys::new(&plan, key);
         let open = OpenSubstream::new(keys.mapping(&plan, 0));
         let released = Arc::new(Released::new(Vec::new(), open.mapping().clone()));
         let start = plan.settings().window.time().is_none().then_some(0);
         Self {
             plan: Arc::new(plan),
+            is_private: noise.is_private(),
             noise,
             keys,
             number: 0,
             open: VecDeque::from([open]),
             time: Time { start, now: 0, late: 0 },
             released,
+            site: 0,
+            absorbed: BTreeSet::new(),
+            generation: 0,
             owner: std::process::id(),
         }
+    }
+
+    /// The same sketch as one of several sites, each with its number, whose views are to be merged. The default is 0.
+    #[must_use]
+    pub fn at_site(self, site: u64) -> Self {
+        Self { site, ..self }
     }
 
     /// The plan.
@@ -133,9 +127,15 @@ impl DpswSketch {
     /// What can be seen now: sealed sketches only.
     #[must_use]
     pub fn view(&self) -> WindowView {
-        let claim = if self.noise.is_private() { self.plan.claim() } else { Claim::None };
+        let claim = if self.is_private { self.plan.claim() } else { Claim::None };
         let start = self.time.start.unwrap_or(self.time.now);
-        WindowView::new(Arc::clone(&self.plan), Arc::clone(&self.released), claim, start..self.time.now)
+        WindowView::new(
+            Arc::clone(&self.plan),
+            Arc::clone(&self.released),
+            claim,
+            start..self.time.now,
+            vec![self.site],
+        )
     }
 
     /// Takes one item. For many, [`extend`](Self::extend) and [`extend_bytes`](Self::extend_bytes) are faster.
@@ -168,7 +168,7 @@ impl DpswSketch {
         self.check_counted()?;
         let mut buffer = [0; HASHED_AT_ONCE];
         for (number, chunk) in items.chunks(HASHED_AT_ONCE).enumerate() {
-            let fingerprints = self.fingerprints(chunk, &mut buffer);
+            let fingerprints = self.keys.fingerprints(chunk, &mut buffer);
             let taken = self.take(fingerprints, Counters::count_fingerprints);
             taken.map_err(|unsealed| unsealed.after(number * HASHED_AT_ONCE))?;
         }
@@ -197,12 +197,9 @@ impl DpswSketch {
         Ok(())
     }
 
-    /// Hashes items. The caller's code runs here, before any of them is counted: if it panics, positions stay right.
-    pub(crate) fn fingerprints<'b, T: AsRef<[u8]>>(&self, items: &[T], buffer: &'b mut [u64]) -> &'b [u64] {
-        for (fingerprint, item) in buffer.iter_mut().zip(items) {
-            *fingerprint = self.keys.fingerprint.bytes(item.as_ref());
-        }
-        &buffer[..items.len()]
+    /// 256 fresh bits.
+    pub(crate) fn fresh_key(&mut self) -> Result<Zeroizing<[u8; 32]>, EntropyError> {
+        self.noise.key()
     }
 
     fn oldest_open(&mut self) -> &mut OpenSubstream {
@@ -298,7 +295,7 @@ impl DpswSketch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::item::Domain;
+    use crate::item::{Domain, Keys};
     use crate::privacy::Epsilon;
     use crate::settings::{CounterLayout, Method, Settings, TunedMethod, Unit, Window};
 
@@ -381,7 +378,8 @@ mod tests {
         sketch.extend(&[3; 9]).expect("valid items");
         let text = format!("{:?} {:?} {:?}", sketch.open, sketch.keys, sketch.noise);
         let wanted = "[OpenSubstream { mapping: Mapping(1 x 4), closed: 0, segments: [Some(Counters(1 x 4))], spare: None, \
-            ranges: [] }] HashKeys { stream: StreamKey, fingerprint: FingerprintKey, index: None } Noise(Reproducible)";
+            ranges: [] }] HashKeys { stream: StreamKey, mapper: Mapper { fingerprint_key: FingerprintKey, \
+            index: None } } Noise(Reproducible)";
         assert_eq!(text, wanted);
     }
 

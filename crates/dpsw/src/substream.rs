@@ -32,6 +32,47 @@ impl OpenSubstream {
         Self { mapping, closed: 0, segments: VecDeque::new(), spare: None, ranges: Vec::new() }
     }
 
+    /// A substream with these counters; `None` unless they are those of open segments, each once, and of exactly the
+    /// ranges that have started and are not complete.
+    pub(crate) fn from_parts(
+        plan: &Plan,
+        mapping: Mapping,
+        closed: usize,
+        segments: Vec<(usize, Counters)>,
+        ranges: Vec<(usize, Counters)>,
+    ) -> Option<Self> {
+        let mut open = Self { closed, ..Self::new(mapping) };
+        for (segment, counters) in segments {
+            let index = segment.checked_sub(closed)?;
+            if open.segments.len() <= index {
+                open.segments.resize_with(index + 1, || None);
+            }
+            if open.segments[index].replace(counters).is_some() {
+                return None;
+            }
+        }
+        let sealed = open.sealed_until(plan);
+        let is_running = |index: &usize| {
+            let Range { start, end } = plan.ranges()[*index].offsets();
+            start < sealed && sealed < end
+        };
+        let mut indices: Vec<usize> = ranges.iter().map(|(index, _)| *index).collect();
+        indices.sort_unstable();
+        open.ranges = ranges;
+        (0..plan.ranges().len()).filter(is_running).eq(indices).then_some(open)
+    }
+
+    /// The counters of the open segments, by number.
+    pub(crate) fn segments(&self) -> impl Iterator<Item = (usize, &Counters)> {
+        let numbered = (self.closed..).zip(&self.segments);
+        numbered.filter_map(|(number, counters)| counters.as_ref().map(|counters| (number, counters)))
+    }
+
+    /// The counters of the ranges that have started and are not complete.
+    pub(crate) fn ranges(&self) -> impl Iterator<Item = (usize, &Counters)> {
+        self.ranges.iter().map(|(index, counters)| (*index, counters))
+    }
+
     /// Turns a complete substream into the empty next one.
     pub(crate) fn turn_over(&mut self, mapping: Mapping) {
         debug_assert!(
@@ -127,6 +168,14 @@ pub(crate) struct SealedSubstream {
 impl SealedSubstream {
     pub(crate) fn new(number: u64, mapping: Mapping) -> Self {
         Self { number, mapping, sketches: Vec::new() }
+    }
+
+    pub(crate) fn from_parts(
+        number: u64,
+        mapping: Mapping,
+        sketches: Vec<(usize, Arc<SealedSketch>)>,
+    ) -> Self {
+        Self { number, mapping, sketches }
     }
 
     /// The same with more sketches; once the substream is complete its prefixes are left out.

@@ -45,12 +45,7 @@ impl Table {
     #[must_use]
     pub fn new(law: Law) -> Self {
         assert!(law.is_drawable(), "no noise can be drawn from {law:?}");
-        // About one draw in 10⁵ falls outside the table.
-        let (spread, spreads) = match law {
-            Law::Laplace { scale } => (scale.to_f64(), 11.0),
-            Law::Gaussian { variance } => ((variance as f64).sqrt(), 4.5),
-        };
-        let reach = ((spread * spreads).ceil() as u64).clamp(1, REACH_MAX);
+        let reach = reach(law);
         let boundaries = cumulative(law, reach, 64).iter().map(low_word).collect::<Box<[u64]>>();
         let starts: Box<[u32]> = (0..=1_u64 << GUIDE_BITS)
             .map(|cell| boundaries.partition_point(|boundary| boundary >> (64 - GUIDE_BITS) < cell) as u32)
@@ -65,10 +60,12 @@ impl Table {
         self.law
     }
 
-    /// Heap bytes of the table.
+    /// Heap bytes of the table of a law.
     #[must_use]
-    pub fn bytes(&self) -> usize {
-        size_of_val(&*self.boundaries) + size_of_val(&*self.guide) + size_of_val(&*self.starts)
+    pub fn bytes(law: Law) -> usize {
+        let boundaries = 2 * (reach(law) as usize + 1);
+        let cells = 1 << GUIDE_BITS;
+        boundaries * size_of::<u64>() + cells * size_of::<i16>() + (cells + 1) * size_of::<u32>()
     }
 
     /// Adds an independent draw to each cell. The cells must lie within ±2³⁰; only the noisy sum is clamped to the
@@ -143,6 +140,15 @@ impl Table {
             }
         }
     }
+}
+
+/// How far the table reaches: about one draw in 10⁵ falls outside it.
+fn reach(law: Law) -> u64 {
+    let reach = match law {
+        Law::Laplace { scale } => 11.0 * scale.to_f64(),
+        Law::Gaussian { variance } => 4.5 * (variance as f64).sqrt(),
+    };
+    (reach.ceil() as u64).clamp(1, REACH_MAX)
 }
 
 fn low_word(value: &UBig) -> u64 {

@@ -1,0 +1,216 @@
+//! WindowView ↔ versioned bytes, and the union of the views of several sites.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::codec::{Reader, Writer};
+use crate::counters::Columns;
+use crate::error::{MergeError, SnapshotError};
+use crate::hash::FingerprintKey;
+use crate::keys::Mapper;
+use crate::plan::Plan;
+use crate::privacy::Claim;
+use crate::query::WindowView;
+use crate::sketch::SealedSketch;
+use crate::substream::SealedSubstream;
+use crate::window::Released;
+
+const MAGIC: &[u8; 8] = b"DPSWVIEW";
+const VERSION: u16 = 1;
+
+/// The most sites whose views can be merged.
+pub(crate) const SITES_MAX: usize = 1000;
+
+impl WindowView {
+    /// The view as bytes: the public plan, the hash keys of its substreams and their sealed counters. They may be
+    /// published: they hold nothing that the view does not answer.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut writer = Writer::new(MAGIC, VERSION);
+        write_view(&mut writer, self);
+        writer.finish()
+    }
+
+    /// The view that these bytes were made of; it answers like the original, bit for bit. Its window is the whole one.
+    ///
+    /// # Errors
+    /// The bytes are no view, of another version, damaged, or describe what cannot be.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, SnapshotError> {
+        let mut reader = Reader::new(bytes, MAGIC, VERSION)?;
+        let view = read_view(&mut reader)?;
+        reader.finish()?;
+        Ok(view)
+    }
+
+    /// The view of the union of what several sites count, each with its own noise. Only the substreams that all of
+    /// them have are in it.
+    ///
+    /// # Errors
+    /// There is no view, a site occurs twice, or the views differ in plan, hash keys or claim; views of count windows and
+    /// of reproducible noise are refused.
+    pub fn merge(views: &[Self]) -> Result<Self, MergeError> {
+        let (first, others) = views.split_first().ok_or(MergeError::Nothing)?;
+        others.iter().try_fold(first.clone(), |merged, view| merged.merge_one(view)).and_then(|merged| {
+            if merged.plan.settings().window.time().is_none() {
+                Err(MergeError::CountWindow)
+            } else {
+                Ok(merged)
+            }
+        })
+    }
+
+    fn merge_one(&self, other: &Self) -> Result<Self, MergeError> {
+        self.check_mergeable(other)?;
+        let common = self.released.substreams().iter().filter_map(|substream| {
+            let other = other.released.substream(substream.number)?;
+            Some(substream.sum(other).map(Arc::new))
+        });
+        let substreams = common.collect::<Result<Vec<_>, _>>()?;
+        let start = self.stream.start.max(other.stream.start);
+        let end = self.stream.end.min(other.stream.end).max(start);
+        let released = Arc::new(Released::new(substreams, self.released.mapping().clone()));
+        let mut sites = [&self.sites[..], &other.sites[..]].concat();
+        sites.sort_unstable();
+        Ok(Self::new(Arc::clone(&self.plan), released, self.claim, start..end, sites))
+    }
+
+    fn check_mergeable(&self, other: &Self) -> Result<(), MergeError> {
+        if self.plan.settings() != other.plan.settings() {
+            return Err(MergeError::Plan);
+        }
+        if self.claim == Claim::None || other.claim == Claim::None {
+            return Err(MergeError::NoClaim);
+        }
+        if self.released.mapping().fingerprint_key != other.released.mapping().fingerprint_key {
+            return Err(MergeError::Keys);
+        }
+        if SITES_MAX < self.sites.len() + other.sites.len() {
+            return Err(MergeError::Sites);
+        }
+        match other.sites.iter().find(|site| self.sites.contains(site)) {
+            Some(&site) => Err(MergeError::Duplicate { site }),
+            None => Ok(()),
+        }
+    }
+}
+
+impl SealedSubstream {
+    /// Counter by counter, range by range.
+    fn sum(&self, other: &Self) -> Result<Self, MergeError> {
+        if !self.mapping.is_like(&other.mapping) {
+            return Err(MergeError::Keys);
+        }
+        let both = self.sketches().iter().filter_map(|(range, sketch)| {
+            let other = other.sketch(*range)?;
+            Some((*range, Arc::new(sketch.sum(other))))
+        });
+        Ok(Self::from_parts(self.number, self.mapping.clone(), both.collect()))
+    }
+}
+
+impl SealedSketch {
+    fn sum(&self, other: &Self) -> Self {
+        let cells = self.cells().iter().zip(other.cells()).map(|(a, b)| a.saturating_add(*b)).collect();
+        let items = self.items().zip(other.items()).map(|(a, b)| a + b);
+        Self::new(self.shape(), cells, items)
+    }
+}
+
+pub(crate) fn write_view(writer: &mut Writer, view: &WindowView) {
+    writer.settings(view.plan.settings());
+    writer.u8((view.claim == Claim::None).into());
+    writer.len(view.sites.len());
+    view.sites.iter().for_each(|&site| writer.u64(site));
+    writer.u64(view.stream.start);
+    writer.u64(view.stream.end);
+    writer.u64(view.released.mapping().fingerprint_key.get());
+    writer.len(view.released.substreams().len());
+    for substream in view.released.substreams() {
+        write_substream(writer, substream);
+    }
+}
+
+fn write_substream(writer: &mut Writer, substream: &SealedSubstream) {
+    writer.u64(substream.number);
+    if let Columns::Hashed(keys) = &substream.mapping.columns {
+        keys.iter().for_each(|&key| writer.u64(key));
+    }
+    writer.len(substream.sketches().len());
+    for (range, sketch) in substream.sketches() {
+        writer.len(*range);
+        writer.option(sketch.items());
+        writer.cells(sketch.cells());
+    }
+}
+
+pub(crate) fn read_view(reader: &mut Reader<'_>) -> Result<WindowView, SnapshotError> {
+    let plan = Arc::new(Plan::new(reader.settings()?)?);
+    let claim = if reader.flag()? { Claim::None } else { plan.claim() };
+    let sites = read_sites(reader)?;
+    let stream = reader.u64()?..reader.u64()?;
+    if stream.end < stream.start || POSITION_MAX < stream.end {
+        return Err(SnapshotError::Invalid("its positions are out of range"));
+    }
+    let mapper = Mapper::new(&plan, FingerprintKey::new(reader.u64()?));
+    let count = reader.len(8)?;
+    let substreams =
+        (0..count).map(|_| read_substream(reader, &plan, &mapper)).collect::<Result<Vec<_>, _>>()?;
+    check_numbers(&substreams, &plan, stream.end)?;
+    let reference = mapper.mapping(&plan, |rows| Ok::<_, SnapshotError>(vec![1; rows]))?;
+    let released = Released::new(substreams.into_iter().map(Arc::new).collect(), reference);
+    Ok(WindowView::new(plan, Arc::new(released), claim, stream, sites))
+}
+
+/// No position reaches this: at 10⁹ items a second it takes a century.
+const POSITION_MAX: u64 = 1 << 62;
+
+fn read_sites(reader: &mut Reader<'_>) -> Result<Vec<u64>, SnapshotError> {
+    let count = reader.len(8)?;
+    let sites = (0..count).map(|_| reader.u64()).collect::<Result<Vec<_>, _>>()?;
+    if sites.is_empty() || SITES_MAX < sites.len() || !sites.is_sorted_by(|a, b| a < b) {
+        return Err(SnapshotError::Invalid("its sites are not a sorted list of 1 to 1000"));
+    }
+    Ok(sites)
+}
+
+fn read_substream(
+    reader: &mut Reader<'_>,
+    plan: &Plan,
+    mapper: &Mapper,
+) -> Result<SealedSubstream, SnapshotError> {
+    let number = reader.u64()?;
+    let mapping = mapper.mapping(plan, |rows| (0..rows).map(|_| reader.u64()).collect())?;
+    let count = reader.len(8)?;
+    let sketches = (0..count).map(|_| read_sketch(reader, plan)).collect::<Result<Vec<_>, _>>()?;
+    let ranges: BTreeSet<usize> = sketches.iter().map(|(range, _)| *range).collect();
+    if ranges.len() < sketches.len() {
+        return Err(SnapshotError::Invalid("a range occurs twice"));
+    }
+    Ok(SealedSubstream::from_parts(number, mapping, sketches))
+}
+
+fn read_sketch(reader: &mut Reader<'_>, plan: &Plan) -> Result<(usize, Arc<SealedSketch>), SnapshotError> {
+    let range = usize::try_from(reader.u64()?).ok().filter(|&range| range < plan.ranges().len());
+    let range = range.ok_or(SnapshotError::Invalid("a range is not in its plan"))?;
+    let items = reader.option()?.map(|items| items.min(POSITION_MAX));
+    if items.is_some() != plan.has_public_totals() {
+        return Err(SnapshotError::Invalid("its totals do not fit its unit"));
+    }
+    let cells = reader.cells(plan.shape().cells())?.into_boxed_slice();
+    Ok((range, Arc::new(SealedSketch::new(plan.shape(), cells, items))))
+}
+
+/// Substreams follow each other, and all but the running one are complete.
+fn check_numbers(substreams: &[SealedSubstream], plan: &Plan, end: u64) -> Result<(), SnapshotError> {
+    let follows = substreams.windows(2).all(|pair| pair[0].number.checked_add(1) == Some(pair[1].number));
+    let last = substreams.last().map_or(0, |substream| substream.number);
+    if !follows || end / plan.substream_len() < last || plan.substreams_kept() + 1 < substreams.len() as u64 {
+        return Err(SnapshotError::Invalid("its substreams do not follow each other"));
+    }
+    let whole = |substream: &SealedSubstream| substream.sketch(0).is_some();
+    let is_complete = |substream: &&SealedSubstream| substream.number < end / plan.substream_len();
+    if !substreams.iter().rev().skip(1).filter(is_complete).all(whole) {
+        return Err(SnapshotError::Invalid("a complete substream has no whole sketch"));
+    }
+    Ok(())
+}

@@ -1,0 +1,252 @@
+//! The secret state of a running stream: saved by consuming the sketch, sealed with the caller's key.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use chacha20poly1305::aead::{Aead, KeyInit, Payload};
+use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
+use zeroize::Zeroizing;
+
+use crate::codec::{Reader, Writer};
+use crate::counters::Counters;
+use crate::error::{SnapshotError, StateError};
+use crate::hash::StreamKey;
+use crate::noise::Noise;
+use crate::partial::PartialId;
+use crate::plan::Plan;
+use crate::privacy::Claim;
+use crate::query::WindowView;
+use crate::snapshot::{read_view, write_view};
+use crate::stream::{DpswSketch, Time};
+use crate::substream::OpenSubstream;
+
+const MAGIC: &[u8; 8] = b"DPSWSECR";
+const INNER_MAGIC: &[u8; 8] = b"DPSWOPEN";
+const VERSION: u16 = 1;
+
+/// The key under which states are saved; the caller keeps it apart from them. Wiped when dropped.
+pub struct StateKey(Zeroizing<[u8; 32]>);
+
+impl StateKey {
+    /// The key with these bytes.
+    #[must_use]
+    pub fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(Zeroizing::new(bytes))
+    }
+
+    fn cipher(&self) -> XChaCha20Poly1305 {
+        XChaCha20Poly1305::new(&Key::from(*self.0))
+    }
+}
+
+impl std::fmt::Debug for StateKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("StateKey")
+    }
+}
+
+/// A saved state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SavedState {
+    /// Counts the saves of the stream; the newest one must be kept where it cannot fall back with the bytes.
+    pub generation: u64,
+    /// The sealed state.
+    pub bytes: Vec<u8>,
+}
+
+/// What is known about a state that is restored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Freshness {
+    /// This generation is the newest: the stream goes on where it stood.
+    Newest {
+        /// The newest generation.
+        generation: u64,
+    },
+    /// There may be newer ones, which may have sealed what is open here. The open substreams are given up for ever, and
+    /// the stream starts anew at the first substream that begins at or after this position.
+    Unknown {
+        /// A position or time that no released substream can lie after.
+        resume_at: u64,
+    },
+}
+
+impl DpswSketch {
+    /// Saves the stream and ends it here: only a restored one can go on.
+    ///
+    /// # Errors
+    /// The sketch belongs to another process, or the system gives no randomness. The sketch is gone all the same.
+    pub fn save(mut self, key: &StateKey) -> Result<SavedState, StateError> {
+        self.check_owner()?;
+        self.generation += 1;
+        let nonce = self.fresh_key()?;
+        let nonce: [u8; 24] = nonce[..24].try_into().expect("24 of 32 bytes");
+        let mut header = Vec::from(MAGIC);
+        header.extend_from_slice(&VERSION.to_le_bytes());
+        header.extend_from_slice(&self.generation.to_le_bytes());
+        header.extend_from_slice(&nonce);
+        let secret = Zeroizing::new(self.to_secret());
+        let payload = Payload { msg: &secret, aad: &header };
+        let sealed = key.cipher().encrypt(&XNonce::from(nonce), payload).map_err(|_| StateError::Key)?;
+        Ok(SavedState { generation: self.generation, bytes: [header, sealed].concat() })
+    }
+
+    /// The stream that was saved.
+    ///
+    /// # Errors
+    /// The bytes are no state, damaged, do not open with the key, are not of the generation that is the newest, or the
+    /// stream stood after where it is to resume.
+    pub fn restore(
+        bytes: &[u8],
+        key: &StateKey,
+        noise: Noise,
+        freshness: Freshness,
+    ) -> Result<Self, StateError> {
+        let (generation, secret) = open(bytes, key)?;
+        let mut sketch = Self::from_secret(&secret, noise)?;
+        sketch.generation = generation;
+        match freshness {
+            Freshness::Newest { generation: newest } if newest == generation => Ok(sketch),
+            Freshness::Newest { generation: newest } => Err(StateError::Stale { found: generation, newest }),
+            Freshness::Unknown { resume_at } => sketch.resume_at(resume_at),
+        }
+    }
+
+    /// Gives up what is open and what was released, and starts anew with the same keys.
+    fn resume_at(mut self, resume_at: u64) -> Result<Self, StateError> {
+        if resume_at < self.time.now {
+            return Err(StateError::Resume { resume_at, saved: self.time.now });
+        }
+        let len = self.plan.substream_len();
+        let after_open = self.number + self.open.len() as u64;
+        let number = resume_at.div_ceil(len).max(after_open);
+        self.skip_to(number);
+        self.absorbed.clear();
+        (self.time.start, self.time.now) = (Some(number * len), number * len);
+        Ok(self)
+    }
+
+    fn to_secret(&self) -> Vec<u8> {
+        let mut writer = Writer::new(INNER_MAGIC, VERSION);
+        write_view(&mut writer, &self.view());
+        writer.bytes(self.keys.stream.expose());
+        writer.u64(self.number);
+        writer.option(self.time.start);
+        writer.u64(self.time.now);
+        writer.u64(self.time.late);
+        writer.len(self.absorbed.len());
+        for (substream, id) in &self.absorbed {
+            writer.u64(*substream);
+            id.write(&mut writer);
+        }
+        writer.len(self.open.len());
+        self.open.iter().for_each(|open| open.write(&mut writer));
+        writer.finish()
+    }
+
+    fn from_secret(secret: &[u8], noise: Noise) -> Result<Self, SnapshotError> {
+        let mut reader = Reader::new(secret, INNER_MAGIC, VERSION)?;
+        let view = read_view(&mut reader)?;
+        let key = reader
+            .bytes()?
+            .try_into()
+            .map_err(|_| SnapshotError::Invalid("its stream key is not 32 bytes"))?;
+        let mut sketch = Self::with_key(Plan::clone(&view.plan), StreamKey::from_bytes(key), noise);
+        sketch.number = reader.u64()?;
+        sketch.time = Time { start: reader.option()?, now: reader.u64()?, late: reader.u64()? };
+        let ids = reader.len(8 + PartialId::LEN)?;
+        sketch.absorbed = (0..ids)
+            .map(|_| Ok((reader.u64()?, PartialId::read(&mut reader)?)))
+            .collect::<Result<BTreeSet<_>, SnapshotError>>()?;
+        let count = reader.len(8)?;
+        sketch.read_open(&mut reader, count)?;
+        reader.finish()?;
+        sketch.take_view(&view)?;
+        Ok(sketch)
+    }
+
+    fn read_open(&mut self, reader: &mut Reader<'_>, count: usize) -> Result<(), SnapshotError> {
+        if count == 0 || self.plan.open_substreams_max() < count as u64 {
+            return Err(SnapshotError::Invalid("its open substreams are missing or too many"));
+        }
+        self.open.clear();
+        for index in 0..count as u64 {
+            let number = self.number.checked_add(index).ok_or(SnapshotError::Truncated)?;
+            let mapping = self.keys.mapping(&self.plan, number);
+            self.open.push_back(OpenSubstream::read(reader, &self.plan, mapping)?);
+        }
+        Ok(())
+    }
+
+    fn take_view(&mut self, view: &WindowView) -> Result<(), SnapshotError> {
+        let start = self.number.checked_mul(self.plan.substream_len());
+        let is_right = start.is_some() && view.stream.end == self.time.now && view.sites.len() == 1;
+        let fingerprint = view.released.mapping().fingerprint_key == self.keys.mapper.fingerprint_key;
+        if !(is_right && fingerprint) {
+            return Err(SnapshotError::Invalid("its parts do not fit together"));
+        }
+        self.site = view.sites[0];
+        self.is_private = self.is_private && view.claim != Claim::None;
+        self.released = Arc::clone(&view.released);
+        Ok(())
+    }
+}
+
+/// Checks the header and decrypts.
+fn open(bytes: &[u8], key: &StateKey) -> Result<(u64, Zeroizing<Vec<u8>>), StateError> {
+    if bytes.get(..8) != Some(MAGIC.as_slice()) {
+        return Err(SnapshotError::Foreign.into());
+    }
+    let (header, sealed) = bytes.split_at_checked(42).ok_or(SnapshotError::Truncated)?;
+    let found = u16::from_le_bytes([header[8], header[9]]);
+    if found != VERSION {
+        return Err(SnapshotError::Version { found, known: VERSION }.into());
+    }
+    let generation = u64::from_le_bytes(header[10..18].try_into().expect("eight bytes"));
+    let nonce: [u8; 24] = header[18..42].try_into().expect("24 bytes");
+    let payload = Payload { msg: sealed, aad: header };
+    let secret = key.cipher().decrypt(&XNonce::from(nonce), payload).map_err(|_| StateError::Key)?;
+    Ok((generation, Zeroizing::new(secret)))
+}
+
+impl OpenSubstream {
+    fn write(&self, writer: &mut Writer) {
+        writer.len(self.closed());
+        let segments: Vec<_> = self.segments().collect();
+        for list in [segments, self.ranges().collect()] {
+            writer.len(list.len());
+            for (index, counters) in list {
+                writer.len(index);
+                counters.write(writer);
+            }
+        }
+    }
+
+    fn read(
+        reader: &mut Reader<'_>,
+        plan: &Plan,
+        mapping: crate::counters::Mapping,
+    ) -> Result<Self, SnapshotError> {
+        let boundaries = plan.boundaries().len();
+        let closed = usize::try_from(reader.u64()?).ok().filter(|&closed| closed < boundaries);
+        let closed = closed.ok_or(SnapshotError::Invalid("an open substream is complete"))?;
+        let segments = read_counters(reader, plan, boundaries)?;
+        let ranges = read_counters(reader, plan, plan.ranges().len())?;
+        Self::from_parts(plan, mapping, closed, segments, ranges)
+            .ok_or(SnapshotError::Invalid("an open substream's parts do not fit together"))
+    }
+}
+
+fn read_counters(
+    reader: &mut Reader<'_>,
+    plan: &Plan,
+    limit: usize,
+) -> Result<Vec<(usize, Counters)>, SnapshotError> {
+    let count = reader.len(8)?;
+    let one = |_| {
+        let index = usize::try_from(reader.u64()?).ok().filter(|&index| index < limit);
+        let index = index.ok_or(SnapshotError::Invalid("an index is not in its plan"))?;
+        Ok((index, Counters::read(reader, plan.shape())?))
+    };
+    (0..count).map(one).collect()
+}
