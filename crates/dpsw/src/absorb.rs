@@ -13,6 +13,10 @@ impl DpswSketch {
     /// # Errors
     /// The counters belong to another plan or stream key, were absorbed before, or their substream is sealed or too far
     /// ahead. Nothing is changed then.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "what was absorbed must not be at hand to be absorbed again"
+    )]
     pub fn absorb(&mut self, partial: PartialCounters) -> Result<(), PartialError> {
         self.check_owner()?;
         Origin::new(&self.plan, &self.keys.stream).check(partial.origin)?;

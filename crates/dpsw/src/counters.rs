@@ -101,6 +101,9 @@ impl Mapping {
 /// more than one when an event is added, removed or replaced, so the noise still covers it.
 const COUNT_MAX: i32 = 1 << 30;
 
+/// More items than any substream gets; saved counters with more are refused.
+const ITEMS_MAX: u64 = 1 << 48;
+
 /// Exact counters. No `Clone`, no bytes, and a `Debug` that shows the shape alone; wiped when dropped.
 pub(crate) struct Counters {
     shape: Shape,
@@ -208,7 +211,7 @@ impl Counters {
     }
 
     pub(crate) fn add(&mut self, other: &Self) {
-        self.items += other.items;
+        self.items = self.items.saturating_add(other.items);
         for (cell, more) in self.cells.iter_mut().zip(other.cells.iter()) {
             *cell = (*cell + more).min(COUNT_MAX);
         }
@@ -227,7 +230,9 @@ impl Counters {
     pub(crate) fn read(reader: &mut Reader<'_>, shape: Shape) -> Result<Self, SnapshotError> {
         let items = reader.u64()?;
         let cells = Zeroizing::new(reader.cells(shape.cells())?);
-        if cells.iter().any(|&cell| !(0..=COUNT_MAX).contains(&cell) || items < cell as u64) {
+        if ITEMS_MAX < items
+            || cells.iter().any(|&cell| !(0..=COUNT_MAX).contains(&cell) || items < cell as u64)
+        {
             return Err(SnapshotError::Invalid("its counts are out of range"));
         }
         Ok(Self { shape, items, cells })

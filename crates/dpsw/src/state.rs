@@ -250,3 +250,57 @@ fn read_counters(
     };
     (0..count).map(one).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::item::{Domain, Keys};
+    use crate::privacy::{Delta, Epsilon};
+    use crate::settings::{
+        Clock, CounterLayout, Method, PaperMethod, Settings, SubstreamLen, TimeWindow, Unit, Window,
+    };
+
+    fn running() -> DpswSketch {
+        let time = TimeWindow { len: 100, lateness: 30, clock: Clock::Events, expected_items: 1000 };
+        let counters = CounterLayout::Hashed { rows: 2, columns: 4 };
+        let settings = Settings {
+            window: Window::Time(time),
+            unit: Unit::ReplaceOne,
+            epsilon: Epsilon::new(1.0).expect("in range"),
+            delta: Delta::new(1e-9).ok(),
+            domain: Domain::Public(Keys::Range(5)),
+            method: Method::Paper(PaperMethod {
+                counters,
+                substream: SubstreamLen::PerWindow(4),
+                ..PaperMethod::default()
+            }),
+            retention: 1,
+        };
+        let plan = Plan::new(settings).expect("a valid plan");
+        let mut sketch = DpswSketch::new(plan, Noise::seeded(1)).expect("seeded");
+        sketch.extend_at(&[1000, 1012, 1049, 1031, 1060], &[1, 2, 3, 4, 0]).expect("events");
+        sketch
+    }
+
+    /// Behind the encryption sits a decoder that the wrong key of a right owner can reach; a fuzzer reaches it here.
+    #[test]
+    fn secret_states_from_changed_bytes() {
+        let mut base = running().to_secret();
+        base.truncate(base.len() - 4);
+        bolero::check!().with_test_time(std::time::Duration::from_secs(4)).with_max_len(30).for_each(
+            |input: &[u8]| {
+                let mut bytes = base.clone();
+                for edit in input.chunks_exact(3) {
+                    let position = usize::from(u16::from_le_bytes([edit[0], edit[1]])) % bytes.len();
+                    bytes[position] = edit[2];
+                }
+                let checksum = crc32fast::hash(&bytes);
+                bytes.extend_from_slice(&checksum.to_le_bytes());
+                let Ok(mut sketch) = DpswSketch::from_secret(&bytes, Noise::off()) else { return };
+                let _ = sketch.view().top(3);
+                let _ = sketch.extend_at(&[sketch.position() + 20], &[1]);
+                let _ = sketch.view().frequency(1);
+            },
+        );
+    }
+}
