@@ -1,0 +1,305 @@
+//! `dpsw-eval compare`: methods side by side on one stream, one row a method.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use dpsw::{Claim, DpswSketch, Item, Noise, Plan, Threshold, WindowView};
+use indicatif::ProgressBar;
+use rand::rngs::ChaCha12Rng;
+use rand::{RngExt, SeedableRng};
+use serde::Serialize;
+
+use crate::dataset::Dataset;
+use crate::method::{MethodName, Size, claim_name};
+use crate::truth::Truth;
+
+/// What is compared.
+#[derive(Debug)]
+pub struct Comparison<'a> {
+    /// One stream a seed.
+    pub datasets: &'a [Dataset],
+    /// The methods, a row each.
+    pub methods: &'a [MethodName],
+    /// What the plans are made for.
+    pub size: Size,
+    /// Thresholds of heavy hitters.
+    pub gammas: &'a [f64],
+    /// Query times a seed.
+    pub queries: usize,
+}
+
+/// One row of the result.
+#[derive(Debug, Serialize)]
+pub struct Row {
+    method: &'static str,
+    dataset: String,
+    claim: &'static str,
+    epsilon: f64,
+    delta: Option<f64>,
+    window: u64,
+    bytes: u64,
+    resident_bytes: u64,
+    mae_high: f64,
+    mae_low: Option<f64>,
+    mre_high: f64,
+    mre_low: Option<f64>,
+    f1: BTreeMap<String, f64>,
+    precision: BTreeMap<String, f64>,
+    recall: BTreeMap<String, f64>,
+    coverage95_high: f64,
+    coverage95_low: Option<f64>,
+    predicted_mae_high: Option<f64>,
+    predicted_mae_low: Option<f64>,
+    insert_items_per_s: f64,
+    frequency_ns: f64,
+    heavy_hitters_us: f64,
+    seeds: usize,
+}
+
+/// Runs every method on every seed, on all cores.
+///
+/// # Errors
+/// A plan cannot be made or the stream is too short.
+pub fn run(comparison: &Comparison<'_>) -> Result<Vec<Row>> {
+    let plans = comparison.methods.iter().map(|m| m.plan(comparison.size)).collect::<Result<Vec<_>>>()?;
+    let jobs: Vec<(usize, usize)> = (0..comparison.datasets.len())
+        .flat_map(|seed| (0..plans.len()).map(move |method| (method, seed)))
+        .collect();
+    let progress = ProgressBar::new(jobs.len() as u64);
+    let next = AtomicUsize::new(0);
+    let outcomes = Mutex::new(Vec::new());
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..cores.min(jobs.len()) {
+            scope.spawn(|| {
+                while let Some(&(method, seed)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let outcome = measure(comparison, &plans[method], seed);
+                    progress.inc(1);
+                    outcomes.lock().expect("no measurement panics").push((method, outcome));
+                }
+            });
+        }
+    });
+    progress.finish_and_clear();
+    let mut merged: Vec<Outcome> = plans.iter().map(|_| Outcome::default()).collect();
+    for (method, outcome) in outcomes.into_inner().expect("no measurement panics") {
+        merged[method].merge(outcome?);
+    }
+    Ok((0..plans.len()).map(|method| row(comparison, method, &plans[method], &merged[method])).collect())
+}
+
+/// Sums over all questions.
+#[derive(Debug, Default)]
+struct Outcome {
+    high: Errors,
+    low: Errors,
+    /// By threshold: hits, answers, truths.
+    heavy: BTreeMap<String, Scores>,
+    inserted: u64,
+    inserting: Duration,
+    asked: u64,
+    asking: Duration,
+    listed: u64,
+    listing: Duration,
+}
+
+#[derive(Debug, Default)]
+struct Errors {
+    count: f64,
+    absolute: f64,
+    relative: f64,
+    covered: f64,
+}
+
+#[derive(Debug, Default)]
+struct Scores {
+    count: f64,
+    f1: f64,
+    precision: f64,
+    recall: f64,
+}
+
+impl Outcome {
+    fn merge(&mut self, other: Self) {
+        self.high.merge(&other.high);
+        self.low.merge(&other.low);
+        for (gamma, scores) in other.heavy {
+            self.heavy.entry(gamma).or_default().merge(&scores);
+        }
+        self.inserted += other.inserted;
+        self.inserting += other.inserting;
+        self.asked += other.asked;
+        self.asking += other.asking;
+        self.listed += other.listed;
+        self.listing += other.listing;
+    }
+}
+
+impl Errors {
+    fn merge(&mut self, other: &Self) {
+        self.count += other.count;
+        self.absolute += other.absolute;
+        self.relative += other.relative;
+        self.covered += other.covered;
+    }
+
+    fn mean(&self, sum: f64) -> Option<f64> {
+        (0.0 < self.count).then(|| sum / self.count)
+    }
+}
+
+impl Scores {
+    fn merge(&mut self, other: &Self) {
+        self.count += other.count;
+        self.f1 += other.f1;
+        self.precision += other.precision;
+        self.recall += other.recall;
+    }
+
+    /// Two empty sets agree.
+    fn add(&mut self, found: &[u64], heavy: &[u64]) {
+        let hits = found.iter().filter(|item| heavy.contains(item)).count() as f64;
+        let share = |of: usize| {
+            if of == 0 { f64::from(found.is_empty() && heavy.is_empty()) } else { hits / of as f64 }
+        };
+        let both = found.len() + heavy.len();
+        self.count += 1.0;
+        self.f1 += if both == 0 { 1.0 } else { 2.0 * hits / both as f64 };
+        self.precision += share(found.len());
+        self.recall += share(heavy.len());
+    }
+}
+
+fn measure(comparison: &Comparison<'_>, plan: &Plan, seed: usize) -> Result<Outcome> {
+    let dataset = &comparison.datasets[seed];
+    let window_len = comparison.size.window_len as usize;
+    let first = window_len * 13 / 10;
+    ensure!(
+        first < dataset.items.len(),
+        "{} has {} items; a window of {window_len} needs more than {first}",
+        dataset.name,
+        dataset.items.len()
+    );
+    // The same questions for every method.
+    let mut random = ChaCha12Rng::seed_from_u64(0x5eed + seed as u64);
+    let mut times: Vec<usize> =
+        (0..comparison.queries).map(|_| random.random_range(first..=dataset.items.len())).collect();
+    times.sort_unstable();
+    let mut sketch = DpswSketch::new(plan.clone(), Noise::seeded(seed as u64))?;
+    let mut truth = Truth::new(&dataset.items, dataset.domain_len, window_len);
+    let mut outcome = Outcome::default();
+    let mut position = 0;
+    for time in times {
+        let items = &dataset.items[position..time];
+        let start = Instant::now();
+        sketch.extend(items)?;
+        outcome.inserting += start.elapsed();
+        outcome.inserted += items.len() as u64;
+        position = time;
+        truth.advance(time);
+        ask(&sketch.view(), &truth, comparison.gammas, &mut random, &mut outcome)?;
+    }
+    Ok(outcome)
+}
+
+fn ask(
+    view: &WindowView,
+    truth: &Truth<'_>,
+    gammas: &[f64],
+    random: &mut ChaCha12Rng,
+    outcome: &mut Outcome,
+) -> Result<()> {
+    for &gamma in gammas {
+        let start = Instant::now();
+        let ranked = view.heavy_hitters(Threshold::new(gamma)?)?;
+        outcome.listing += start.elapsed();
+        outcome.listed += 1;
+        let found: Vec<u64> = ranked
+            .iter()
+            .filter_map(|r| if let Item::Integer(i) = r.item { Some(i) } else { None })
+            .collect();
+        outcome.heavy.entry(gamma.to_string()).or_default().add(&found, &truth.heavy(gamma));
+    }
+    let frequent = truth.frequent();
+    let rare = truth.rare(&frequent, random);
+    for (items, errors) in [(&frequent, &mut outcome.high), (&rare, &mut outcome.low)] {
+        for &item in items {
+            let start = Instant::now();
+            let estimate = view.frequency(item)?;
+            outcome.asking += start.elapsed();
+            outcome.asked += 1;
+            let count = truth.count(item) as f64;
+            let error = (estimate.value - count).abs();
+            errors.count += 1.0;
+            errors.absolute += error;
+            errors.relative += error / count.max(1.0);
+            errors.covered += f64::from(error <= estimate.error_bound);
+        }
+    }
+    Ok(())
+}
+
+fn row(comparison: &Comparison<'_>, method: usize, plan: &Plan, outcome: &Outcome) -> Row {
+    let claim = plan.claim();
+    let scores = |value: fn(&Scores) -> f64| {
+        outcome.heavy.iter().map(|(gamma, scores)| (gamma.clone(), value(scores) / scores.count)).collect()
+    };
+    let per = |time: Duration, count: u64| time.as_secs_f64() / count.max(1) as f64;
+    let (high, low) = (&outcome.high, &outcome.low);
+    Row {
+        method: comparison.methods[method].name(),
+        dataset: comparison.datasets[0].name.clone(),
+        claim: claim_name(claim),
+        epsilon: comparison.size.epsilon,
+        delta: matches!(claim, Claim::Approximate(..)).then_some(comparison.size.delta),
+        window: comparison.size.window_len,
+        bytes: plan.sketch_bytes(),
+        resident_bytes: plan.resident_bytes(),
+        mae_high: high.mean(high.absolute).unwrap_or(f64::NAN),
+        mae_low: low.mean(low.absolute),
+        mre_high: high.mean(high.relative).unwrap_or(f64::NAN),
+        mre_low: low.mean(low.relative),
+        f1: scores(|s| s.f1),
+        precision: scores(|s| s.precision),
+        recall: scores(|s| s.recall),
+        coverage95_high: high.mean(high.covered).unwrap_or(f64::NAN),
+        coverage95_low: low.mean(low.covered),
+        predicted_mae_high: None,
+        predicted_mae_low: None,
+        insert_items_per_s: 1.0 / per(outcome.inserting, outcome.inserted),
+        frequency_ns: per(outcome.asking, outcome.asked) * 1e9,
+        heavy_hitters_us: per(outcome.listing, outcome.listed) * 1e6,
+        seeds: comparison.datasets.len(),
+    }
+}
+
+/// The rows as a table for people.
+#[must_use]
+pub fn table(rows: &[Row]) -> String {
+    let mut text = format!(
+        "{:<16} {:<12} {:>10} {:>9} {:>9} {:>9} {:>9} {:>7} {:>7}  f1\n",
+        "method", "claim", "bytes", "mae high", "mae low", "mre high", "mre low", "cover h", "cover l"
+    );
+    let optional =
+        |value: Option<f64>, digits: usize| value.map_or("-".to_owned(), |v| format!("{v:.digits$}"));
+    for row in rows {
+        let f1: Vec<String> = row.f1.iter().map(|(gamma, f1)| format!("{gamma}: {f1:.4}")).collect();
+        text += &format!(
+            "{:<16} {:<12} {:>10} {:>9.1} {:>9} {:>9.4} {:>9} {:>7.3} {:>7}  {}\n",
+            row.method,
+            row.claim,
+            row.bytes,
+            row.mae_high,
+            optional(row.mae_low, 1),
+            row.mre_high,
+            optional(row.mre_low, 4),
+            row.coverage95_high,
+            optional(row.coverage95_low, 3),
+            f1.join(", ")
+        );
+    }
+    text
+}

@@ -1,0 +1,374 @@
+//! Streams to measure on: the paper's synthetic ones, two that drift, and any file.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+
+use anyhow::{Context, Result, bail, ensure};
+use rand::rngs::ChaCha12Rng;
+use rand::{RngExt, SeedableRng};
+
+/// The domain of the paper's synthetic streams.
+const SYNTHETIC_DOMAIN: usize = 25_600;
+/// The share of items that are uniform noise over the domain.
+const UNIFORM_SHARE: f64 = 0.05;
+
+/// A stream whose items are numbered from 0; the domain is all of them, and public.
+#[derive(Debug)]
+pub struct Dataset {
+    /// What it is called in results.
+    pub name: String,
+    /// The items, in order.
+    pub items: Vec<u64>,
+    /// How many different items there are.
+    pub domain_len: usize,
+}
+
+/// Which synthetic stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Synthetic {
+    /// 95 % Zipf with exponent 1, 5 % uniform (the paper's appendix).
+    Zipf,
+    /// 95 % normal with mean 50 and deviation 25, 5 % uniform (the paper's appendix).
+    Gauss,
+    /// Zipf weights times exp of one Ornstein-Uhlenbeck process an item.
+    Drift,
+    /// Zipf whose ranks are swapped now and then.
+    Swap,
+}
+
+impl Synthetic {
+    /// The stream of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "zipf" => Self::Zipf,
+            "gauss" => Self::Gauss,
+            "drift" => Self::Drift,
+            "swap" => Self::Swap,
+            _ => return None,
+        })
+    }
+
+    /// The first `len` items; the speed of drift is relative to the window.
+    #[must_use]
+    pub fn generate(self, len: usize, window_len: u64, seed: u64) -> Dataset {
+        let mut random = ChaCha12Rng::seed_from_u64(seed);
+        let items = match self {
+            Self::Zipf => mixed(len, &mut random, Sampler::zipf().drawing()),
+            Self::Gauss => mixed(len, &mut random, gauss),
+            Self::Drift => drift(len, window_len, &mut random),
+            Self::Swap => swap(len, &mut random),
+        };
+        let name = format!("{self:?}").to_lowercase();
+        Dataset { name, items, domain_len: SYNTHETIC_DOMAIN }
+    }
+}
+
+fn mixed(len: usize, random: &mut ChaCha12Rng, mut draw: impl FnMut(&mut ChaCha12Rng) -> u64) -> Vec<u64> {
+    (0..len).map(|_| if random.random_bool(UNIFORM_SHARE) { uniform(random) } else { draw(random) }).collect()
+}
+
+fn uniform(random: &mut ChaCha12Rng) -> u64 {
+    random.random_range(0..SYNTHETIC_DOMAIN as u64)
+}
+
+/// Negative draws are ignored; the rest is rounded to the nearest positive integer.
+fn gauss(random: &mut ChaCha12Rng) -> u64 {
+    loop {
+        let value = 50.0 + 25.0 * normal(random);
+        if 0.0 <= value {
+            return (value.round().max(1.0) as u64).min(SYNTHETIC_DOMAIN as u64) - 1;
+        }
+    }
+}
+
+/// A standard normal draw by Box and Muller.
+fn normal(random: &mut ChaCha12Rng) -> f64 {
+    let radius = (-2.0 * (1.0 - random.random::<f64>()).ln()).sqrt();
+    radius * (2.0 * std::f64::consts::PI * random.random::<f64>()).cos()
+}
+
+/// Draws an index with probability proportional to its weight.
+struct Sampler {
+    cumulative: Vec<f64>,
+}
+
+impl Sampler {
+    fn new(weights: impl Iterator<Item = f64>) -> Self {
+        let mut sum = 0.0;
+        let add = |weight: f64| {
+            sum += weight;
+            sum
+        };
+        Self { cumulative: weights.map(add).collect() }
+    }
+
+    fn zipf() -> Self {
+        Self::new((1..=SYNTHETIC_DOMAIN).map(|rank| 1.0 / rank as f64))
+    }
+
+    fn draw(&self, random: &mut ChaCha12Rng) -> u64 {
+        let total = self.cumulative.last().expect("the domain is not empty");
+        let uniform = random.random::<f64>() * total;
+        self.cumulative.partition_point(|&sum| sum <= uniform).min(self.cumulative.len() - 1) as u64
+    }
+
+    fn drawing(self) -> impl FnMut(&mut ChaCha12Rng) -> u64 {
+        move |random| self.draw(random)
+    }
+}
+
+/// Log-weights move every 2,500 items towards a stationary N(0, 0.7²) with a correlation time of half a window.
+fn drift(len: usize, window_len: u64, random: &mut ChaCha12Rng) -> Vec<u64> {
+    const STEP: usize = 2_500;
+    const DEVIATION: f64 = 0.7;
+    let decay = (-(STEP as f64) / (window_len as f64 / 2.0)).exp();
+    let kick = DEVIATION * (1.0 - decay * decay).sqrt();
+    let mut logs: Vec<f64> = (0..SYNTHETIC_DOMAIN).map(|_| DEVIATION * normal(random)).collect();
+    let mut items = Vec::with_capacity(len);
+    while items.len() < len {
+        let weights = logs.iter().zip(1..).map(|(log, rank)| log.exp() / f64::from(rank));
+        let sampler = Sampler::new(weights);
+        items.extend(mixed(STEP.min(len - items.len()), random, |random| sampler.draw(random)));
+        logs.iter_mut().for_each(|log| *log = decay * *log + kick * normal(random));
+    }
+    items
+}
+
+/// Every 20,000 items five ranks of the top 500 change places with ranks of the top 5,000.
+fn swap(len: usize, random: &mut ChaCha12Rng) -> Vec<u64> {
+    const STEP: usize = 20_000;
+    let sampler = Sampler::zipf();
+    let mut item_of_rank: Vec<u64> = (0..SYNTHETIC_DOMAIN as u64).collect();
+    let mut items = Vec::with_capacity(len);
+    while items.len() < len {
+        let drawn =
+            mixed(STEP.min(len - items.len()), random, |random| item_of_rank[sampler.draw(random) as usize]);
+        items.extend(drawn);
+        for _ in 0..5 {
+            let (high, low) = (random.random_range(0..500), random.random_range(0..5_000));
+            item_of_rank.swap(high, low);
+        }
+    }
+    items
+}
+
+/// How a file holds its items.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// One item a line.
+    Lines,
+    /// Tab-separated fields.
+    Tsv,
+    /// Comma-separated fields with quotes.
+    Csv,
+    /// One JSON object a line.
+    Ndjson,
+}
+
+/// Where in a record the item stands.
+#[derive(Debug, Clone, Default)]
+pub struct Column {
+    /// A number from 1, or a name.
+    pub column: Option<String>,
+    /// Skip the first line.
+    pub header: bool,
+}
+
+/// Reads a file; `.gz` and `.zst` are unpacked.
+///
+/// # Errors
+/// The file cannot be read, or a record has no such column.
+pub fn read(path: &Path, format: Option<Format>, column: &Column) -> Result<Dataset> {
+    let plain = path.with_extension("");
+    let packed = matches!(path.extension().and_then(|e| e.to_str()), Some("gz" | "zst"));
+    let format = match format {
+        Some(format) => format,
+        None => guess(if packed { &plain } else { path }).with_context(|| {
+            format!("{}: the format cannot be guessed from the name; give --format", path.display())
+        })?,
+    };
+    let reader = BufReader::new(open(path)?);
+    let mut numbers = Numbers::default();
+    let read = match format {
+        Format::Lines => read_lines(reader, column, &mut numbers),
+        Format::Tsv => read_fields(reader, b'\t', column, &mut numbers),
+        Format::Csv => read_fields(reader, b',', column, &mut numbers),
+        Format::Ndjson => read_ndjson(reader, column, &mut numbers),
+    };
+    read.with_context(|| path.display().to_string())?;
+    ensure!(!numbers.items.is_empty(), "{}: no items", path.display());
+    let name = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+    let name = name.split('.').next().unwrap_or(&name).to_owned();
+    Ok(Dataset { name, domain_len: numbers.known.len(), items: numbers.items })
+}
+
+fn guess(path: &Path) -> Option<Format> {
+    Some(match path.extension()?.to_str()? {
+        "txt" | "log" | "lines" => Format::Lines,
+        "tsv" => Format::Tsv,
+        "csv" => Format::Csv,
+        "ndjson" | "jsonl" => Format::Ndjson,
+        _ => return None,
+    })
+}
+
+fn open(path: &Path) -> Result<Box<dyn Read>> {
+    let file = File::open(path).with_context(|| format!("{}: cannot be opened", path.display()))?;
+    Ok(match path.extension().and_then(|e| e.to_str()) {
+        Some("gz") => Box::new(flate2::read::MultiGzDecoder::new(file)),
+        Some("zst") => Box::new(ruzstd::decoding::StreamingDecoder::new(BufReader::new(file))?),
+        _ => Box::new(file),
+    })
+}
+
+/// Numbers items in the order of their first appearance.
+#[derive(Default)]
+struct Numbers {
+    known: HashMap<Vec<u8>, u64>,
+    items: Vec<u64>,
+}
+
+impl Numbers {
+    fn add(&mut self, item: &[u8]) {
+        let next = self.known.len() as u64;
+        let number = match self.known.get(item) {
+            Some(&number) => number,
+            None => {
+                self.known.insert(item.to_vec(), next);
+                next
+            }
+        };
+        self.items.push(number);
+    }
+}
+
+fn read_lines(mut reader: impl BufRead, column: &Column, numbers: &mut Numbers) -> Result<()> {
+    let mut line = Vec::new();
+    let mut is_first = true;
+    while reader.read_until(b'\n', &mut line)? != 0 {
+        while matches!(line.last(), Some(b'\n' | b'\r')) {
+            line.pop();
+        }
+        if !(is_first && column.header) {
+            numbers.add(&line);
+        }
+        is_first = false;
+        line.clear();
+    }
+    Ok(())
+}
+
+fn read_fields(reader: impl Read, delimiter: u8, column: &Column, numbers: &mut Numbers) -> Result<()> {
+    let position = column.column.as_deref().unwrap_or("1").parse::<usize>();
+    let has_names = position.is_err();
+    let mut records = csv::ReaderBuilder::new()
+        .delimiter(delimiter)
+        .quoting(delimiter == b',')
+        .has_headers(has_names || column.header)
+        .flexible(true)
+        .from_reader(reader);
+    let index = match position {
+        Ok(0) => bail!("columns count from 1, got 0"),
+        Ok(position) => position - 1,
+        Err(_) => {
+            let name = column.column.as_deref().unwrap_or_default();
+            let header = records.byte_headers()?;
+            let found = header.iter().position(|field| field == name.as_bytes());
+            found.with_context(|| format!("there is no column {name:?}"))?
+        }
+    };
+    let mut record = csv::ByteRecord::new();
+    while records.read_byte_record(&mut record)? {
+        let line = record.position().map_or(0, csv::Position::line);
+        let field = record.get(index);
+        numbers.add(field.with_context(|| {
+            format!("line {line} has {} columns, column {} was asked for", record.len(), index + 1)
+        })?);
+    }
+    Ok(())
+}
+
+fn read_ndjson(reader: impl BufRead, column: &Column, numbers: &mut Numbers) -> Result<()> {
+    let name = column.column.as_deref().context("ndjson needs --column with the name of a field")?;
+    let pointer = if name.starts_with('/') { name.to_owned() } else { format!("/{name}") };
+    for (number, line) in reader.lines().enumerate() {
+        let value: serde_json::Value =
+            serde_json::from_str(&line?).with_context(|| format!("line {} is not JSON", number + 1))?;
+        match value.pointer(&pointer) {
+            Some(serde_json::Value::String(text)) => numbers.add(text.as_bytes()),
+            Some(other) => numbers.add(other.to_string().as_bytes()),
+            None => bail!("line {} has no field {name}", number + 1),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_text(name: &str, text: &str, column: &Column) -> Result<Dataset> {
+        let folder = std::env::temp_dir().join(format!("dpsw-eval-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&folder)?;
+        let path = folder.join(name);
+        std::fs::write(&path, text)?;
+        let read = read(&path, None, column);
+        std::fs::remove_dir_all(&folder)?;
+        read
+    }
+
+    fn column(name: &str) -> Column {
+        Column { column: Some(name.to_owned()), header: false }
+    }
+
+    #[test]
+    fn each_format_gives_the_items_of_its_column() {
+        for (name, text, at) in [
+            ("a.txt", "x\ny\nx", Column::default()),
+            ("a.tsv", "1\tx\n2\ty\n3\tx\n", column("2")),
+            ("a.csv", "1,\"x\"\r\n2,y\r\n3,x\r\n", column("2")),
+            ("a.csv", "n,item\n1,x\n2,y\n3,x\n", column("item")),
+            ("a.csv", "n,item\n1,x\n2,y\n3,x\n", Column { header: true, ..column("2") }),
+            ("a.ndjson", "{\"item\":\"x\"}\n{\"item\":\"y\"}\n{\"item\":\"x\"}\n", column("item")),
+        ] {
+            let dataset = read_text(name, text, &at).expect(name);
+            assert_eq!((dataset.items, dataset.domain_len), (vec![0, 1, 0], 2), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_wrong_column_is_an_error_that_says_where() {
+        let message =
+            |name, text, at: &Column| format!("{:#}", read_text(name, text, at).expect_err("wrong"));
+        assert!(message("b.csv", "1,x\n2\n", &column("2")).contains("line 2 has 1 columns, column 2"));
+        assert!(message("b.csv", "n,item\n1,x\n", &column("key")).contains("no column \"key\""));
+        assert!(message("b.ndjson", "{\"a\":1}\n", &column("b")).contains("line 1 has no field b"));
+        assert!(message("b.dat", "x\n", &Column::default()).contains("give --format"));
+        assert!(message("c.txt", "", &Column::default()).contains("no items"));
+    }
+
+    #[test]
+    fn synthetic_streams_have_their_laws() {
+        let zipf = Synthetic::Zipf.generate(400_000, 100_000, 1);
+        let count = |dataset: &Dataset, item| dataset.items.iter().filter(|&&i| i == item).count() as f64;
+        let harmonic: f64 = (1..=SYNTHETIC_DOMAIN).map(|rank| 1.0 / rank as f64).sum();
+        for item in [0, 9] {
+            let p = 0.95 / harmonic / (item + 1) as f64 + 0.05 / SYNTHETIC_DOMAIN as f64;
+            let error = (p / 400_000.0).sqrt();
+            assert!((count(&zipf, item) / 400_000.0 - p).abs() < 5.0 * error, "item {item}");
+        }
+        let gauss = Synthetic::Gauss.generate(100_000, 100_000, 1);
+        let inside = gauss.items.iter().filter(|&&i| i < 150).count() as f64 / 100_000.0;
+        assert!((inside - 0.95).abs() < 0.005, "{inside}");
+        for drifting in [Synthetic::Drift, Synthetic::Swap] {
+            let dataset = drifting.generate(300_000, 50_000, 1);
+            assert_eq!(dataset.items.len(), 300_000);
+            let half = |items: &[u64]| items.iter().filter(|&&i| i == 3).count() as f64;
+            let (early, late) = dataset.items.split_at(150_000);
+            assert!(half(early) != half(late));
+        }
+    }
+}

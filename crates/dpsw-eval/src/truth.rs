@@ -1,0 +1,69 @@
+//! The exact window, which only an evaluation can know.
+
+use rand::rngs::ChaCha12Rng;
+use rand::seq::IndexedRandom;
+
+/// Frequent items are the top ones; rare ones are others with at least this count.
+pub const FREQUENT: usize = 50;
+const RARE_COUNT_MIN: u64 = 100;
+
+/// Exact counts of the last `window_len` items.
+#[derive(Debug)]
+pub struct Truth<'a> {
+    items: &'a [u64],
+    window_len: usize,
+    position: usize,
+    counts: Vec<u64>,
+}
+
+impl<'a> Truth<'a> {
+    /// Before the first item.
+    #[must_use]
+    pub fn new(items: &'a [u64], domain_len: usize, window_len: usize) -> Self {
+        Self { items, window_len, position: 0, counts: vec![0; domain_len] }
+    }
+
+    /// Goes on to a position.
+    pub fn advance(&mut self, position: usize) {
+        for index in self.position..position {
+            self.counts[self.items[index] as usize] += 1;
+            if let Some(expired) = index.checked_sub(self.window_len) {
+                self.counts[self.items[expired] as usize] -= 1;
+            }
+        }
+        self.position = position;
+    }
+
+    /// How often an item occurs in the window.
+    #[must_use]
+    pub fn count(&self, item: u64) -> u64 {
+        self.counts[item as usize]
+    }
+
+    /// The most frequent items.
+    #[must_use]
+    pub fn frequent(&self) -> Vec<u64> {
+        let mut items: Vec<u64> = (0..self.counts.len() as u64).collect();
+        let by_count = |a: &u64, b: &u64| self.count(*b).cmp(&self.count(*a)).then(a.cmp(b));
+        if FREQUENT < items.len() {
+            items.select_nth_unstable_by(FREQUENT - 1, by_count);
+            items.truncate(FREQUENT);
+        }
+        items
+    }
+
+    /// Some of the other items that are not too rare to matter.
+    #[must_use]
+    pub fn rare(&self, frequent: &[u64], random: &mut ChaCha12Rng) -> Vec<u64> {
+        let is_rare = |item: &u64| RARE_COUNT_MIN <= self.count(*item) && !frequent.contains(item);
+        let items: Vec<u64> = (0..self.counts.len() as u64).filter(is_rare).collect();
+        items.sample(random, FREQUENT).copied().collect()
+    }
+
+    /// The items with at least this share of the window.
+    #[must_use]
+    pub fn heavy(&self, gamma: f64) -> Vec<u64> {
+        let least = gamma * self.window_len as f64;
+        (0..self.counts.len() as u64).filter(|&item| least <= self.count(item) as f64).collect()
+    }
+}
