@@ -60,11 +60,17 @@ impl Mapping {
     /// The cells of an item: one per row, or none for an item outside the public list.
     #[inline]
     pub(crate) fn cells(&self, item: Item<'_>) -> impl Iterator<Item = usize> {
+        self.cells_of(item, self.fingerprint_key.item(item))
+    }
+
+    /// The cells of an item whose fingerprint is known.
+    #[inline]
+    pub(crate) fn cells_of(&self, item: Item<'_>, fingerprint: u64) -> impl Iterator<Item = usize> {
         let in_range = match (&self.columns, item) {
             (Columns::Range, Item::Integer(value)) => self.place_in_range(value),
             _ => None,
         };
-        in_range.into_iter().chain(self.hashed_cells(self.fingerprint_key.item(item)))
+        in_range.into_iter().chain(self.hashed_cells(fingerprint))
     }
 
     /// The cells of a fingerprint, unless the items themselves are the places.

@@ -117,6 +117,8 @@ pub mod checkpoint;
 mod plan;
 mod keys;
 mod substream;
+mod estimate;
+mod interpolate;
 mod window;
 mod query;
 mod snapshot;
@@ -142,7 +144,7 @@ pub use noise::{Generator, Law, Noise};
 pub use partial::{PartialCounters, PartialId, Worker};
 pub use plan::{PaperBounds, Plan, PlannedRange};
 pub use privacy::{Claim, Delta, Epsilon, Rho, Threshold};
-pub use query::{CONFIDENCE, Estimate, Ranked, Sealed, WindowView};
+pub use query::{CONFIDENCE, Deviations, Estimate, Ranked, Sealed, WindowView};
 pub use ratio::Ratio;
 pub use settings::{
     Clock, CounterLayout, Grid, Method, NoiseChoice, PaperMethod, Settings, Shares, SubstreamLen, TimeWindow,

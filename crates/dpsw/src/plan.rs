@@ -246,6 +246,11 @@ impl Plan {
         self.settings.unit == Unit::ReplaceOne
     }
 
+    /// Whether windows are interpolated from whole substreams; else covered by the nearest checkpoints.
+    pub(crate) fn interpolates(&self) -> bool {
+        !self.one_hash
+    }
+
     /// Whether all substreams hash alike, as in the paper.
     pub(crate) fn has_one_hash(&self) -> bool {
         self.one_hash

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::bound::minimum_error;
 use crate::error::QueryError;
+use crate::interpolate::{self, Source, Weights};
 use crate::item::{Item, Keys};
 use crate::plan::Plan;
 use crate::privacy::{Claim, Threshold};
@@ -21,15 +22,40 @@ pub const CONFIDENCE: f64 = 0.95;
 pub struct Estimate {
     /// The estimated count; noise can make it negative.
     pub value: f64,
-    /// With probability at least [`CONFIDENCE`] the true count is at most this far from the value. It adds up worst
-    /// cases: noise, collisions, and every item by which the covered span misses the window (for a time window as many
-    /// as the rates at its edges suggest).
+    /// With probability [`CONFIDENCE`] the true count is at most this far from the value. In the tuned method it is 1.96
+    /// standard errors; in the paper's it adds up worst cases: noise, collisions, and every item by which the covered span
+    /// misses the window (for a time window as many as the rates at its edges suggest).
     pub error_bound: f64,
+    /// Where the standard error comes from, in the tuned method.
+    pub deviations: Option<Deviations>,
     /// The positions that the answer covers: those of the complete ranges nearest to the window.
     pub covered: Range<u64>,
     /// The positions that were asked for.
     pub window: Range<u64>,
 }
+
+/// The parts of a standard error: independent deviations, whose squares add up.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Deviations {
+    /// Of the noise that protects events.
+    pub noise: f64,
+    /// Of keys that share counters.
+    pub collisions: f64,
+    /// Of the edges of the window: chance and drift in what is expired or not yet sealed.
+    pub misfit: f64,
+}
+
+impl Estimate {
+    /// The standard error; in the paper's method, what would be one if the bound were 1.96 of them.
+    #[must_use]
+    pub fn standard_error(&self) -> f64 {
+        let square = |d: Deviations| d.noise.powi(2) + d.collisions.powi(2) + d.misfit.powi(2);
+        self.deviations.map_or(self.error_bound / NORMAL_95, |deviations| square(deviations).sqrt())
+    }
+}
+
+/// The normal quantile of a two-sided 95 % interval.
+const NORMAL_95: f64 = 1.96;
 
 /// A key with its estimate.
 #[derive(Debug, Clone, PartialEq)]
@@ -97,7 +123,7 @@ impl WindowView {
     /// The positions that the answers cover: the complete ranges nearest to the window.
     #[must_use]
     pub fn covered(&self) -> Range<u64> {
-        self.cover().span
+        if self.plan.interpolates() { self.weights().span } else { self.cover().span }
     }
 
     /// The positions that windows may reach over.
@@ -144,8 +170,41 @@ impl WindowView {
     pub fn frequency<'i>(&self, item: impl Into<Item<'i>>) -> Result<Estimate, QueryError> {
         let item = item.into();
         self.check(item)?;
+        if self.plan.interpolates() {
+            let weights = self.weights();
+            let answer = self.released.fits().answer(self.source(), &weights, item);
+            return Ok(self.interpolated(&weights, answer));
+        }
         let cover = self.cover();
         Ok(self.answer(&cover).of(self.released.estimate(&cover, item)))
+    }
+
+    fn weights(&self) -> Weights {
+        Weights::new(self.released.substreams(), &self.plan, &self.window)
+    }
+
+    fn source(&self) -> Source<'_> {
+        Source { plan: &self.plan, substreams: self.released.substreams(), noises: self.sites.len() as f64 }
+    }
+
+    fn interpolated(&self, weights: &Weights, answer: interpolate::Answer) -> Estimate {
+        let deviations = Deviations {
+            noise: answer.noise.sqrt(),
+            collisions: answer.collisions.max(0.0).sqrt(),
+            misfit: answer.misfit.sqrt(),
+        };
+        let mut estimate = Estimate {
+            value: answer.value,
+            error_bound: 0.0,
+            deviations: Some(deviations),
+            covered: weights.span.clone(),
+            window: self.window.clone(),
+        };
+        // Before anything is sealed all that is known is the length of the window.
+        let unknown = (self.window.end - self.window.start) as f64;
+        estimate.error_bound =
+            if weights.parts.is_empty() { unknown } else { NORMAL_95 * estimate.standard_error() };
+        estimate
     }
 
     /// The keys of the public domain whose estimate reaches the threshold, largest first; in the paper's method
@@ -186,14 +245,11 @@ impl WindowView {
         threshold: Threshold,
     ) -> Result<Vec<Ranked<'i>>, QueryError> {
         let least = self.least(threshold);
-        let cover = self.cover();
-        let answer = self.answer(&cover);
         let mut ranked = Vec::new();
         for &item in candidates {
-            self.check(item)?;
-            let value = self.released.estimate(&cover, item);
-            if least <= value {
-                ranked.push(Ranked { item, estimate: answer.of(value) });
+            let estimate = self.frequency(item)?;
+            if least <= estimate.value {
+                ranked.push(Ranked { item, estimate });
             }
         }
         ranked.sort_by(|a, b| b.estimate.value.total_cmp(&a.estimate.value));
@@ -231,12 +287,24 @@ impl WindowView {
         match self.plan.settings().window {
             Window::Items(_) if self.plan.has_one_hash() => self.window_len,
             Window::Items(_) => self.window.end - self.window.start,
+            Window::Time(_) if self.plan.interpolates() => self.weighted_items(),
             Window::Time(_) => self.cover().parts.iter().map(|&part| self.released.items(part)).sum(),
         }
     }
 
+    fn weighted_items(&self) -> u64 {
+        let total = |(index, weight): &(usize, f64)| {
+            let sketch = self.released.substreams()[*index].sketch(0);
+            weight * sketch.map_or(0, SealedSketch::total) as f64
+        };
+        self.weights().parts.iter().map(total).sum::<f64>().max(0.0) as u64
+    }
+
     fn ranked(&self, choose: impl FnOnce(&[f64]) -> Vec<usize>) -> Result<Vec<Ranked<'_>>, QueryError> {
         let keys: &Keys = self.plan.settings().domain.keys().ok_or(QueryError::NoDomain)?;
+        if self.plan.interpolates() {
+            return Ok(self.ranked_by_weights(keys, choose));
+        }
         let cover = self.cover();
         let answer = self.answer(&cover);
         let values = self.released.estimates(&cover, keys);
@@ -244,6 +312,23 @@ impl WindowView {
         chosen.sort_unstable_by(|&a, &b| values[b].total_cmp(&values[a]).then(a.cmp(&b)));
         let ranked = |i: usize| Ranked { item: keys.get(i), estimate: answer.of(values[i]) };
         Ok(chosen.into_iter().map(ranked).collect())
+    }
+
+    fn ranked_by_weights<'k>(
+        &self,
+        keys: &'k Keys,
+        choose: impl FnOnce(&[f64]) -> Vec<usize>,
+    ) -> Vec<Ranked<'k>> {
+        let weights = self.weights();
+        let (fits, source) = (self.released.fits(), self.source());
+        let values = fits.answers(source, &weights, keys);
+        let mut chosen = choose(&values);
+        chosen.sort_unstable_by(|&a, &b| values[b].total_cmp(&values[a]).then(a.cmp(&b)));
+        let ranked = |place: usize| {
+            let answer = fits.answer_at(source, &weights, values[place], place, keys);
+            Ranked { item: keys.get(place), estimate: self.interpolated(&weights, answer) }
+        };
+        chosen.into_iter().map(ranked).collect()
     }
 
     fn answer(&self, cover: &Cover) -> Answer {
@@ -333,6 +418,7 @@ impl Answer {
         Estimate {
             value,
             error_bound: self.error_bound,
+            deviations: None,
             covered: self.covered.clone(),
             window: self.window.clone(),
         }

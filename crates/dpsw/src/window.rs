@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::counters::Mapping;
+use crate::interpolate::Fits;
 use crate::item::{Item, Keys};
 use crate::plan::{CACHED_COVERS_MAX, Plan};
 use crate::sketch::SealedSketch;
@@ -34,16 +35,21 @@ pub(crate) struct Released {
     /// How items fall on counters, whatever is sealed.
     mapping: Mapping,
     cache: Mutex<Vec<(Cover, Arc<[f64]>)>>,
+    fits: Fits,
 }
 
 impl Released {
     pub(crate) fn new(substreams: Vec<Arc<SealedSubstream>>, mapping: Mapping) -> Self {
-        Self { substreams, mapping, cache: Mutex::default() }
+        Self { substreams, mapping, cache: Mutex::default(), fits: Fits::default() }
     }
 
     /// Whether an item has counters; without a public list every item has.
     pub(crate) fn knows(&self, item: Item<'_>) -> bool {
         self.mapping.cells(item).next().is_some()
+    }
+
+    pub(crate) fn fits(&self) -> &Fits {
+        &self.fits
     }
 
     pub(crate) fn mapping(&self) -> &Mapping {

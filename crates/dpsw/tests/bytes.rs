@@ -156,7 +156,7 @@ fn views_of_several_sites_add_up() {
     let sum = |item: u64| sites.iter().map(|view| view.frequency(item).expect("a key").value).sum::<f64>();
     for item in 0..50 {
         let estimate = merged.frequency(item).expect("a key");
-        assert_eq!(estimate.value, sum(item));
+        assert!((estimate.value - sum(item)).abs() < 1e-9);
         assert!(sites[0].frequency(item).expect("a key").error_bound < estimate.error_bound);
     }
     let loaded = WindowView::from_bytes(&merged.to_bytes()).expect("valid bytes");
@@ -259,7 +259,8 @@ fn partial_counters_are_absorbed_once_and_in_time() {
     sealer.advance(1020).expect("a clock");
     assert_eq!(sealer.absorb(one(4, 1004)), Err(PartialError::Late { substream: 50 }));
     assert_eq!(sealer.absorb(one(5, 5000)), Err(PartialError::Early { substream: 250 }));
-    assert_eq!(sealer.view().frequency(5).expect("a key").value, 3.0);
+    let sealed = sealer.view().sealed().map(|sealed| sealed.sketch().total()).sum::<i64>();
+    assert_eq!(sealed, 3);
 
     let other = Settings { retention: 2, ..settings.clone() };
     let plan = Plan::new(other).expect("a valid plan");
