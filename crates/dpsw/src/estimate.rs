@@ -63,8 +63,10 @@ impl Fitted {
         match *self {
             Self::Identity { noise_variance } => (noise_variance, noise_variance),
             Self::Minimum { variance, noise_variance, .. } => (variance, variance.min(noise_variance / rows)),
-            Self::Residual { variance, noise_variance, .. } => {
-                let scale = (f64::from(columns) / (f64::from(columns) - 1.0)).powi(2) / rows;
+            Self::Residual { variance, noise_variance, ref counts, .. } => {
+                // The fit spends one counter a candidate, so that much less is left to average over.
+                let free = 1.0 - counts.len() as f64 / (rows * f64::from(columns));
+                let scale = (f64::from(columns) / (f64::from(columns) - 1.0)).powi(2) / (rows * free);
                 (variance * scale, variance.min(noise_variance) * scale)
             }
         }
