@@ -31,6 +31,9 @@ pub enum ParameterError {
     /// A ratio that is not a non-negative number with at most 18 significant digits.
     #[error("a ratio must be a non-negative number below 1e9, got {0}")]
     Ratio(f64),
+    /// An expected share or a sum of them.
+    #[error("expected shares must be non-negative and not all zero, got {0}")]
+    Expectation(f64),
     /// A ratio with denominator zero.
     #[error("the denominator of {0}/0 must be at least 1")]
     Denominator(u64),

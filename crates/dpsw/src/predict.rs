@@ -1,0 +1,238 @@
+//! What error a plan of the tuned method will have, before any item arrives: from a public guess of how counts are
+//! spread, never from the stream.
+
+use crate::error::ParameterError;
+use crate::noise::Law;
+
+/// How frequent the keys of a window are expected to be: a public guess.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Prior {
+    /// The i-th of `keys` keys has a share proportional to i to the minus `exponent`.
+    Zipf {
+        /// At least 0.
+        exponent: f64,
+        /// How many keys occur.
+        keys: usize,
+    },
+    /// The shares of the window of each key.
+    Shares(Vec<f64>),
+}
+
+/// How the expected shares move: their logarithms as Ornstein-Uhlenbeck processes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Drift {
+    /// The variance of a logarithm.
+    pub variance: f64,
+    /// The correlation time, in windows.
+    pub correlation_windows: f64,
+}
+
+/// A public guess of what a window looks like.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Expectation {
+    /// How counts are spread.
+    pub prior: Prior,
+    /// How they move, if they do.
+    pub drift: Option<Drift>,
+}
+
+/// Items of the prior by which plans are judged, as in the evaluation: the most frequent ones.
+const FREQUENT: usize = 50;
+/// Rare items are the others with at least this count.
+const RARE_COUNT_MIN: f64 = 100.0;
+/// The mean of the absolute value of a normal variable, in deviations.
+const MEAN_ABSOLUTE: f64 = 0.797_884_56;
+/// A candidate of the fit stands out by about this many deviations.
+const CANDIDATE_DEVIATIONS: f64 = 5.0;
+/// Phases of the window at which errors are averaged.
+const PHASES: [f64; 8] = [0.0625, 0.1875, 0.3125, 0.4375, 0.5625, 0.6875, 0.8125, 0.9375];
+
+impl Expectation {
+    /// Zipf with exponent 1 over so many keys, without drift.
+    #[must_use]
+    pub fn zipf(keys: usize) -> Self {
+        Self { prior: Prior::Zipf { exponent: 1.0, keys }, drift: None }
+    }
+
+    /// Expected counts in a window of so many items, largest first.
+    ///
+    /// # Errors
+    /// There is no key, or an exponent or share is negative or not finite.
+    pub(crate) fn counts(&self, items: u64) -> Result<Vec<f64>, ParameterError> {
+        let mut weights: Vec<f64> = match &self.prior {
+            Prior::Zipf { exponent, keys } => (1..=*keys).map(|rank| (rank as f64).powf(-exponent)).collect(),
+            Prior::Shares(shares) => shares.clone(),
+        };
+        let total: f64 = weights.iter().sum();
+        if let Some(&bad) = weights.iter().find(|weight| !(0.0..=f64::MAX).contains(*weight)) {
+            return Err(ParameterError::Expectation(bad));
+        }
+        if !(0.0 < total && total.is_finite()) {
+            return Err(ParameterError::Expectation(total));
+        }
+        weights.iter_mut().for_each(|weight| *weight *= items as f64 / total);
+        weights.sort_unstable_by(|a, b| b.total_cmp(a));
+        Ok(weights)
+    }
+}
+
+/// A structure whose error is predicted.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Structure {
+    /// Substreams of a window.
+    pub(crate) substreams: f64,
+    /// Rows of a sketch.
+    pub(crate) rows: f64,
+    /// Columns of a hashed sketch.
+    pub(crate) columns: Option<f64>,
+    /// The noise on a counter.
+    pub(crate) law: Law,
+}
+
+/// What error to expect, in items.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prediction {
+    /// Expected counts, largest first.
+    counts: Vec<f64>,
+    /// Variance of noise and collisions at each phase.
+    floor: [f64; PHASES.len()],
+    substreams: f64,
+    drift: Option<Drift>,
+}
+
+impl Prediction {
+    pub(crate) fn new(structure: Structure, counts: Vec<f64>, drift: Option<Drift>) -> Self {
+        let noise =
+            PHASES.map(|x| (structure.substreams + 2.0 * x * x) * structure.law.variance() / structure.rows);
+        let floor = match structure.columns {
+            None => noise,
+            Some(columns) => with_collisions(structure, columns, noise, &counts),
+        };
+        Self { counts, floor, substreams: structure.substreams, drift }
+    }
+
+    /// The mean absolute error of an item with this count.
+    #[must_use]
+    pub fn error_of(&self, count: f64) -> f64 {
+        let errors = PHASES.iter().zip(self.floor).map(|(&x, floor)| {
+            let sampling = count / self.substreams * (x * (1.0 - x) + x + x * x);
+            let walk = x.powi(2) / 3.0 + x.powi(3) / 3.0 + (x * (1.0 - x)).powi(2) / 3.0;
+            let step = |d: Drift| 2.0 * d.variance / (d.correlation_windows * self.substreams);
+            let drift = self.drift.map_or(0.0, |d| (count / self.substreams).powi(2) * step(d) * walk);
+            MEAN_ABSOLUTE * (floor + sampling + drift).sqrt()
+        });
+        errors.sum::<f64>() / PHASES.len() as f64
+    }
+
+    /// Expected count and mean absolute error of the item of this rank, from 1; `None` beyond the last.
+    #[must_use]
+    pub fn rank(&self, rank: usize) -> Option<(f64, f64)> {
+        let count = *self.counts.get(rank.checked_sub(1)?)?;
+        Some((count, self.error_of(count)))
+    }
+
+    /// The mean absolute error of the 50 most frequent items.
+    #[must_use]
+    pub fn frequent(&self) -> f64 {
+        let counts = &self.counts[..self.counts.len().min(FREQUENT)];
+        counts.iter().map(|&count| self.error_of(count)).sum::<f64>() / counts.len() as f64
+    }
+
+    /// The mean absolute error of the other items that occur at least 100 times; of an absent item if there is none.
+    #[must_use]
+    pub fn rare(&self) -> f64 {
+        let rest = self.counts.iter().skip(FREQUENT).take_while(|count| RARE_COUNT_MIN <= **count);
+        let errors: Vec<f64> = rest.map(|&count| self.error_of(count)).collect();
+        if errors.is_empty() { self.error_of(0.0) } else { errors.iter().sum::<f64>() / errors.len() as f64 }
+    }
+
+    /// The share of the window above which an item stands out from the noise: four deviations of an absent item.
+    #[must_use]
+    pub fn detectable_share(&self) -> f64 {
+        let deviation = self.error_of(0.0) / MEAN_ABSOLUTE;
+        (4.0 * deviation / self.counts.iter().sum::<f64>()).min(1.0)
+    }
+}
+
+/// Collisions of the items that are not fitted; which are depends on the noise that is left, so a few rounds.
+fn with_collisions(
+    structure: Structure,
+    columns: f64,
+    noise: [f64; PHASES.len()],
+    counts: &[f64],
+) -> [f64; PHASES.len()] {
+    let cells = structure.rows * columns;
+    let mut squares_after: Vec<f64> = counts
+        .iter()
+        .rev()
+        .scan(0.0, |sum, f| {
+            *sum += f * f;
+            Some(*sum)
+        })
+        .collect();
+    squares_after.reverse();
+    let typical = noise.iter().sum::<f64>() / PHASES.len() as f64;
+    let can_fit = 1.0 < structure.rows;
+    let (mut collisions, mut fitted) = (0.0, 0_usize);
+    for _ in 0..8 {
+        collisions = squares_after.get(fitted).copied().unwrap_or(0.0) / (structure.substreams * cells);
+        let least = CANDIDATE_DEVIATIONS * (typical + collisions).sqrt();
+        let most = if can_fit { (0.15 * cells) as usize } else { 0 };
+        fitted = counts.partition_point(|&count| least < count).min(most);
+    }
+    let free = 1.0 - fitted as f64 / cells;
+    noise.map(|noise| (noise + collisions) / free)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ratio::Ratio;
+
+    fn structure(substreams: f64, rows: f64, columns: Option<f64>) -> Structure {
+        let scale = Ratio::new(2 * rows as u64, 1).expect("a ratio");
+        Structure { substreams, rows, columns, law: Law::Laplace { scale } }
+    }
+
+    fn prediction(structure: Structure) -> Prediction {
+        let counts = Expectation::zipf(25_600).counts(1_000_000).expect("a prior");
+        Prediction::new(structure, counts, None)
+    }
+
+    #[test]
+    fn noise_grows_with_substreams_and_collisions_fall_with_columns() {
+        let [few, many] = [10.0, 40.0].map(|w| prediction(structure(w, 1.0, None)).error_of(0.0));
+        assert!((many / few - 2.0).abs() < 0.05, "{few} {many}");
+        let [narrow, wide] = [500.0, 50_000.0].map(|b| prediction(structure(20.0, 2.0, Some(b))).rare());
+        assert!(wide < narrow);
+    }
+
+    #[test]
+    fn predictions_agree_with_the_published_simulations() {
+        // zipf with 5 % uniform items, 280,000 counters: identity W = 20: 17/11; two rows, W = 20: 22/17.
+        let uniform = 0.05 * 1e6 / 25_600.0;
+        let zipf = Expectation::zipf(25_600).counts(950_000).expect("a prior");
+        let shares: Vec<f64> = zipf.iter().map(|count| count + uniform).collect();
+        let counts =
+            Expectation { prior: Prior::Shares(shares), drift: None }.counts(1_000_000).expect("a prior");
+        for (structure, frequent, rare) in
+            [(structure(20.0, 1.0, None), 17.0, 11.0), (structure(20.0, 2.0, Some(6666.0)), 22.0, 17.0)]
+        {
+            let prediction = Prediction::new(structure, counts.clone(), None);
+            assert!((prediction.frequent() / frequent - 1.0).abs() < 0.15, "{}", prediction.frequent());
+            assert!((prediction.rare() / rare - 1.0).abs() < 0.15, "{}", prediction.rare());
+        }
+    }
+
+    #[test]
+    fn what_is_no_expectation_is_refused() {
+        for prior in [
+            Prior::Shares(vec![0.5, -0.1]),
+            Prior::Shares(vec![]),
+            Prior::Zipf { exponent: f64::NAN, keys: 3 },
+        ] {
+            assert!(Expectation { prior, drift: None }.counts(100).is_err());
+        }
+    }
+}
