@@ -93,6 +93,26 @@ pub enum PlanError {
     /// The plan costs more than its budget.
     #[error(transparent)]
     OverBudget(#[from] OverBudget),
+    /// The noise would hide every item.
+    #[error(
+        "with epsilon {epsilon} the noise would hide an item that fills a whole window of {items} items; raise epsilon \
+        or take a longer window"
+    )]
+    OnlyNoise {
+        /// What was given.
+        epsilon: f64,
+        /// Items of a window.
+        items: u64,
+    },
+    /// No sketch is small enough.
+    #[error("no sketch of at least 16 columns fits into {bytes} bytes; give more")]
+    TooSmall {
+        /// What was given.
+        bytes: u64,
+    },
+    /// No plan reaches the error.
+    #[error("{0} reaches this error; ask for less")]
+    Unreachable(&'static str),
     /// A public domain with a key twice.
     #[error("key {second} of the domain repeats key {first}; list each key once")]
     DuplicateKey {

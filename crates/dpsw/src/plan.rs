@@ -299,6 +299,11 @@ impl Plan {
         arrays * self.shape.cells() as u64 * size_of::<i32>() as u64
     }
 
+    /// Bytes of one counter in all the sketches of a plan with one range a substream.
+    pub(crate) fn flat_cell_bytes(kept: u64, open: u64) -> u64 {
+        (kept + open) * size_of::<i32>() as u64
+    }
+
     /// Bytes of everything that a sketch and its newest view hold.
     #[must_use]
     pub fn resident_bytes(&self) -> u64 {

@@ -1,6 +1,8 @@
 //! What error a plan of the tuned method will have, before any item arrives: from a public guess of how counts are
 //! spread, never from the stream.
 
+use std::sync::Arc;
+
 use crate::error::ParameterError;
 use crate::noise::Law;
 
@@ -41,6 +43,8 @@ pub struct Expectation {
 const FREQUENT: usize = 50;
 /// Rare items are the others with at least this count.
 const RARE_COUNT_MIN: f64 = 100.0;
+/// How many rare items stand for all of them.
+const RARE_SAMPLE: usize = 64;
 /// The mean of the absolute value of a normal variable, in deviations.
 const MEAN_ABSOLUTE: f64 = 0.797_884_56;
 /// A candidate of the fit stands out by about this many deviations.
@@ -55,11 +59,11 @@ impl Expectation {
         Self { prior: Prior::Zipf { exponent: 1.0, keys }, drift: None }
     }
 
-    /// Expected counts in a window of so many items, largest first.
+    /// Expected counts in a window of so many items.
     ///
     /// # Errors
     /// There is no key, or an exponent or share is negative or not finite.
-    pub(crate) fn counts(&self, items: u64) -> Result<Vec<f64>, ParameterError> {
+    pub(crate) fn counts(&self, items: u64) -> Result<Arc<Counts>, ParameterError> {
         let mut weights: Vec<f64> = match &self.prior {
             Prior::Zipf { exponent, keys } => (1..=*keys).map(|rank| (rank as f64).powf(-exponent)).collect(),
             Prior::Shares(shares) => shares.clone(),
@@ -73,7 +77,40 @@ impl Expectation {
         }
         weights.iter_mut().for_each(|weight| *weight *= items as f64 / total);
         weights.sort_unstable_by(|a, b| b.total_cmp(a));
-        Ok(weights)
+        Ok(Arc::new(Counts::new(weights)))
+    }
+}
+
+/// Expected counts, largest first.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Counts {
+    sorted: Vec<f64>,
+    total: f64,
+    /// The sum of squares from each rank on.
+    squares_from: Vec<f64>,
+    /// Some of the rare items, evenly.
+    rare: Vec<f64>,
+}
+
+impl Counts {
+    fn new(sorted: Vec<f64>) -> Self {
+        let mut squares_from: Vec<f64> = sorted
+            .iter()
+            .rev()
+            .scan(0.0, |sum, f| {
+                *sum += f * f;
+                Some(*sum)
+            })
+            .collect();
+        squares_from.reverse();
+        let rare = sorted.get(FREQUENT..).unwrap_or_default();
+        let rare = &rare[..rare.partition_point(|&count| RARE_COUNT_MIN <= count)];
+        let rare = rare.iter().step_by(rare.len().div_ceil(RARE_SAMPLE).max(1)).copied().collect();
+        Self { total: sorted.iter().sum(), squares_from, rare, sorted }
+    }
+
+    fn frequent(&self) -> &[f64] {
+        &self.sorted[..self.sorted.len().min(FREQUENT)]
     }
 }
 
@@ -93,8 +130,7 @@ pub(crate) struct Structure {
 /// What error to expect, in items.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prediction {
-    /// Expected counts, largest first.
-    counts: Vec<f64>,
+    counts: Arc<Counts>,
     /// Variance of noise and collisions at each phase.
     floor: [f64; PHASES.len()],
     substreams: f64,
@@ -102,14 +138,14 @@ pub struct Prediction {
 }
 
 impl Prediction {
-    pub(crate) fn new(structure: Structure, counts: Vec<f64>, drift: Option<Drift>) -> Self {
+    pub(crate) fn new(structure: Structure, counts: &Arc<Counts>, drift: Option<Drift>) -> Self {
         let noise =
             PHASES.map(|x| (structure.substreams + 2.0 * x * x) * structure.law.variance() / structure.rows);
         let floor = match structure.columns {
             None => noise,
-            Some(columns) => with_collisions(structure, columns, noise, &counts),
+            Some(columns) => with_collisions(structure, columns, noise, counts),
         };
-        Self { counts, floor, substreams: structure.substreams, drift }
+        Self { counts: Arc::clone(counts), floor, substreams: structure.substreams, drift }
     }
 
     /// The mean absolute error of an item with this count.
@@ -128,31 +164,55 @@ impl Prediction {
     /// Expected count and mean absolute error of the item of this rank, from 1; `None` beyond the last.
     #[must_use]
     pub fn rank(&self, rank: usize) -> Option<(f64, f64)> {
-        let count = *self.counts.get(rank.checked_sub(1)?)?;
+        let count = *self.counts.sorted.get(rank.checked_sub(1)?)?;
         Some((count, self.error_of(count)))
     }
 
     /// The mean absolute error of the 50 most frequent items.
     #[must_use]
     pub fn frequent(&self) -> f64 {
-        let counts = &self.counts[..self.counts.len().min(FREQUENT)];
-        counts.iter().map(|&count| self.error_of(count)).sum::<f64>() / counts.len() as f64
+        mean(self.counts.frequent().iter().map(|&count| self.error_of(count)))
+    }
+
+    /// The mean error of the 50 most frequent items, relative to their counts.
+    #[must_use]
+    pub fn frequent_relative(&self) -> f64 {
+        mean(self.counts.frequent().iter().map(|&count| self.error_of(count) / count))
     }
 
     /// The mean absolute error of the other items that occur at least 100 times; of an absent item if there is none.
     #[must_use]
     pub fn rare(&self) -> f64 {
-        let rest = self.counts.iter().skip(FREQUENT).take_while(|count| RARE_COUNT_MIN <= **count);
-        let errors: Vec<f64> = rest.map(|&count| self.error_of(count)).collect();
-        if errors.is_empty() { self.error_of(0.0) } else { errors.iter().sum::<f64>() / errors.len() as f64 }
+        let rare = &self.counts.rare;
+        if rare.is_empty() {
+            self.error_of(0.0)
+        } else {
+            mean(rare.iter().map(|&count| self.error_of(count)))
+        }
+    }
+
+    /// The mean error of those items relative to their counts; infinite if there is none.
+    #[must_use]
+    pub fn rare_relative(&self) -> f64 {
+        let rare = &self.counts.rare;
+        if rare.is_empty() {
+            f64::INFINITY
+        } else {
+            mean(rare.iter().map(|&count| self.error_of(count) / count))
+        }
     }
 
     /// The share of the window above which an item stands out from the noise: four deviations of an absent item.
     #[must_use]
     pub fn detectable_share(&self) -> f64 {
         let deviation = self.error_of(0.0) / MEAN_ABSOLUTE;
-        (4.0 * deviation / self.counts.iter().sum::<f64>()).min(1.0)
+        (4.0 * deviation / self.counts.total).min(1.0)
     }
+}
+
+fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
+    let count = values.len() as f64;
+    values.sum::<f64>() / count
 }
 
 /// Collisions of the items that are not fitted; which are depends on the noise that is left, so a few rounds.
@@ -160,26 +220,17 @@ fn with_collisions(
     structure: Structure,
     columns: f64,
     noise: [f64; PHASES.len()],
-    counts: &[f64],
+    counts: &Counts,
 ) -> [f64; PHASES.len()] {
     let cells = structure.rows * columns;
-    let mut squares_after: Vec<f64> = counts
-        .iter()
-        .rev()
-        .scan(0.0, |sum, f| {
-            *sum += f * f;
-            Some(*sum)
-        })
-        .collect();
-    squares_after.reverse();
     let typical = noise.iter().sum::<f64>() / PHASES.len() as f64;
     let can_fit = 1.0 < structure.rows;
     let (mut collisions, mut fitted) = (0.0, 0_usize);
     for _ in 0..8 {
-        collisions = squares_after.get(fitted).copied().unwrap_or(0.0) / (structure.substreams * cells);
+        collisions = counts.squares_from.get(fitted).copied().unwrap_or(0.0) / (structure.substreams * cells);
         let least = CANDIDATE_DEVIATIONS * (typical + collisions).sqrt();
         let most = if can_fit { (0.15 * cells) as usize } else { 0 };
-        fitted = counts.partition_point(|&count| least < count).min(most);
+        fitted = counts.sorted.partition_point(|&count| least < count).min(most);
     }
     let free = 1.0 - fitted as f64 / cells;
     noise.map(|noise| (noise + collisions) / free)
@@ -197,7 +248,7 @@ mod tests {
 
     fn prediction(structure: Structure) -> Prediction {
         let counts = Expectation::zipf(25_600).counts(1_000_000).expect("a prior");
-        Prediction::new(structure, counts, None)
+        Prediction::new(structure, &counts, None)
     }
 
     #[test]
@@ -213,13 +264,13 @@ mod tests {
         // zipf with 5 % uniform items, 280,000 counters: identity W = 20: 17/11; two rows, W = 20: 22/17.
         let uniform = 0.05 * 1e6 / 25_600.0;
         let zipf = Expectation::zipf(25_600).counts(950_000).expect("a prior");
-        let shares: Vec<f64> = zipf.iter().map(|count| count + uniform).collect();
+        let shares: Vec<f64> = zipf.sorted.iter().map(|count| count + uniform).collect();
         let counts =
             Expectation { prior: Prior::Shares(shares), drift: None }.counts(1_000_000).expect("a prior");
         for (structure, frequent, rare) in
             [(structure(20.0, 1.0, None), 17.0, 11.0), (structure(20.0, 2.0, Some(6666.0)), 22.0, 17.0)]
         {
-            let prediction = Prediction::new(structure, counts.clone(), None);
+            let prediction = Prediction::new(structure, &counts, None);
             assert!((prediction.frequent() / frequent - 1.0).abs() < 0.15, "{}", prediction.frequent());
             assert!((prediction.rare() / rare - 1.0).abs() < 0.15, "{}", prediction.rare());
         }

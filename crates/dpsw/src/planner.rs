@@ -1,0 +1,331 @@
+//! The best structure of the tuned method for a budget and a size, and the smallest budget or size for an error.
+
+use crate::accounting::{gaussian_variance, laplace_scale};
+use crate::error::PlanError;
+use crate::item::Domain;
+use crate::noise::Law;
+use crate::plan::{Plan, VARIANCE_MAX};
+use crate::predict::{Expectation, Prediction, Structure};
+use crate::privacy::{Delta, Epsilon};
+use crate::settings::{CounterLayout, Method, NoiseChoice, Settings, TunedMethod, Unit, Window};
+
+/// What a plan is wanted for. The planner chooses substreams, counters and noise.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Request {
+    /// Which recent part of the stream answers are about.
+    pub window: Window,
+    /// What one event's privacy means.
+    pub unit: Unit,
+    /// ε.
+    pub epsilon: Epsilon,
+    /// δ, if Gaussian noise is allowed.
+    pub delta: Option<Delta>,
+    /// Which keys may be listed.
+    pub domain: Domain,
+    /// For how many windows sealed substreams are kept.
+    pub retention: u32,
+    /// Bytes that the sketches may take.
+    pub bytes: u64,
+    /// A public guess of what a window looks like, never made from the stream.
+    pub expectation: Expectation,
+}
+
+/// Items whose error is aimed at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Group {
+    /// The 50 most frequent.
+    Frequent,
+    /// The others that occur at least 100 times.
+    Rare,
+}
+
+/// A mean error to reach.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub enum Target {
+    /// In items.
+    Absolute(Group, f64),
+    /// As a share of the count.
+    Relative(Group, f64),
+}
+
+impl Target {
+    fn is_met(self, prediction: &Prediction) -> bool {
+        match self {
+            Self::Absolute(Group::Frequent, error) => prediction.frequent() <= error,
+            Self::Absolute(Group::Rare, error) => prediction.rare() <= error,
+            Self::Relative(Group::Frequent, error) => prediction.frequent_relative() <= error,
+            Self::Relative(Group::Rare, error) => prediction.rare_relative() <= error,
+        }
+    }
+}
+
+/// A plan with the error that it will probably have.
+#[derive(Debug, Clone)]
+pub struct Planned {
+    /// The plan.
+    pub plan: Plan,
+    /// Its error.
+    pub prediction: Prediction,
+}
+
+const SUBSTREAMS: std::ops::RangeInclusive<u64> = 5..=50;
+const ROWS: std::ops::RangeInclusive<u32> = 1..=5;
+/// Narrower sketches are not worth having.
+const COLUMNS_MIN: u64 = 16;
+/// Bounds of the searches for an epsilon or a size.
+const EPSILON_RANGE: (f64, f64) = (1e-3, 1e3);
+const BYTES_RANGE: (f64, f64) = (1e3, 1e11);
+/// Rounds of those searches: a relative precision of about 1e-6 and 1e-4.
+const ROUNDS: usize = 24;
+
+impl Request {
+    /// The plan with the smallest predicted error, of frequent and rare items together.
+    ///
+    /// # Errors
+    /// No structure fits the bytes, the noise would hide every item, or see [`Plan::new`].
+    pub fn plan(&self) -> Result<Planned, PlanError> {
+        let best = self.best()?;
+        if 1.0 <= best.prediction.detectable_share() {
+            return Err(PlanError::OnlyNoise { epsilon: self.epsilon.get(), items: self.items() });
+        }
+        let plan = Plan::new(self.settings(&best))?;
+        debug_assert!(plan.sketch_bytes() <= self.bytes, "{} bytes for {}", plan.sketch_bytes(), self.bytes);
+        Ok(Planned { plan, prediction: best.prediction })
+    }
+
+    /// The plan with the smallest ε, up to a relative precision of 1e-6, that meets the target with these bytes.
+    ///
+    /// # Errors
+    /// No ε between 1e-3 and 1e3 does, or see [`plan`](Self::plan).
+    pub fn smallest_epsilon(&self, target: Target) -> Result<Planned, PlanError> {
+        let at = |epsilon: f64| Ok(Self { epsilon: Epsilon::new(epsilon)?, ..self.clone() });
+        search(EPSILON_RANGE, target, at)?.ok_or(PlanError::Unreachable("no epsilon up to 1000"))
+    }
+
+    /// The plan with the fewest bytes, within a thousandth or so, that meets the target with this ε.
+    ///
+    /// # Errors
+    /// No size up to 10¹¹ bytes does, or see [`plan`](Self::plan).
+    pub fn smallest_bytes(&self, target: Target) -> Result<Planned, PlanError> {
+        let at = |bytes: f64| Ok(Self { bytes: bytes as u64, ..self.clone() });
+        search(BYTES_RANGE, target, at)?.ok_or(PlanError::Unreachable("no size up to 10^11 bytes"))
+    }
+
+    fn best(&self) -> Result<Choice, PlanError> {
+        let counts = self.expectation.counts(self.items())?;
+        let laws = self.laws();
+        let mut best: Option<Choice> = None;
+        for substreams in SUBSTREAMS.filter(|&substreams| substreams <= self.window.len()) {
+            let cells = self.cells(substreams);
+            for (counters, law, noise) in laws.iter().filter_map(|&law| self.layout(cells, law)) {
+                let structure = structure(self.window.len(), substreams, counters, law);
+                let prediction = Prediction::new(structure, &counts, self.expectation.drift);
+                let choice = Choice { substreams, counters, noise, prediction };
+                if best.as_ref().is_none_or(|best| choice.score() < best.score()) {
+                    best = Some(choice);
+                }
+            }
+        }
+        best.ok_or(PlanError::TooSmall { bytes: self.bytes })
+    }
+
+    /// The noise for each number of rows; identity counters are like one row.
+    fn laws(&self) -> Vec<(u32, bool, Law, NoiseChoice)> {
+        let mut laws = Vec::new();
+        for rows in ROWS {
+            let shifts = self.unit.shifts() * u64::from(rows);
+            let laplace = laplace_scale(self.epsilon, shifts)
+                .map(|scale| (Law::Laplace { scale }, NoiseChoice::Laplace));
+            let gaussian = self.delta.map(|delta| gaussian_variance(self.epsilon, delta, shifts));
+            let gaussian = gaussian.filter(|variance| *variance <= VARIANCE_MAX);
+            let gaussian = gaussian.map(|variance| (Law::Gaussian { variance }, NoiseChoice::Gaussian));
+            // With equal noise the pure promise is taken, as it comes first.
+            for (law, noise) in laplace.into_iter().chain(gaussian) {
+                laws.push((rows, false, law, noise));
+                if rows == 1 {
+                    laws.push((rows, true, law, noise));
+                }
+            }
+        }
+        laws
+    }
+
+    fn layout(
+        &self,
+        cells: u64,
+        (rows, is_identity, law, noise): (u32, bool, Law, NoiseChoice),
+    ) -> Option<(CounterLayout, Law, NoiseChoice)> {
+        let counters = if is_identity {
+            let keys = self.domain.keys()?.len() as u64;
+            (keys <= cells).then_some(CounterLayout::Identity)?
+        } else {
+            let columns = (cells / u64::from(rows)).min(1 << 24);
+            (COLUMNS_MIN <= columns).then_some(CounterLayout::Hashed { rows, columns: columns as u32 })?
+        };
+        Some((counters, law, noise))
+    }
+
+    /// How many counters a sketch can have.
+    fn cells(&self, substreams: u64) -> u64 {
+        let len = self.window.len().div_ceil(substreams);
+        let kept = (self.window.len() * u64::from(self.retention)).div_ceil(len);
+        let open = self.window.time().map_or(1, |time| time.lateness.div_ceil(len) + 2);
+        self.bytes / Plan::flat_cell_bytes(kept, open)
+    }
+
+    fn items(&self) -> u64 {
+        match self.window {
+            Window::Items(len) => len,
+            Window::Time(window) => window.expected_items,
+        }
+    }
+
+    fn settings(&self, choice: &Choice) -> Settings {
+        let Choice { substreams, counters, noise, .. } = *choice;
+        Settings {
+            window: self.window,
+            unit: self.unit,
+            epsilon: self.epsilon,
+            delta: self.delta,
+            domain: self.domain.clone(),
+            method: Method::Tuned(TunedMethod { substreams, counters, noise }),
+            retention: self.retention,
+        }
+    }
+}
+
+struct Choice {
+    substreams: u64,
+    counters: CounterLayout,
+    noise: NoiseChoice,
+    prediction: Prediction,
+}
+
+impl Choice {
+    fn score(&self) -> f64 {
+        self.prediction.frequent() + self.prediction.rare()
+    }
+}
+
+/// What is predicted of a structure; identity counters do not collide.
+pub(crate) fn structure(window_len: u64, substreams: u64, counters: CounterLayout, law: Law) -> Structure {
+    let substreams = window_len as f64 / window_len.div_ceil(substreams) as f64;
+    match counters {
+        CounterLayout::Hashed { rows, columns } => {
+            Structure { substreams, rows: rows.into(), columns: Some(columns.into()), law }
+        }
+        _ => Structure { substreams, rows: 1.0, columns: None, law },
+    }
+}
+
+/// The smallest value in the range whose plan meets the target, by bisection in the logarithm.
+fn search(
+    (low, high): (f64, f64),
+    target: Target,
+    at: impl Fn(f64) -> Result<Request, PlanError>,
+) -> Result<Option<Planned>, PlanError> {
+    let meets = |value: f64| -> Result<bool, PlanError> {
+        match at(value)?.best() {
+            Ok(choice) => Ok(target.is_met(&choice.prediction)),
+            Err(PlanError::TooSmall { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    };
+    if !meets(high)? {
+        return Ok(None);
+    }
+    let (mut low, mut high) = (low.ln(), high.ln());
+    for _ in 0..ROUNDS {
+        let middle = f64::midpoint(low, high);
+        if meets(middle.exp())? { high = middle } else { low = middle }
+    }
+    at(high.exp())?.plan().map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::item::Keys;
+
+    fn request(bytes: u64) -> Request {
+        Request {
+            window: Window::Items(1_000_000),
+            unit: Unit::ReplaceOne,
+            epsilon: Epsilon::new(1.0).expect("in range"),
+            delta: None,
+            domain: Domain::Public(Keys::Range(25_600)),
+            retention: 1,
+            bytes,
+            expectation: Expectation::zipf(25_600),
+        }
+    }
+
+    fn layout(planned: &Planned) -> CounterLayout {
+        let Method::Tuned(method) = &planned.plan.settings().method else {
+            unreachable!("the planner is tuned")
+        };
+        method.counters
+    }
+
+    #[test]
+    fn identity_counters_are_taken_when_they_fit() {
+        let wide = request(3_000_000).plan().expect("a plan");
+        assert_eq!(layout(&wide), CounterLayout::Identity);
+        let narrow = request(112_000).plan().expect("a plan");
+        assert!(matches!(layout(&narrow), CounterLayout::Hashed { .. }));
+        assert!(wide.prediction.rare() < narrow.prediction.rare());
+        for planned in [wide, narrow] {
+            assert!(planned.plan.sketch_bytes() <= 3_000_000);
+        }
+    }
+
+    #[test]
+    fn the_bytes_are_nearly_all_spent_and_never_exceeded() {
+        for bytes in [20_000, 112_000, 560_000, 1_120_000] {
+            let planned = Request { domain: Domain::Asked(crate::Kind::Bytes), ..request(bytes) }
+                .plan()
+                .expect("a plan");
+            let spent = planned.plan.sketch_bytes();
+            assert!(spent <= bytes && bytes * 9 / 10 < spent, "{spent} of {bytes}");
+        }
+    }
+
+    #[test]
+    fn both_directions_agree() {
+        let forward = request(560_000).plan().expect("a plan");
+        let target = Target::Absolute(Group::Frequent, forward.prediction.frequent() * 1.001);
+        let by_epsilon = request(560_000).smallest_epsilon(target).expect("reachable");
+        let epsilon = by_epsilon.plan.settings().epsilon.get();
+        assert!((0.8..=1.0).contains(&epsilon), "epsilon {epsilon}");
+        assert!(by_epsilon.prediction.frequent() <= forward.prediction.frequent() * 1.001);
+        let by_bytes = request(1).smallest_bytes(target).expect("reachable");
+        assert!(by_bytes.plan.sketch_bytes() <= 560_000);
+        let relative = Target::Relative(Group::Rare, 0.2);
+        let planned = request(560_000).smallest_epsilon(relative).expect("reachable");
+        assert!(planned.prediction.rare_relative() <= 0.2);
+    }
+
+    #[test]
+    fn what_cannot_be_useful_is_refused_and_says_what_would_help() {
+        let tiny = Request { epsilon: Epsilon::new(1e-6).expect("in range"), ..request(560_000) };
+        let message = tiny.plan().expect_err("only noise").to_string();
+        assert!(message.contains("raise epsilon"), "{message}");
+        let message = request(100).plan().expect_err("too small").to_string();
+        assert!(message.contains("100 bytes"), "{message}");
+        let impossible = request(560_000).smallest_epsilon(Target::Absolute(Group::Frequent, 0.0));
+        assert!(matches!(impossible, Err(PlanError::Unreachable(_))));
+    }
+
+    #[test]
+    fn drift_asks_for_more_substreams() {
+        let substreams = |drift| {
+            let expectation = Expectation { drift, ..Expectation::zipf(25_600) };
+            let planned = Request { expectation, ..request(3_000_000) }.plan().expect("a plan");
+            planned.plan.substreams_kept()
+        };
+        let drift = crate::predict::Drift { variance: 0.49, correlation_windows: 0.5 };
+        assert!(substreams(None) < substreams(Some(drift)));
+    }
+}
