@@ -2,8 +2,8 @@
 
 use anyhow::{Context, Result};
 use dpsw::{
-    Claim, CounterLayout, Delta, Domain, Epsilon, Keys, Method, NoiseChoice, PaperMethod, Plan, Ratio,
-    Settings, Shares, TunedMethod, Unit, Window,
+    Claim, CounterLayout, Delta, Domain, Epsilon, Expectation, Keys, Method, PaperMethod, Plan, Ratio,
+    Request, Settings, Shares, Unit, Window,
 };
 
 /// A method by the name that results use.
@@ -36,9 +36,6 @@ pub struct Size {
 const PAPER_ROWS: u64 = 4;
 /// Sketches that the paper's structure keeps: ten substreams of three, and five of the running one.
 const PAPER_SKETCHES: u64 = 35;
-/// Substreams of the tuned method, and rows of its sketches.
-const TUNED_SUBSTREAMS: u64 = 20;
-const TUNED_ROWS: u64 = 2;
 /// Bytes of a counter.
 const COUNTER_LEN: u64 = 4;
 
@@ -58,17 +55,16 @@ impl MethodName {
     /// # Errors
     /// No plan fits.
     pub fn plan(self, size: Size) -> Result<Plan> {
-        let (method, needs_delta) = match self {
-            Self::Paper => (paper(size, Shares::Printed), true),
-            Self::PaperBalanced => (paper(size, balanced()?), true),
-            Self::Tuned => (tuned(size), false),
+        let method = match self {
+            Self::Paper => paper(size, Shares::Printed),
+            Self::PaperBalanced => paper(size, balanced()?),
+            Self::Tuned => return tuned(size),
         };
-        let delta = needs_delta.then(|| Delta::new(size.delta)).transpose()?;
         let settings = Settings {
             window: Window::Items(size.window_len),
             unit: Unit::ReplaceOne,
             epsilon: Epsilon::new(size.epsilon)?,
-            delta,
+            delta: Some(Delta::new(size.delta)?),
             domain: Domain::Public(Keys::Range(size.domain_len as u64)),
             method,
             retention: 1,
@@ -88,14 +84,20 @@ fn balanced() -> Result<Shares> {
     Ok(Shares::Explicit(shares.into_iter().collect::<Result<_, _>>()?))
 }
 
-fn tuned(size: Size) -> Method {
-    let counters = size.bytes / (COUNTER_LEN * (TUNED_SUBSTREAMS + 1));
-    let counters = if size.domain_len as u64 <= counters {
-        CounterLayout::Identity
-    } else {
-        CounterLayout::Hashed { rows: TUNED_ROWS as u32, columns: (counters / TUNED_ROWS) as u32 }
+/// What the planner chooses, with no guess but Zipf: the structure must not be made for the data.
+fn tuned(size: Size) -> Result<Plan> {
+    let request = Request {
+        window: Window::Items(size.window_len),
+        unit: Unit::ReplaceOne,
+        epsilon: Epsilon::new(size.epsilon)?,
+        delta: None,
+        domain: Domain::Public(Keys::Range(size.domain_len as u64)),
+        retention: 1,
+        bytes: size.bytes,
+        expectation: Expectation::zipf(size.domain_len),
     };
-    Method::Tuned(TunedMethod { substreams: TUNED_SUBSTREAMS, counters, noise: NoiseChoice::Laplace })
+    let planned = request.plan().with_context(|| format!("tuned with {} bytes", size.bytes))?;
+    Ok(planned.plan)
 }
 
 /// The claim as results name it.
