@@ -1,6 +1,5 @@
 //! Exact counts of one range, while it fills. Secret: they can be added to, noised and sealed, but not read.
 
-use std::mem;
 use std::sync::Arc;
 
 use zeroize::Zeroizing;
@@ -11,7 +10,7 @@ use crate::hash::{FingerprintKey, Index, column};
 use crate::item::Item;
 use crate::noise::Generator;
 use crate::settings::Unit;
-use crate::sketch::SealedSketch;
+use crate::sketch::{SealedSketch, Width};
 use crate::table::Table;
 
 /// The shape of an array of counters.
@@ -249,14 +248,20 @@ impl Counters {
         self.cells.fill(0);
     }
 
-    /// Adds the noise in place: afterwards the exact counts are nowhere. The number of items stays where the unit makes
-    /// it public.
-    pub(crate) fn seal(mut self, unit: Unit, table: &Table, generator: &mut Generator) -> SealedSketch {
+    /// Adds the noise in place: afterwards the exact counts are nowhere, and the counters are of no more use. The number
+    /// of items stays where the unit makes it public.
+    pub(crate) fn seal(
+        &mut self,
+        unit: Unit,
+        width: Width,
+        table: &Table,
+        generator: &mut Generator,
+    ) -> SealedSketch {
         table.add_to(&mut self.cells, generator);
         let items = match unit {
             Unit::ReplaceOne => Some(self.items),
             Unit::AddRemove => None,
         };
-        SealedSketch::new(self.shape, mem::take(&mut *self.cells).into_boxed_slice(), items)
+        SealedSketch::new(self.shape, &self.cells, items, width)
     }
 }

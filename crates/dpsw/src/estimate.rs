@@ -3,14 +3,13 @@
 
 use crate::counters::Mapping;
 use crate::item::Keys;
+use crate::plan::CANDIDATE_SHARE;
 use crate::sketch::SealedSketch;
 
 /// Random bucket tuples by which the bias of a minimum is measured.
 const DUMMIES: usize = 1024;
 /// Sweeps of the least-squares fit.
 const SWEEPS: usize = 12;
-/// Candidates are at most this share of the counters; beyond it they cannot be told apart.
-const CANDIDATE_SHARE: f64 = 0.15;
 /// A candidate stands out by this many deviations of the bulk of all keys.
 const CANDIDATE_DEVIATIONS: f64 = 4.0;
 
@@ -155,7 +154,7 @@ fn candidates(observed: &[Observed<'_>], minima: &[(f64, f64)], keys: &Keys) -> 
 fn least_squares(observed: &Observed<'_>, keys: &Keys, candidates: &[usize]) -> Fitted {
     let shape = observed.sketch.shape();
     let (rows, cells) = (shape.rows as usize, shape.cells());
-    let mut residual: Vec<f64> = observed.sketch.cells().iter().map(|&cell| f64::from(cell)).collect();
+    let mut residual: Vec<f64> = observed.sketch.cells().into_iter().map(f64::from).collect();
     let places: Vec<usize> =
         candidates.iter().flat_map(|&place| observed.mapping.cells(keys.get(place))).collect();
     let mut counts = vec![0.0; candidates.len()];

@@ -154,7 +154,7 @@ pub use settings::{
     Clock, CounterLayout, Grid, Method, NoiseChoice, PaperMethod, Settings, Shares, SubstreamLen, TimeWindow,
     TunedMethod, Unit, Window,
 };
-pub use sketch::SealedSketch;
+pub use sketch::{SealedSketch, Width};
 pub use state::{Freshness, SavedState, StateKey};
 pub use stream::DpswSketch;
 pub use table::Table;

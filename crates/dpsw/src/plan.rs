@@ -21,6 +21,7 @@ use crate::settings::{
     Clock, CounterLayout, Grid, Method, NoiseChoice, PaperMethod, Settings, Shares, SubstreamLen,
     TunedMethod, Unit, Window,
 };
+use crate::sketch::{OVERFLOW_LEN, Width};
 use crate::table::Table;
 
 /// The longest window, in items.
@@ -39,6 +40,12 @@ pub(crate) const CELLS_MAX: u64 = 1 << 28;
 pub(crate) const RETENTION_MAX: u32 = 1000;
 /// The largest variance parameter of Gaussian noise; the samplers' arithmetic is exact up to here.
 pub(crate) const VARIANCE_MAX: u64 = (1 << 32) - 1;
+/// Candidates of a fit are at most this share of the counters; beyond it they cannot be told apart.
+pub(crate) const CANDIDATE_SHARE: f64 = 0.15;
+/// Bytes that a view caches for each key of an interpolated plan.
+const KEY_SUMS_LEN: usize = 16;
+/// Bytes of a candidate in the map of a fit, at its usual load.
+const CANDIDATE_LEN: u64 = 28;
 /// How many sets of domain estimates a view's cache holds.
 pub(crate) const CACHED_COVERS_MAX: usize = 2;
 
@@ -295,13 +302,35 @@ impl Plan {
         let kept = self.ranges.iter().filter(|range| range.role != Role::Prefix).count() as u64;
         // Each further open substream holds at most one array a segment.
         let further = (self.open_substreams_max() - 1) * self.boundaries.len() as u64;
-        let arrays = kept * self.substreams_kept() + self.open_arrays_max() + further;
-        arrays * self.shape.cells() as u64 * size_of::<i32>() as u64
+        let cells = self.shape.cells() as u64;
+        let sealed = kept * self.substreams_kept();
+        let open = self.open_arrays_max() + further;
+        match self.width() {
+            Width::Wide => (sealed + open) * cells * size_of::<i32>() as u64,
+            Width::Narrow => {
+                let reserve = sealed * overflow_bytes(self.shape.rows, self.substream_items());
+                Self::flat_cell_bytes(sealed, open) * cells + reserve
+            }
+        }
+    }
+
+    /// How wide sealed counters are stored: 32 bits in the paper's structure, else 16 with a list for the few that are
+    /// larger.
+    pub(crate) fn width(&self) -> Width {
+        if self.one_hash { Width::Wide } else { Width::Narrow }
+    }
+
+    /// About how many items a substream holds.
+    fn substream_items(&self) -> u64 {
+        match self.settings.window {
+            Window::Items(_) => self.substream_len,
+            Window::Time(time) => time.expected_items.div_ceil(time.len.div_ceil(self.substream_len)),
+        }
     }
 
     /// Bytes of one counter in all the sketches of a plan with one range a substream.
     pub(crate) fn flat_cell_bytes(kept: u64, open: u64) -> u64 {
-        (kept + open) * size_of::<i32>() as u64
+        kept * size_of::<i16>() as u64 + open * size_of::<i32>() as u64
     }
 
     /// Bytes of everything that a sketch and its newest view hold.
@@ -311,11 +340,25 @@ impl Plan {
         let listed = keys.map_or(0, Keys::bytes);
         let indexed = keys.filter(|keys| self.identity && !matches!(keys, Keys::Range(_)));
         let index = indexed.map_or(0, |keys| Index::bytes(keys.len()));
-        let cached = keys.map_or(0, |keys| CACHED_COVERS_MAX * size_of::<f64>() * keys.len());
+        let cached = keys.map_or(0, |keys| self.key_cache_bytes() * keys.len());
+        let fitted = if self.interpolates() && !self.identity { self.fit_bytes() } else { 0 };
         let mut laws: Vec<Law> = self.ranges.iter().map(|range| range.law).collect();
         laws.dedup();
         let tables: usize = laws.into_iter().map(Table::bytes).sum();
-        self.sketch_bytes() + (listed + index + cached + tables) as u64
+        self.sketch_bytes() + fitted + (listed + index + cached + tables) as u64
+    }
+
+    /// Bytes of what a view caches for each key.
+    fn key_cache_bytes(&self) -> usize {
+        if self.interpolates() { KEY_SUMS_LEN } else { CACHED_COVERS_MAX * size_of::<f64>() }
+    }
+
+    /// Bytes of the residuals, of the fitted counts and of the map of candidates.
+    fn fit_bytes(&self) -> u64 {
+        let cells = self.shape.cells() as u64;
+        let candidates = (CANDIDATE_SHARE * cells as f64) as u64;
+        let each = (cells + candidates) * size_of::<f32>() as u64;
+        self.substreams_kept() * each + candidates * CANDIDATE_LEN
     }
 
     /// The most substreams that are open at a time: one, or as many as the lateness reaches over.
@@ -444,6 +487,11 @@ impl fmt::Display for Plan {
             self.claim()
         )
     }
+}
+
+/// Bytes reserved for the counters of one sealed sketch that do not fit in 16 bits: so many fit into its items.
+pub(crate) fn overflow_bytes(rows: u32, items: u64) -> u64 {
+    u64::from(rows) * (items / i16::MAX as u64 + 1) * OVERFLOW_LEN
 }
 
 fn describe(law: Law) -> String {

@@ -4,7 +4,7 @@ use crate::accounting::{gaussian_variance, laplace_scale};
 use crate::error::PlanError;
 use crate::item::Domain;
 use crate::noise::Law;
-use crate::plan::{Plan, VARIANCE_MAX};
+use crate::plan::{Plan, VARIANCE_MAX, overflow_bytes};
 use crate::predict::{Expectation, Prediction, Structure};
 use crate::privacy::{Delta, Epsilon};
 use crate::settings::{CounterLayout, Method, NoiseChoice, Settings, TunedMethod, Unit, Window};
@@ -172,7 +172,8 @@ impl Request {
         let len = self.window.len().div_ceil(substreams);
         let kept = (self.window.len() * u64::from(self.retention)).div_ceil(len);
         let open = self.window.time().map_or(1, |time| time.lateness.div_ceil(len) + 2);
-        self.bytes / Plan::flat_cell_bytes(kept, open)
+        let reserve = kept * overflow_bytes(*ROWS.end(), self.items().div_ceil(substreams));
+        self.bytes.saturating_sub(reserve) / Plan::flat_cell_bytes(kept, open)
     }
 
     fn items(&self) -> u64 {

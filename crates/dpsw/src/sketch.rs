@@ -6,16 +6,45 @@ use crate::counters::Shape;
 #[derive(Debug, PartialEq, Eq)]
 pub struct SealedSketch {
     shape: Shape,
-    cells: Box<[i32]>,
+    cells: Cells,
     items: Option<u64>,
     total: i64,
 }
 
+/// How wide a sealed counter is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Width {
+    /// 32 bits.
+    Wide,
+    /// 16 bits, and a short list of the few counters that do not fit.
+    Narrow,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Cells {
+    Wide(Box<[i32]>),
+    /// Invariant: a cell is [`OVERFLOWN`] exactly if the list, ascending by index, has it.
+    Narrow {
+        cells: Box<[i16]>,
+        overflow: Box<[(u32, i32)]>,
+    },
+}
+
+/// Marks a narrow counter whose value stands in the list.
+const OVERFLOWN: i16 = i16::MIN;
+
+/// Bytes of an entry in the list.
+pub(crate) const OVERFLOW_LEN: u64 = size_of::<(u32, i32)>() as u64;
+
 impl SealedSketch {
     /// `items` is how many items were counted, where that is public.
-    pub(crate) fn new(shape: Shape, cells: Box<[i32]>, items: Option<u64>) -> Self {
+    pub(crate) fn new(shape: Shape, cells: &[i32], items: Option<u64>, width: Width) -> Self {
         let noisy = || cells.iter().map(|&cell| i64::from(cell)).sum::<i64>() / i64::from(shape.rows);
         let total = items.map_or_else(noisy, |items| items as i64);
+        let cells = match width {
+            Width::Wide => Cells::Wide(cells.into()),
+            Width::Narrow => Cells::narrow(cells),
+        };
         Self { shape, cells, items, total }
     }
 
@@ -32,8 +61,24 @@ impl SealedSketch {
 
     /// The noisy counters, row after row.
     #[must_use]
-    pub fn cells(&self) -> &[i32] {
-        &self.cells
+    pub fn cells(&self) -> Vec<i32> {
+        (0..self.shape.cells()).map(|index| self.cell(index)).collect()
+    }
+
+    /// One noisy counter.
+    ///
+    /// # Panics
+    /// There is no counter of this index.
+    #[must_use]
+    #[inline]
+    pub fn cell(&self, index: usize) -> i32 {
+        match &self.cells {
+            Cells::Wide(cells) => cells[index],
+            Cells::Narrow { cells, overflow } => match cells[index] {
+                OVERFLOWN => overflown(overflow, index),
+                cell => cell.into(),
+            },
+        }
     }
 
     /// The shape.
@@ -42,8 +87,60 @@ impl SealedSketch {
         self.shape
     }
 
+    /// How wide a counter is stored.
+    #[must_use]
+    pub fn width(&self) -> Width {
+        match self.cells {
+            Cells::Wide(_) => Width::Wide,
+            Cells::Narrow { .. } => Width::Narrow,
+        }
+    }
+
     /// The smallest of these cells; 0 for an item that has none.
+    #[inline]
     pub(crate) fn minimum(&self, cells: impl Iterator<Item = usize>) -> i64 {
-        cells.map(|cell| i64::from(self.cells[cell])).min().unwrap_or(0)
+        cells.map(|cell| i64::from(self.cell(cell))).min().unwrap_or(0)
+    }
+}
+
+impl Cells {
+    fn narrow(cells: &[i32]) -> Self {
+        let fits = cells.iter().fold(true, |fits, &cell| fits & (cell.unsigned_abs() <= i16::MAX as u32));
+        if fits {
+            let cells = cells.iter().map(|&cell| cell as i16).collect();
+            return Self::Narrow { cells, overflow: Box::default() };
+        }
+        let mut overflow = Vec::new();
+        let narrow = cells.iter().enumerate().map(|(index, &cell)| match i16::try_from(cell) {
+            Ok(narrow) if narrow != OVERFLOWN => narrow,
+            _ => {
+                overflow.push((index as u32, cell));
+                OVERFLOWN
+            }
+        });
+        let cells = narrow.collect();
+        Self::Narrow { cells, overflow: overflow.into() }
+    }
+}
+
+#[cold]
+fn overflown(overflow: &[(u32, i32)], index: usize) -> i32 {
+    let place = overflow.binary_search_by_key(&(index as u32), |(index, _)| *index);
+    overflow[place.expect("a marked counter is in the list")].1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn narrow_counters_keep_every_value() {
+        let values = [0, 5, -7, 32_767, -32_767, -32_768, 32_768, 100_000, i32::MIN, i32::MAX];
+        let shape = Shape { rows: 2, columns: 5 };
+        for width in [Width::Wide, Width::Narrow] {
+            let sketch = SealedSketch::new(shape, &values, None, width);
+            assert_eq!(sketch.cells(), values);
+            assert_eq!(sketch.width(), width);
+        }
     }
 }

@@ -110,9 +110,10 @@ impl SealedSubstream {
 
 impl SealedSketch {
     fn sum(&self, other: &Self) -> Self {
-        let cells = self.cells().iter().zip(other.cells()).map(|(a, b)| a.saturating_add(*b)).collect();
+        let cells: Vec<i32> =
+            self.cells().iter().zip(other.cells()).map(|(a, b)| a.saturating_add(b)).collect();
         let items = self.items().zip(other.items()).map(|(a, b)| a + b);
-        Self::new(self.shape(), cells, items)
+        Self::new(self.shape(), &cells, items, self.width())
     }
 }
 
@@ -139,7 +140,7 @@ fn write_substream(writer: &mut Writer, substream: &SealedSubstream) {
     for (range, sketch) in substream.sketches() {
         writer.len(*range);
         writer.option(sketch.items());
-        writer.cells(sketch.cells());
+        writer.cells(&sketch.cells());
     }
 }
 
@@ -196,8 +197,8 @@ fn read_sketch(reader: &mut Reader<'_>, plan: &Plan) -> Result<(usize, Arc<Seale
     if items.is_some() != plan.has_public_totals() {
         return Err(SnapshotError::Invalid("its totals do not fit its unit"));
     }
-    let cells = reader.cells(plan.shape().cells())?.into_boxed_slice();
-    Ok((range, Arc::new(SealedSketch::new(plan.shape(), cells, items))))
+    let cells = reader.cells(plan.shape().cells())?;
+    Ok((range, Arc::new(SealedSketch::new(plan.shape(), &cells, items, plan.width()))))
 }
 
 /// Substreams follow each other, and all but the running one are complete.

@@ -125,34 +125,44 @@ impl OpenSubstream {
         let ends = |index: &usize| plan.ranges()[*index].offsets().end == end;
         let ending: Vec<usize> = (0..plan.ranges().len()).filter(ends).collect();
         let generators = ending.iter().map(|_| noise.generator()).collect::<Result<Vec<_>, _>>()?;
-        self.fold_segment(plan);
+        let mut segment = self.take_segment(plan, end);
         let sealed = ending.into_iter().zip(generators).map(|(index, mut generator)| {
-            let counters = self.take_range(index);
-            (index, counters.seal(plan.settings().unit, plan.ranges()[index].table(), &mut generator))
+            let mut counters = self.take_range(index);
+            // A range of this one segment is the last to need its counts.
+            let counters = counters.as_mut().unwrap_or(&mut segment);
+            let (unit, width) = (plan.settings().unit, plan.width());
+            (index, counters.seal(unit, width, plan.ranges()[index].table(), &mut generator))
         });
-        Ok(sealed.collect())
+        let sealed = sealed.collect();
+        segment.clear();
+        self.spare = Some(segment);
+        Ok(sealed)
     }
 
-    /// Adds the oldest segment to every range that covers it.
-    fn fold_segment(&mut self, plan: &Plan) {
+    /// Takes the oldest segment, which ends at `end`, after adding it to every longer range that covers it.
+    fn take_segment(&mut self, plan: &Plan, end: u64) -> Counters {
         let start = self.sealed_until(plan);
-        let mut segment =
-            self.segments.pop_front().flatten().unwrap_or_else(|| Counters::new(self.mapping.shape));
+        let shape = self.mapping.shape;
+        let segment = self.segments.pop_front().flatten().or_else(|| self.spare.take());
+        let segment = segment.unwrap_or_else(|| Counters::new(shape));
         for (_, counters) in &mut self.ranges {
             counters.add(&segment);
         }
-        let starts = |index: &usize| plan.ranges()[*index].offsets().start == start;
-        for index in (0..plan.ranges().len()).filter(starts) {
+        let goes_on = |index: &usize| {
+            let offsets = plan.ranges()[*index].offsets();
+            offsets.start == start && end < offsets.end
+        };
+        for index in (0..plan.ranges().len()).filter(goes_on) {
             self.ranges.push((index, segment.copy()));
         }
-        segment.clear();
-        self.spare = Some(segment);
         self.closed += 1;
+        segment
     }
 
-    fn take_range(&mut self, index: usize) -> Counters {
-        let at = self.ranges.iter().position(|(range, _)| *range == index);
-        self.ranges.swap_remove(at.expect("a range that ends here started before")).1
+    /// The counters of a range; `None` if it has had no segment before this one.
+    fn take_range(&mut self, index: usize) -> Option<Counters> {
+        let at = self.ranges.iter().position(|(range, _)| *range == index)?;
+        Some(self.ranges.swap_remove(at).1)
     }
 }
 
