@@ -6,6 +6,7 @@ use zeroize::Zeroizing;
 
 use crate::codec::{Reader, Writer};
 use crate::error::SnapshotError;
+use crate::fault::{self, Fault};
 use crate::hash::{FingerprintKey, Index, column};
 use crate::item::Item;
 use crate::noise::Generator;
@@ -243,6 +244,11 @@ impl Counters {
         Ok(Self { shape, items, cells })
     }
 
+    #[cfg(test)]
+    pub(crate) fn exact(&self) -> &[i32] {
+        &self.cells
+    }
+
     pub(crate) fn clear(&mut self) {
         self.items = 0;
         self.cells.fill(0);
@@ -257,10 +263,14 @@ impl Counters {
         table: &Table,
         generator: &mut Generator,
     ) -> SealedSketch {
+        #[cfg(test)]
+        let exact = self.cells.clone();
         table.add_to(&mut self.cells, generator);
+        #[cfg(test)]
+        fault::sealed(&exact, &mut self.cells, table.law());
         let items = match unit {
             Unit::ReplaceOne => Some(self.items),
-            Unit::AddRemove => None,
+            Unit::AddRemove => fault::is(Fault::ExactTotals).then_some(self.items),
         };
         SealedSketch::new(self.shape, &self.cells, items, width)
     }

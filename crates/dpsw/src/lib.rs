@@ -100,6 +100,7 @@
 
 // Lowest first: a module uses those named before it.
 pub mod error;
+mod fault;
 mod ratio;
 mod privacy;
 pub mod accounting;
@@ -129,6 +130,7 @@ mod stream;
 mod clock;
 mod absorb;
 mod state;
+pub mod audit;
 
 #[cfg(test)]
 mod oracle;

@@ -166,6 +166,8 @@ impl Noise {
             #[cfg(test)]
             Source::Failing => return Err(EntropyError { reason: "planted".to_owned() }),
         }
+        #[cfg(test)]
+        crate::fault::key(&mut key);
         Ok(key)
     }
 }
@@ -185,7 +187,7 @@ impl std::fmt::Debug for Generator {
 }
 
 impl Generator {
-    fn new(key: &[u8; 32]) -> Self {
+    pub(crate) fn new(key: &[u8; 32]) -> Self {
         let bulk = ChaCha20Legacy::new(key.into(), &[0; 8].into());
         let mut single = ChaCha20Rng::from_seed(*key);
         single.set_stream(1);

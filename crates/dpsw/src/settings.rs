@@ -1,5 +1,6 @@
 //! What is asked for. [`Plan`](crate::Plan) derives everything else.
 
+use crate::fault::{self, Fault};
 use crate::item::Domain;
 use crate::privacy::{Delta, Epsilon};
 use crate::ratio::Ratio;
@@ -96,6 +97,7 @@ impl Unit {
     /// How many counters of a row one event can move by one.
     pub(crate) fn shifts(self) -> u64 {
         match self {
+            Self::ReplaceOne if fault::is(Fault::AddRemoveNoise) => 1,
             Self::ReplaceOne => 2,
             Self::AddRemove => 1,
         }

@@ -188,6 +188,8 @@ impl DpswSketch {
         self.site = view.sites[0];
         self.is_private = self.is_private && view.claim != Claim::None;
         self.released = Arc::clone(&view.released);
+        #[cfg(test)]
+        crate::fault::redraw(&mut self.released);
         Ok(())
     }
 }

@@ -128,6 +128,8 @@ impl DpswSketch {
     #[must_use]
     pub fn view(&self) -> WindowView {
         let claim = if self.is_private { self.plan.claim() } else { Claim::None };
+        #[cfg(test)]
+        self.open.front().inspect(|open| open.show());
         let start = self.time.start.unwrap_or(self.time.now);
         WindowView::new(
             Arc::clone(&self.plan),

@@ -159,6 +159,12 @@ impl OpenSubstream {
         segment
     }
 
+    /// Shows the counters of the oldest segment to a planted mistake.
+    #[cfg(test)]
+    pub(crate) fn show(&self) {
+        crate::fault::show(&self.mapping, self.segments.front().and_then(Option::as_ref));
+    }
+
     /// The counters of a range; `None` if it has had no segment before this one.
     fn take_range(&mut self, index: usize) -> Option<Counters> {
         let at = self.ranges.iter().position(|(range, _)| *range == index)?;

@@ -1,0 +1,133 @@
+//! The tiny plan of an audit, with the calibration of the real one on few counters and short substreams, and how it is fed.
+
+use super::AuditError;
+use crate::checkpoint::checkpoints;
+use crate::hash::StreamKey;
+use crate::item::{Domain, Item, Keys, Kind};
+use crate::noise::Noise;
+use crate::plan::Plan;
+use crate::settings::{
+    Clock, CounterLayout, Grid, Method, PaperMethod, Settings, Shares, SubstreamLen, TimeWindow, TunedMethod,
+    Window,
+};
+use crate::stream::DpswSketch;
+
+/// Counters in a row, and keys in the domain.
+pub(super) const COLUMNS: u32 = 64;
+/// Substreams in the window; the changed event lies in the last one.
+pub(super) const SUBSTREAMS: u64 = 2;
+/// About how many items or ticks a substream holds.
+const SUBSTREAM_LEN: u64 = 20;
+/// The longest substream that can be run often enough.
+const SUBSTREAM_LEN_MAX: u64 = 4096;
+/// The longest wait for late events, in ticks.
+const LATENESS_MAX: u64 = 2;
+
+/// The same budget, unit, method, rows, noise and kind of window, made small.
+pub(super) fn tiny(settings: &Settings) -> Result<Settings, AuditError> {
+    let plan = Plan::new(settings.clone())?;
+    let layout = |identity| match identity {
+        CounterLayout::Identity => CounterLayout::Identity,
+        _ => CounterLayout::Hashed { rows: plan.shape().rows, columns: COLUMNS },
+    };
+    let (method, len) = match &settings.method {
+        Method::Paper(method) => {
+            let units = tiny_units(method, plan.substream_len());
+            let len = units * SUBSTREAM_LEN.div_ceil(units).max(2);
+            let (substream, grid) = (SubstreamLen::Items(len), Grid::Units(units));
+            let counters = layout(method.counters);
+            (Method::Paper(PaperMethod { substream, grid, counters, ..method.clone() }), len)
+        }
+        Method::Tuned(method) => {
+            let counters = layout(method.counters);
+            (Method::Tuned(TunedMethod { substreams: SUBSTREAMS, counters, ..method.clone() }), SUBSTREAM_LEN)
+        }
+    };
+    if SUBSTREAM_LEN_MAX < len {
+        return Err(AuditError::TooManyCheckpoints);
+    }
+    let window = tiny_window(settings.window, len * SUBSTREAMS);
+    let domain = match &settings.domain {
+        Domain::Public(_) => Domain::Public(tiny_keys(&settings.domain)),
+        Domain::Asked(kind) => Domain::Asked(*kind),
+    };
+    Ok(Settings { window, domain, method, retention: 1, ..settings.clone() })
+}
+
+/// Keys of the same kind as those of the domain.
+pub(super) fn tiny_keys(domain: &Domain) -> Keys {
+    let numbers = 0..u64::from(COLUMNS);
+    match domain {
+        Domain::Public(Keys::Range(_)) => Keys::Range(numbers.end),
+        Domain::Public(Keys::Bytes(_)) | Domain::Asked(Kind::Bytes) => {
+            Keys::text(numbers.map(|number| format!("key {number}")))
+        }
+        Domain::Public(Keys::Integers(_)) | Domain::Asked(Kind::Integers) => {
+            Keys::Integers(numbers.map(|number| number * 1_000_003 + 17).collect())
+        }
+    }
+}
+
+/// The grid, or a smaller one: printed shares depend on alpha alone, explicit ones need as many checkpoints.
+fn tiny_units(method: &PaperMethod, substream_len: u64) -> u64 {
+    let units = match method.grid {
+        Grid::Items => substream_len,
+        Grid::Units(units) => units,
+    };
+    let count = |units| checkpoints(units, method.alpha).count();
+    match method.shares {
+        _ if units <= SUBSTREAM_LEN => units,
+        Shares::Printed => SUBSTREAM_LEN,
+        Shares::Explicit(_) => (1..units)
+            .find(|&fewer| count(fewer) == count(units) || SUBSTREAM_LEN_MAX < fewer)
+            .unwrap_or(units),
+    }
+}
+
+fn tiny_window(window: Window, len: u64) -> Window {
+    match window {
+        Window::Items(_) => Window::Items(len),
+        Window::Time(time) => Window::Time(TimeWindow {
+            len,
+            lateness: time.lateness.min(LATENESS_MAX),
+            expected_items: time.expected_items.min(len),
+            ..time
+        }),
+    }
+}
+
+/// How many ticks the watermark stays behind the next event.
+pub(super) fn lag(window: Window) -> u64 {
+    match window.time() {
+        Some(TimeWindow { clock: Clock::Events, lateness, .. }) => lateness + 1,
+        _ => 0,
+    }
+}
+
+/// A new sketch at position or tick 0.
+pub(super) fn start(plan: &Plan, hash_key: [u8; 32]) -> Result<DpswSketch, AuditError> {
+    let key = StreamKey::from_bytes(hash_key);
+    let mut sketch = DpswSketch::with_key(plan.clone(), key, Noise::from_system());
+    if is_callers(plan.settings().window.time()) {
+        sketch.advance(0)?;
+    }
+    Ok(sketch)
+}
+
+/// One position or tick: the event, if there is one, and then the clock.
+pub(super) fn arrive(sketch: &mut DpswSketch, at: u64, item: Option<Item<'_>>) -> Result<(), AuditError> {
+    let time = sketch.plan().settings().window.time();
+    match (item, time) {
+        (Some(item), None) => sketch.add(item)?,
+        (Some(item), Some(_)) => sketch.add_at(at, item)?,
+        (None, _) => {}
+    }
+    if is_callers(time) {
+        sketch.advance(at + 1)?;
+    }
+    Ok(())
+}
+
+fn is_callers(time: Option<TimeWindow>) -> bool {
+    time.is_some_and(|time| time.clock == Clock::Caller)
+}

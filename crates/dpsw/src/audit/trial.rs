@@ -1,0 +1,81 @@
+//! Many runs on two neighbouring streams, judged by every test.
+
+use super::conversation::Outcome;
+use super::statistics::{Event, Scores, judge};
+use super::{AuditError, Claimed, Effort, Test, Tightness};
+
+/// A correct build shows at least this share of what its noise is planned to show.
+const TIGHT: f64 = 0.85;
+
+const SEALED: &str = "sealed counters";
+const REVEALING: &str = "sealed counters, most revealing event";
+
+/// What one test looks at.
+type Score = fn(&Outcome) -> f64;
+
+/// The verdicts of the statistical tests.
+pub(super) struct Trial {
+    pub(super) tests: Vec<Test>,
+    pub(super) tightness: Tightness,
+}
+
+/// The outcomes of the runs on either stream.
+struct Sample {
+    first: Vec<Outcome>,
+    second: Vec<Outcome>,
+}
+
+impl Sample {
+    fn scores(&self, score: Score) -> Scores {
+        let of = |outcomes: &[Outcome]| outcomes.iter().map(score).collect();
+        Scores { first: of(&self.first), second: of(&self.second) }
+    }
+}
+
+impl Trial {
+    /// `planned` is what the noise lets an adversary learn; `run` gives the outcome of a run on the first or the second
+    /// stream.
+    pub(super) fn new(
+        claimed: Claimed,
+        planned: f64,
+        effort: Effort,
+        mut run: impl FnMut(bool) -> Result<Outcome, AuditError>,
+    ) -> Result<Self, AuditError> {
+        let mut runs =
+            |count: usize, second: bool| (0..count).map(|_| run(second)).collect::<Result<Vec<_>, _>>();
+        let mut sample =
+            |count| Ok::<_, AuditError>(Sample { first: runs(count, false)?, second: runs(count, true)? });
+        let (pilot, sample) = (sample(effort.pilot_runs())?, sample(effort.runs)?);
+        let tests = tests(claimed, planned, &pilot, &sample, effort.doubt());
+        let revealing = if let Claimed::Epsilon(_) = claimed { REVEALING } else { SEALED };
+        let uppers = tests.iter().filter(|test| test.name == revealing).map(|test| test.upper);
+        let upper = uppers.fold(f64::INFINITY, f64::min);
+        let tightness = Tightness { planned, upper, ok: TIGHT * planned <= upper };
+        Ok(Self { tests, tightness })
+    }
+
+    #[cfg(test)]
+    pub(super) fn holds(&self) -> bool {
+        self.tightness.ok && self.tests.iter().all(|test| test.ok)
+    }
+}
+
+fn tests(claimed: Claimed, planned: f64, pilot: &Sample, sample: &Sample, doubt: f64) -> Vec<Test> {
+    let scores: [(&'static str, Score); 5] = [
+        (SEALED, |outcome| outcome.sealed),
+        ("answers just before and after the event", |outcome| outcome.around),
+        ("one question, asked 20 times", |outcome| outcome.repeated),
+        ("totals of sealed sketches", |outcome| outcome.totals),
+        ("a threshold slid over heavy hitters", |outcome| outcome.slid),
+    ];
+    let mut tests = Vec::new();
+    for (name, score) in scores {
+        let pilot = pilot.scores(score);
+        tests.extend(judge(name, claimed, Event::Pilot(&pilot), &sample.scores(score), doubt));
+    }
+    if let Claimed::Epsilon(_) = claimed {
+        let scores = sample.scores(|outcome| outcome.sealed);
+        tests.extend(judge(REVEALING, claimed, Event::AtLeast(planned * (1.0 - 1e-9)), &scores, doubt));
+    }
+    tests
+}
