@@ -4,7 +4,7 @@
 //! The plan is made tiny (two substreams of about 20 items, 64 columns), but keeps its budget, unit, method, rows, noise
 //! and kind of window, and everything is sealed by the real code with noise from the system. Of each run the audit
 //! takes what an adversary can obtain: all sealed counters, answers just before and after the changed event, the same
-//! question many times, totals and slid thresholds, and in some runs what comes back from bytes and from 20 restores.
+//! question many times, totals and slid thresholds, and in some runs what comes back from bytes, from a merge and from 20 restores.
 //!
 //! An audit can show that a claim is false; it cannot prove that it is true. It sees losses of the size of the claim when
 //! ε is about 0.3 to 5; below that the runs have no power and above that the events are too rare. The controls, small
@@ -268,7 +268,7 @@ fn checks(tally: &Tally, effort: Effort, repeats: u64) -> Vec<Check> {
         check("answers inside a segment change through the position alone", tally.moved),
         check("the same question has the same answer", tally.wavered),
         check("sealed counters are the same in every view", tally.altered),
-        check("bytes and restored streams hold the same sealed counters", tally.lost),
+        check("bytes, merged views and restored streams hold the same sealed counters", tally.lost),
         check(
             "the signs of the noise of two seals are unrelated",
             u64::from(!tally.signs.are_unrelated(limit)),

@@ -396,7 +396,7 @@ mod tests {
         let mut sketch = DpswSketch::new(plan, Noise::from_system()).expect("the system has randomness");
         sketch.extend(&[3; 20]).expect("valid items");
         let cells =
-            |number| sketch.released.substream(number).and_then(|s| s.sketch(0)).map(|s| s.cells().to_vec());
+            |number| sketch.released.substream(number).and_then(|s| s.sketch(0)).map(SealedSketch::cells);
         assert!(cells(0).is_some());
         assert_ne!(cells(0), cells(1));
     }

@@ -53,7 +53,8 @@ pub(super) struct Tally {
     pub(super) wavered: u64,
     /// Sealed sketches that two views showed differently, or that were missing.
     pub(super) altered: u64,
-    /// Views that did not come back from bytes or from a saved state, and sketches that came back differently.
+    /// Views that did not come back from bytes, from a merge or from a saved state, and sketches that came back
+    /// differently.
     pub(super) lost: u64,
     runs: u64,
     pub(super) signs: Signs,
@@ -272,6 +273,7 @@ impl Conversation {
     fn carry(&self, sketch: DpswSketch, seen: &mut [Vec<i32>]) -> Result<u64, AuditError> {
         let mut count = |view: Option<WindowView>| view.map_or(1, |view| self.look(&view, seen));
         let mut lost = count(WindowView::from_bytes(&sketch.view().to_bytes()).ok());
+        lost += self.merge(&sketch.view())?;
         let state_key = StateKey::from_bytes(self.hash_key);
         let saved = sketch.save(&state_key)?;
         let newest = Freshness::Newest { generation: saved.generation };
@@ -280,6 +282,20 @@ impl Conversation {
             lost += count(restored.ok().map(|sketch| sketch.view()));
         }
         Ok(lost)
+    }
+
+    /// Counts the sketches that a merged view does not hold as the plain sum over its sites, whenever it is merged.
+    fn merge(&self, view: &WindowView) -> Result<u64, AuditError> {
+        if self.plan.settings().window.time().is_none() {
+            return Ok(0);
+        }
+        let other = self.play(false, |_, _| Ok(()))?.at_site(1).view();
+        let pairs = view.sealed().zip(other.sealed());
+        let sums: Vec<Vec<i32>> = pairs.map(|(one, other)| sum(&one, &other)).collect();
+        let merged = [(); 2].map(|()| WindowView::merge(&[view.clone(), other.clone()]));
+        let is_sum =
+            |view: &WindowView| view.sealed().map(|sealed| sealed.sketch().cells()).eq(sums.iter().cloned());
+        Ok(merged.iter().filter(|view| !view.as_ref().is_ok_and(is_sum)).count() as u64)
     }
 
     fn compare_noise(&self, second: bool, seen: &[Vec<i32>], signs: &mut Signs) {
@@ -342,6 +358,10 @@ impl Conversation {
         };
         Ok(heavy.iter().any(|ranked| ranked.item == item))
     }
+}
+
+fn sum(one: &Sealed<'_>, other: &Sealed<'_>) -> Vec<i32> {
+    one.sketch().cells().iter().zip(other.sketch().cells()).map(|(a, b)| a + b).collect()
 }
 
 /// What was readable, seen from the next position.

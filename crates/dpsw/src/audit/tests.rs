@@ -144,7 +144,7 @@ fn new_noise_for_each_question_is_caught() {
 #[test]
 fn new_noise_after_a_restore_is_caught() {
     for settings in [identity(), paper()] {
-        check_caught(Fault::NoiseAfterRestore, &settings, &["bytes and restored streams"]);
+        check_caught(Fault::NoiseAfterRestore, &settings, &["bytes, merged views and restored streams"]);
     }
 }
 
