@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
-use dpsw::{Claim, DpswSketch, Item, Noise, Plan, Threshold, WindowView};
+use dpsw::{Claim, DpswSketch, Expectation, Item, Noise, Plan, Prior, Threshold, WindowView};
 use indicatif::ProgressBar;
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
@@ -104,6 +104,8 @@ struct Outcome {
     asking: Duration,
     listed: u64,
     listing: Duration,
+    /// Of frequent and rare items, from the shape of a true window, which stands in for a public guess.
+    predicted: Option<(f64, f64)>,
 }
 
 #[derive(Debug, Default)]
@@ -135,6 +137,7 @@ impl Outcome {
         self.asking += other.asking;
         self.listed += other.listed;
         self.listing += other.listing;
+        self.predicted = self.predicted.or(other.predicted);
     }
 }
 
@@ -200,6 +203,11 @@ fn measure(comparison: &Comparison<'_>, plan: &Plan, seed: usize) -> Result<Outc
         outcome.inserted += items.len() as u64;
         position = time;
         truth.advance(time);
+        if outcome.predicted.is_none() {
+            let prior = Prior::Shares(truth.shares());
+            let prediction = plan.predict(&Expectation { prior, drift: dataset.drift })?;
+            outcome.predicted = prediction.map(|prediction| (prediction.frequent(), prediction.rare()));
+        }
         ask(&sketch.view(), &truth, comparison.gammas, &mut random, &mut outcome)?;
     }
     Ok(outcome)
@@ -267,8 +275,8 @@ fn row(comparison: &Comparison<'_>, method: usize, plan: &Plan, outcome: &Outcom
         recall: scores(|s| s.recall),
         coverage95_high: high.mean(high.covered).unwrap_or(f64::NAN),
         coverage95_low: low.mean(low.covered),
-        predicted_mae_high: None,
-        predicted_mae_low: None,
+        predicted_mae_high: outcome.predicted.map(|(high, _)| high),
+        predicted_mae_low: outcome.predicted.map(|(_, low)| low),
         insert_items_per_s: 1.0 / per(outcome.inserting, outcome.inserted),
         frequency_ns: per(outcome.asking, outcome.asked) * 1e9,
         heavy_hitters_us: per(outcome.listing, outcome.listed) * 1e6,

@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
+use dpsw::Drift;
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 
@@ -13,6 +14,9 @@ use rand::{RngExt, SeedableRng};
 const SYNTHETIC_DOMAIN: usize = 25_600;
 /// The share of items that are uniform noise over the domain.
 const UNIFORM_SHARE: f64 = 0.05;
+
+/// The deviation of the logarithm of a drifting item's weight.
+const DRIFT_DEVIATION: f64 = 0.7;
 
 /// A stream whose items are numbered from 0; the domain is all of them, and public.
 #[derive(Debug)]
@@ -23,6 +27,8 @@ pub struct Dataset {
     pub items: Vec<u64>,
     /// How many different items there are.
     pub domain_len: usize,
+    /// How the shares move, where that is known or worth assuming.
+    pub drift: Option<Drift>,
 }
 
 /// Which synthetic stream.
@@ -62,7 +68,11 @@ impl Synthetic {
             Self::Swap => swap(len, &mut random),
         };
         let name = format!("{self:?}").to_lowercase();
-        Dataset { name, items, domain_len: SYNTHETIC_DOMAIN }
+        let drift = match self {
+            Self::Zipf | Self::Gauss | Self::Swap => None,
+            Self::Drift => Some(Drift { variance: DRIFT_DEVIATION.powi(2), correlation_windows: 0.5 }),
+        };
+        Dataset { name, items, domain_len: SYNTHETIC_DOMAIN, drift }
     }
 }
 
@@ -123,10 +133,9 @@ impl Sampler {
 /// Log-weights move every 2,500 items towards a stationary N(0, 0.7²) with a correlation time of half a window.
 fn drift(len: usize, window_len: u64, random: &mut ChaCha12Rng) -> Vec<u64> {
     const STEP: usize = 2_500;
-    const DEVIATION: f64 = 0.7;
     let decay = (-(STEP as f64) / (window_len as f64 / 2.0)).exp();
-    let kick = DEVIATION * (1.0 - decay * decay).sqrt();
-    let mut logs: Vec<f64> = (0..SYNTHETIC_DOMAIN).map(|_| DEVIATION * normal(random)).collect();
+    let kick = DRIFT_DEVIATION * (1.0 - decay * decay).sqrt();
+    let mut logs: Vec<f64> = (0..SYNTHETIC_DOMAIN).map(|_| DRIFT_DEVIATION * normal(random)).collect();
     let mut items = Vec::with_capacity(len);
     while items.len() < len {
         let weights = logs.iter().zip(1..).map(|(log, rank)| log.exp() / f64::from(rank));
@@ -202,7 +211,7 @@ pub fn read(path: &Path, format: Option<Format>, column: &Column) -> Result<Data
     ensure!(!numbers.items.is_empty(), "{}: no items", path.display());
     let name = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
     let name = name.split('.').next().unwrap_or(&name).to_owned();
-    Ok(Dataset { name, domain_len: numbers.known.len(), items: numbers.items })
+    Ok(Dataset { name, domain_len: numbers.known.len(), items: numbers.items, drift: Some(Drift::MODERATE) })
 }
 
 fn guess(path: &Path) -> Option<Format> {

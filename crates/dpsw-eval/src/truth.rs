@@ -40,6 +40,12 @@ impl<'a> Truth<'a> {
         self.counts[item as usize]
     }
 
+    /// The share of the window of each item.
+    #[must_use]
+    pub fn shares(&self) -> Vec<f64> {
+        self.counts.iter().map(|&count| count as f64 / self.window_len as f64).collect()
+    }
+
     /// The most frequent items.
     #[must_use]
     pub fn frequent(&self) -> Vec<u64> {

@@ -1,5 +1,7 @@
 //! The best structure of the tuned method for a budget and a size, and the smallest budget or size for an error.
 
+use std::fmt;
+
 use crate::accounting::{gaussian_variance, laplace_scale};
 use crate::error::PlanError;
 use crate::item::Domain;
@@ -51,12 +53,19 @@ pub enum Target {
 }
 
 impl Target {
-    fn is_met(self, prediction: &Prediction) -> bool {
+    /// The error that is aimed at.
+    fn goal(self) -> f64 {
+        let (Self::Absolute(_, error) | Self::Relative(_, error)) = self;
+        error
+    }
+
+    /// The error that is predicted.
+    fn of(self, prediction: &Prediction) -> f64 {
         match self {
-            Self::Absolute(Group::Frequent, error) => prediction.frequent() <= error,
-            Self::Absolute(Group::Rare, error) => prediction.rare() <= error,
-            Self::Relative(Group::Frequent, error) => prediction.frequent_relative() <= error,
-            Self::Relative(Group::Rare, error) => prediction.rare_relative() <= error,
+            Self::Absolute(Group::Frequent, _) => prediction.frequent(),
+            Self::Absolute(Group::Rare, _) => prediction.rare(),
+            Self::Relative(Group::Frequent, _) => prediction.frequent_relative(),
+            Self::Relative(Group::Rare, _) => prediction.rare_relative(),
         }
     }
 }
@@ -86,7 +95,10 @@ impl Request {
     /// # Errors
     /// No structure fits the bytes, the noise would hide every item, or see [`Plan::new`].
     pub fn plan(&self) -> Result<Planned, PlanError> {
-        let best = self.best()?;
+        self.planned(self.best(|prediction| prediction.frequent() + prediction.rare())?)
+    }
+
+    fn planned(&self, best: Choice) -> Result<Planned, PlanError> {
         if 1.0 <= best.prediction.detectable_share() {
             return Err(PlanError::OnlyNoise { epsilon: self.epsilon.get(), items: self.items() });
         }
@@ -113,7 +125,8 @@ impl Request {
         search(BYTES_RANGE, target, at)?.ok_or(PlanError::Unreachable("no size up to 10^11 bytes"))
     }
 
-    fn best(&self) -> Result<Choice, PlanError> {
+    /// The structure with the smallest score.
+    fn best(&self, score: impl Fn(&Prediction) -> f64) -> Result<Choice, PlanError> {
         let counts = self.expectation.counts(self.items())?;
         let laws = self.laws();
         let mut best: Option<Choice> = None;
@@ -122,9 +135,9 @@ impl Request {
             for (counters, law, noise) in laws.iter().filter_map(|&law| self.layout(cells, law)) {
                 let structure = structure(self.window.len(), substreams, counters, law);
                 let prediction = Prediction::new(structure, &counts, self.expectation.drift);
-                let choice = Choice { substreams, counters, noise, prediction };
-                if best.as_ref().is_none_or(|best| choice.score() < best.score()) {
-                    best = Some(choice);
+                let score = score(&prediction);
+                if best.as_ref().is_none_or(|best| score < best.score) {
+                    best = Some(Choice { substreams, counters, noise, prediction, score });
                 }
             }
         }
@@ -177,10 +190,7 @@ impl Request {
     }
 
     fn items(&self) -> u64 {
-        match self.window {
-            Window::Items(len) => len,
-            Window::Time(window) => window.expected_items,
-        }
+        items(self.window)
     }
 
     fn settings(&self, choice: &Choice) -> Settings {
@@ -202,11 +212,53 @@ struct Choice {
     counters: CounterLayout,
     noise: NoiseChoice,
     prediction: Prediction,
+    score: f64,
 }
 
-impl Choice {
-    fn score(&self) -> f64 {
-        self.prediction.frequent() + self.prediction.rare()
+impl Plan {
+    /// The error of this plan for another guess; `None` for the paper's method, whose bounds are worst cases.
+    ///
+    /// # Errors
+    /// The expectation has no key or a negative share.
+    pub fn predict(&self, expectation: &Expectation) -> Result<Option<Prediction>, PlanError> {
+        let Method::Tuned(method) = &self.settings().method else { return Ok(None) };
+        let settings = self.settings();
+        let items = items(settings.window);
+        let shape = self.shape();
+        let counters = match method.counters {
+            CounterLayout::Identity => CounterLayout::Identity,
+            _ => CounterLayout::Hashed { rows: shape.rows, columns: shape.columns },
+        };
+        let structure = structure(settings.window.len(), method.substreams, counters, self.ranges()[0].law());
+        Ok(Some(Prediction::new(structure, &expectation.counts(items)?, expectation.drift)))
+    }
+}
+
+/// Items of a window, expected ones for a time window.
+fn items(window: Window) -> u64 {
+    match window {
+        Window::Items(len) => len,
+        Window::Time(window) => window.expected_items,
+    }
+}
+
+/// Ranks whose errors are printed.
+const RANKS: [usize; 4] = [1, 10, 100, 1000];
+
+impl fmt::Display for Planned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.plan)?;
+        for rank in RANKS {
+            if let Some((count, error)) = self.prediction.rank(rank) {
+                let share = 100.0 * error / count;
+                writeln!(
+                    f,
+                    "expected   rank {rank}: {count:.0} items, off by {error:.0} ({share:.1} %) on average"
+                )?;
+            }
+        }
+        let share = self.prediction.detectable_share();
+        write!(f, "smallest   an item with {:.4} % of the window stands out from the noise", 100.0 * share)
     }
 }
 
@@ -227,9 +279,10 @@ fn search(
     target: Target,
     at: impl Fn(f64) -> Result<Request, PlanError>,
 ) -> Result<Option<Planned>, PlanError> {
+    let best = |request: &Request| request.best(|prediction| target.of(prediction));
     let meets = |value: f64| -> Result<bool, PlanError> {
-        match at(value)?.best() {
-            Ok(choice) => Ok(target.is_met(&choice.prediction)),
+        match best(&at(value)?) {
+            Ok(choice) => Ok(choice.score <= target.goal()),
             Err(PlanError::TooSmall { .. }) => Ok(false),
             Err(error) => Err(error),
         }
@@ -242,7 +295,8 @@ fn search(
         let middle = f64::midpoint(low, high);
         if meets(middle.exp())? { high = middle } else { low = middle }
     }
-    at(high.exp())?.plan().map(Some)
+    let request = at(high.exp())?;
+    request.planned(best(&request)?).map(Some)
 }
 
 #[cfg(test)]
@@ -320,13 +374,23 @@ mod tests {
     }
 
     #[test]
+    fn a_plan_predicts_for_any_guess_and_prints_it() {
+        let planned = request(560_000).plan().expect("a plan");
+        let again = planned.plan.predict(&Expectation::zipf(25_600)).expect("a prior").expect("tuned");
+        assert_eq!(again, planned.prediction);
+        let text = planned.to_string();
+        for part in ["rank 1:", "rank 1000:", "stands out from the noise", "epsilon = 1, delta = 0"] {
+            assert!(text.contains(part), "{text}");
+        }
+    }
+
+    #[test]
     fn drift_asks_for_more_substreams() {
         let substreams = |drift| {
             let expectation = Expectation { drift, ..Expectation::zipf(25_600) };
             let planned = Request { expectation, ..request(3_000_000) }.plan().expect("a plan");
             planned.plan.substreams_kept()
         };
-        let drift = crate::predict::Drift { variance: 0.49, correlation_windows: 0.5 };
-        assert!(substreams(None) < substreams(Some(drift)));
+        assert!(substreams(None) < substreams(Some(crate::predict::Drift::MODERATE)));
     }
 }

@@ -30,6 +30,11 @@ pub struct Drift {
     pub correlation_windows: f64,
 }
 
+impl Drift {
+    /// Logarithms with variance 0.2 that a window forgets: real streams move about like this.
+    pub const MODERATE: Self = Self { variance: 0.2, correlation_windows: 1.0 };
+}
+
 /// A public guess of what a window looks like.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expectation {
@@ -53,10 +58,10 @@ const CANDIDATE_DEVIATIONS: f64 = 5.0;
 const PHASES: [f64; 8] = [0.0625, 0.1875, 0.3125, 0.4375, 0.5625, 0.6875, 0.8125, 0.9375];
 
 impl Expectation {
-    /// Zipf with exponent 1 over so many keys, without drift.
+    /// What to expect without knowing better: Zipf with exponent 1 over so many keys, moderately drifting.
     #[must_use]
     pub fn zipf(keys: usize) -> Self {
-        Self { prior: Prior::Zipf { exponent: 1.0, keys }, drift: None }
+        Self { prior: Prior::Zipf { exponent: 1.0, keys }, drift: Some(Drift::MODERATE) }
     }
 
     /// Expected counts in a window of so many items.
