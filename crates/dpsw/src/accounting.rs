@@ -167,6 +167,23 @@ fn log_phi(x: f64) -> f64 {
     -square / 2.0 - (-x * (2.0 * PI).sqrt()).ln() + (-1.0 / square + 3.0 / (square * square)).ln_1p()
 }
 
+/// Φ⁻¹, by bisection.
+pub(crate) fn normal_quantile(p: f64) -> f64 {
+    if p <= 0.0 || 1.0 <= p {
+        return if p <= 0.0 { f64::NEG_INFINITY } else { f64::INFINITY };
+    }
+    bisect(-40.0, 40.0, |x| 0.5 * libm::erfc(-x / SQRT_2) < p)
+}
+
+/// Where `is_below` turns false.
+pub(crate) fn bisect(mut low: f64, mut high: f64, is_below: impl Fn(f64) -> bool) -> f64 {
+    for _ in 0..100 {
+        let middle = f64::midpoint(low, high);
+        if is_below(middle) { low = middle } else { high = middle }
+    }
+    low
+}
+
 /// The largest value in [low, high] that fits, by bisection in the logarithm; `fits` must be monotone.
 fn largest(low: f64, high: f64, fits: impl Fn(f64) -> bool) -> f64 {
     let (mut low, mut high) = (low.ln(), high.ln());

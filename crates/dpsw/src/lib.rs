@@ -124,6 +124,7 @@ mod estimate;
 mod interpolate;
 mod window;
 mod query;
+mod trend;
 mod snapshot;
 mod partial;
 mod stream;
@@ -150,7 +151,7 @@ pub use plan::{PaperBounds, Plan, PlannedRange};
 pub use planner::{Group, Planned, Request, Target};
 pub use predict::{Drift, Expectation, Prediction, Prior};
 pub use privacy::{Claim, Delta, Epsilon, Rho, Threshold};
-pub use query::{CONFIDENCE, Deviations, Estimate, Ranked, Sealed, WindowView};
+pub use query::{CONFIDENCE, Certainty, Deviations, Estimate, Ranked, Sealed, WindowView};
 pub use ratio::Ratio;
 pub use settings::{
     Clock, CounterLayout, Grid, Method, NoiseChoice, PaperMethod, Settings, Shares, SubstreamLen, TimeWindow,
@@ -160,6 +161,7 @@ pub use sketch::{SealedSketch, Width};
 pub use state::{Freshness, SavedState, StateKey};
 pub use stream::DpswSketch;
 pub use table::Table;
+pub use trend::{Direction, Trend};
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]

@@ -3,8 +3,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::accounting::normal_quantile;
 use crate::bound::minimum_error;
-use crate::error::QueryError;
+use crate::error::{ParameterError, QueryError};
 use crate::interpolate::{self, Source, Weights};
 use crate::item::{Item, Keys};
 use crate::plan::Plan;
@@ -45,7 +46,43 @@ pub struct Deviations {
     pub misfit: f64,
 }
 
+/// Which keys count as heavy hitters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Certainty {
+    /// The estimate reaches the threshold.
+    Plain,
+    /// The lower end of its 95 % interval does: few wrong ones.
+    Sure,
+    /// The upper end does: few missed ones.
+    Possible,
+}
+
 impl Estimate {
+    /// Where the true count lies with this probability, strictly between 0 and 1.
+    ///
+    /// # Errors
+    /// The confidence is out of range.
+    pub fn interval(&self, confidence: f64) -> Result<Range<f64>, ParameterError> {
+        if !(0.0 < confidence && confidence < 1.0) {
+            return Err(ParameterError::Fraction { name: "confidence", value: confidence });
+        }
+        let reach = normal_quantile(f64::midpoint(confidence, 1.0)) / NORMAL_95 * self.error_bound;
+        Ok(self.value - reach..self.value + reach)
+    }
+
+    /// Whether the count cannot be told from zero: it lies below the noise floor.
+    #[must_use]
+    pub fn is_below_noise(&self) -> bool {
+        self.value < self.error_bound
+    }
+
+    /// The value for people: counts are not negative.
+    #[must_use]
+    pub fn display_value(&self) -> f64 {
+        self.value.max(0.0)
+    }
+
     /// The standard error; in the paper's method, what would be one if the bound were 1.96 of them.
     #[must_use]
     pub fn standard_error(&self) -> f64 {
@@ -218,6 +255,25 @@ impl WindowView {
     pub fn heavy_hitters(&self, threshold: Threshold) -> Result<Vec<Ranked<'_>>, QueryError> {
         let least = self.least(threshold);
         self.ranked(|values| (0..values.len()).filter(|&i| least <= values[i]).collect())
+    }
+
+    /// The same with a choice on which side to err.
+    ///
+    /// # Errors
+    /// The domain is not public.
+    pub fn heavy_hitters_with(
+        &self,
+        threshold: Threshold,
+        certainty: Certainty,
+    ) -> Result<Vec<Ranked<'_>>, QueryError> {
+        let least = self.least(threshold);
+        let reaches = |estimate: &Estimate| match certainty {
+            Certainty::Plain => least <= estimate.value,
+            Certainty::Sure => least <= estimate.value - estimate.error_bound,
+            Certainty::Possible => least <= estimate.value + estimate.error_bound,
+        };
+        let all = self.ranked(|values| (0..values.len()).collect())?;
+        Ok(all.into_iter().filter(|ranked| reaches(&ranked.estimate)).collect())
     }
 
     /// The `count` keys of the public domain with the largest estimates, largest first. Costs like

@@ -574,3 +574,79 @@ fn views_can_be_shared_between_threads() {
     fn is_shareable<T: Clone + Send + Sync>() {}
     is_shareable::<WindowView>();
 }
+
+fn trending(retention: u32) -> WindowView {
+    let plan = Plan::new(Settings { retention, ..settings(4000, tuned(20)) }).expect("a valid plan");
+    let mut sketch = DpswSketch::new(plan, Noise::seeded(5)).expect("seeded");
+    let items: Vec<u64> = (0..8000_u64)
+        .map(|i| match i % 4 {
+            0 => 0,
+            1 if 6000 <= i => 1,
+            2 if i < 6000 => 2,
+            _ => 3 + i % 5,
+        })
+        .collect();
+    sketch.extend(&items).expect("valid items");
+    sketch.view()
+}
+
+#[test]
+fn trends_are_reported_beyond_their_interval_only() {
+    for retention in [1, 2] {
+        let view = trending(retention);
+        let direction = |item| view.trend(item).expect("a key").direction;
+        assert_eq!(direction(1), Direction::Rising, "retention {retention}");
+        assert_eq!(direction(2), Direction::Falling, "retention {retention}");
+        assert_eq!(direction(0), Direction::Steady, "retention {retention}");
+    }
+    assert_eq!(trending(1).trend(0).expect("a key").before.window, 4000..6000);
+    assert_eq!(trending(2).trend(0).expect("a key").before.window, 0..4000);
+}
+
+#[test]
+fn the_history_of_an_item_is_its_estimate_in_each_substream() {
+    let view = trending(2);
+    let history = view.history(1).expect("a key");
+    assert_eq!(history.len(), 40);
+    for (number, estimate) in (0..).zip(&history) {
+        assert_eq!(estimate.window, number * 200..(number + 1) * 200);
+        let wanted = if number < 30 { 0.0 } else { 50.0 };
+        assert!((estimate.value - wanted).abs() < 40.0, "{number}: {}", estimate.value);
+    }
+}
+
+#[test]
+fn sure_heavy_hitters_are_plain_ones_and_plain_ones_are_possible() {
+    let view = trending(1);
+    let line = threshold(0.13);
+    let keys = |certainty| {
+        let ranked = view.heavy_hitters_with(line, certainty).expect("public");
+        ranked.iter().map(|r| r.item.to_string()).collect::<Vec<_>>()
+    };
+    let [sure, plain, possible] = [Certainty::Sure, Certainty::Plain, Certainty::Possible].map(keys);
+    assert!(sure.iter().all(|key| plain.contains(key)) && plain.iter().all(|key| possible.contains(key)));
+    assert_eq!(plain.len(), view.heavy_hitters(line).expect("public").len());
+    assert!(sure.contains(&"0".to_owned()) && sure.len() < possible.len());
+}
+
+#[test]
+fn intervals_widen_with_confidence_and_values_below_noise_say_so() {
+    let estimate = trending(1).frequency(0).expect("a key");
+    let width = |confidence| {
+        let interval = estimate.interval(confidence).expect("in range");
+        interval.end - interval.start
+    };
+    assert!((width(0.95) - 2.0 * estimate.error_bound).abs() < 1e-3);
+    assert!(width(0.5) < width(0.95) && width(0.95) < width(0.999));
+    assert!(estimate.interval(1.0).is_err());
+    assert!(!estimate.is_below_noise());
+    let parts = estimate.deviations.expect("tuned");
+    assert!(0.0 < parts.noise && parts.collisions == 0.0);
+    let domain = Domain::Public(Keys::Range(2000));
+    let plan = Plan::new(Settings { domain, ..settings(4000, tuned(20)) }).expect("a valid plan");
+    let mut sketch = DpswSketch::new(plan, Noise::seeded(5)).expect("seeded");
+    sketch.extend(&vec![3; 4000]).expect("valid items");
+    let below = (0..2000).filter(|&i| sketch.view().frequency(i).expect("a key").is_below_noise()).count();
+    // Of 1,999 absent keys about 2.5 % lie above their bound by chance; five standard errors are 35.
+    assert!((1999 - 50 - 35..=1999).contains(&below), "{below}");
+}

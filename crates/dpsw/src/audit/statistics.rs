@@ -1,8 +1,7 @@
 //! Limits on probabilities, and what a pair of them says about privacy.
 
-use std::f64::consts::SQRT_2;
-
 use super::{Claimed, Test};
+use crate::accounting::{bisect, normal_quantile};
 
 /// How many thresholds the pilot tries.
 const THRESHOLDS: usize = 16;
@@ -136,25 +135,8 @@ pub(super) fn sign_limit(signs: u64, doubt: f64) -> f64 {
     (2.0 * (2.0 / doubt).ln() / signs.max(1) as f64).sqrt()
 }
 
-/// Φ⁻¹, by bisection.
-pub(super) fn normal_quantile(p: f64) -> f64 {
-    if p <= 0.0 || 1.0 <= p {
-        return if p <= 0.0 { f64::NEG_INFINITY } else { f64::INFINITY };
-    }
-    bisect(-40.0, 40.0, |x| 0.5 * libm::erfc(-x / SQRT_2) < p)
-}
-
 fn beta_quantile(p: f64, a: f64, b: f64) -> f64 {
     bisect(0.0, 1.0, |x| beta_cumulative(x, a, b) < p)
-}
-
-/// Where `is_below` turns false.
-fn bisect(mut low: f64, mut high: f64, is_below: impl Fn(f64) -> bool) -> f64 {
-    for _ in 0..100 {
-        let middle = f64::midpoint(low, high);
-        if is_below(middle) { low = middle } else { high = middle }
-    }
-    low
 }
 
 /// The regularised incomplete beta function, by its continued fraction where that converges fast.
