@@ -51,6 +51,19 @@ impl Weights {
         Self { parts, span, expired, ahead }
     }
 
+    fn ends(&self) -> Ends {
+        Some((self.parts.first()?.0, self.parts.last()?.0))
+    }
+
+    /// The weights of the oldest and the newest substream; those between count in full. A single one is the newest.
+    fn outer(&self) -> [f64; 2] {
+        match self.parts[..] {
+            [] => [0.0, 0.0],
+            [(_, only)] => [0.0, only],
+            [(_, oldest), .., (_, newest)] => [oldest, newest],
+        }
+    }
+
     /// The variance that the edges add for an item with this count and this drift from substream to substream.
     fn misfit_variance(&self, count: f64, drift: f64) -> f64 {
         let (x, y) = (self.ahead, self.expired);
@@ -61,6 +74,9 @@ impl Weights {
         sampling + drift * walk
     }
 }
+
+/// The indices of the oldest and the newest substream of a window.
+type Ends = Option<(usize, usize)>;
 
 /// An estimate and the variances behind it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -75,7 +91,8 @@ pub(crate) struct Answer {
 #[derive(Debug, Default)]
 pub(crate) struct Fits {
     made: OnceLock<Made>,
-    sums: Mutex<Option<Arc<Sums>>>,
+    /// For the whole window, by the substreams at its ends.
+    sums: Mutex<Option<(Ends, Arc<[KeySums]>)>>,
 }
 
 /// Fingerprints are hashes already.
@@ -104,21 +121,30 @@ struct Made {
     fitted: Vec<Fitted>,
 }
 
-/// For every key of the domain: the estimates in the oldest and the newest substream of a window and the sum of those
-/// between, and how much it drifts.
-#[derive(Debug)]
-struct Sums {
-    first: usize,
-    last: usize,
-    keys: Vec<KeySums>,
-}
-
+/// The estimates of a key in the oldest and the newest substream of a window, the sum of those between, and how much it
+/// drifts.
 #[derive(Debug, Clone, Copy, Default)]
-struct KeySums {
+pub(crate) struct KeySums {
     oldest: f32,
     between: f32,
     newest: f32,
-    drift: f32,
+    pub(crate) drift: f32,
+}
+
+impl KeySums {
+    pub(crate) fn value(&self, weights: &Weights) -> f64 {
+        let [oldest, newest] = weights.outer();
+        oldest * f64::from(self.oldest) + f64::from(self.between) + newest * f64::from(self.newest)
+    }
+}
+
+/// Variances of the estimates of a window.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Variances {
+    all: f64,
+    noise: f64,
+    /// Of one substream, on average.
+    mean: f64,
 }
 
 /// What an estimate is made from.
@@ -157,109 +183,100 @@ impl Fits {
         })
     }
 
-    /// The estimate of any item.
-    pub(crate) fn answer(&self, source: Source<'_>, weights: &Weights, item: Item<'_>) -> Answer {
+    /// What all estimates of a window have in common.
+    pub(crate) fn variances(&self, source: Source<'_>, weights: &Weights) -> Variances {
         let made = self.made(source);
-        let steps = made.steps(source, weights, item);
-        let value = steps.iter().zip(&weights.parts).map(|(step, (_, weight))| step * weight).sum();
-        made.answer(source, weights, value, made.drift(source, weights, &steps, value))
+        let mut variances = Variances::default();
+        for &(index, weight) in &weights.parts {
+            let (variance, noise) = made.variance(source, index);
+            variances.all += weight * weight * variance;
+            variances.noise += weight * weight * noise;
+            variances.mean += variance / weights.parts.len() as f64;
+        }
+        variances
+    }
+
+    /// The estimate of any item, from the substreams themselves.
+    pub(crate) fn answer(&self, source: Source<'_>, reading: &Reading, item: Item<'_>) -> Answer {
+        let sums = self.made(source).key_sums(source, reading, item);
+        reading.answer(sums.value(&reading.weights), sums.drift)
     }
 
     /// The estimates of all keys of the public list, in its order.
-    pub(crate) fn answers(&self, source: Source<'_>, weights: &Weights, keys: &Keys) -> Vec<f64> {
-        let (Some(&(first, oldest)), Some(&(last, newest))) = (weights.parts.first(), weights.parts.last())
-        else {
-            return vec![0.0; keys.len()];
-        };
-        let oldest = if first == last { 0.0 } else { oldest };
-        let value = |sums: &KeySums| {
-            oldest * f64::from(sums.oldest) + f64::from(sums.between) + newest * f64::from(sums.newest)
-        };
-        self.sums(source, weights, (first, last), keys).keys.iter().map(value).collect()
-    }
-
-    /// The estimate of a key of the public list, by its place in it.
-    pub(crate) fn answer_at(
-        &self,
-        source: Source<'_>,
-        weights: &Weights,
-        value: f64,
-        place: usize,
-        keys: &Keys,
-    ) -> Answer {
+    pub(crate) fn all(&self, source: Source<'_>, reading: &Reading, keys: &Keys) -> Vec<KeySums> {
         let made = self.made(source);
-        let drift = match (weights.parts.first(), weights.parts.last()) {
-            (Some(&(first, _)), Some(&(last, _))) => {
-                f64::from(self.sums(source, weights, (first, last), keys).keys[place].drift)
-            }
-            _ => 0.0,
-        };
-        made.answer(source, weights, value, drift)
+        (0..keys.len()).map(|place| made.key_sums(source, reading, keys.get(place))).collect()
     }
 
-    fn sums(&self, source: Source<'_>, weights: &Weights, ends: (usize, usize), keys: &Keys) -> Arc<Sums> {
+    /// The same for the whole window, computed when it is first needed and again when its ends reach other substreams.
+    pub(crate) fn cached(&self, source: Source<'_>, reading: &Reading, keys: &Keys) -> Arc<[KeySums]> {
+        let ends = reading.weights.ends();
         let mut cached = self.sums.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(sums) = cached.as_ref().filter(|sums| (sums.first, sums.last) == ends) {
+        if let Some((_, sums)) = cached.as_ref().filter(|(known, _)| *known == ends) {
             return Arc::clone(sums);
         }
-        let made = self.made(source);
-        let sums = Arc::new(Sums {
-            first: ends.0,
-            last: ends.1,
-            keys: (0..keys.len()).map(|place| made.key_sums(source, weights, keys.get(place))).collect(),
-        });
-        *cached = Some(Arc::clone(&sums));
+        let sums: Arc<[KeySums]> = self.all(source, reading, keys).into();
+        *cached = Some((ends, Arc::clone(&sums)));
         sums
     }
 }
 
+/// The weights of a window, and the variances that follow from them.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    pub(crate) weights: Weights,
+    variances: Variances,
+}
+
+impl Reading {
+    pub(crate) fn new(fits: &Fits, source: Source<'_>, weights: Weights) -> Self {
+        let variances = fits.variances(source, &weights);
+        Self { weights, variances }
+    }
+
+    pub(crate) fn answer(&self, value: f64, drift: f32) -> Answer {
+        let Variances { all, noise, .. } = self.variances;
+        let misfit = self.weights.misfit_variance(value, drift.into());
+        Answer { value, noise, collisions: all - noise, misfit }
+    }
+}
+
 impl Made {
-    /// The estimates of an item in the substreams of a window, oldest first.
-    fn steps(&self, source: Source<'_>, weights: &Weights, item: Item<'_>) -> Vec<f64> {
-        let Some(substream) = source.substreams.first() else { return Vec::new() };
+    fn key_sums(&self, source: Source<'_>, reading: &Reading, item: Item<'_>) -> KeySums {
+        let Some(substream) = source.substreams.first() else { return KeySums::default() };
         let fingerprint = substream.mapping.fingerprint_key.item(item);
         let candidate = self.candidates.get(&fingerprint).copied();
-        let step = |&(index, _): &(usize, f64)| {
+        let parts = &reading.weights.parts;
+        let (mut sum, mut squares, mut oldest, mut before) = (0.0, 0.0, 0.0, None);
+        for &(index, _) in parts {
             let substream = &source.substreams[index];
             let sketch = substream.sketch(WHOLE).expect("weights name complete substreams");
-            self.fitted[index].estimate(sketch, substream.mapping.cells_of(item, fingerprint), candidate)
-        };
-        weights.parts.iter().map(step).collect()
-    }
-
-    fn key_sums(&self, source: Source<'_>, weights: &Weights, item: Item<'_>) -> KeySums {
-        let steps = self.steps(source, weights, item);
-        let [oldest, newest] = [steps.first(), steps.last()].map(|step| step.copied().unwrap_or(0.0));
-        let between = if steps.len() < 3 { 0.0 } else { steps[1..steps.len() - 1].iter().sum() };
-        let value = steps.iter().sum();
-        let drift = self.drift(source, weights, &steps, value);
-        KeySums { oldest: oldest as f32, between: between as f32, newest: newest as f32, drift: drift as f32 }
-    }
-
-    /// How much the count changes from substream to substream beyond noise and chance.
-    fn drift(&self, source: Source<'_>, weights: &Weights, steps: &[f64], value: f64) -> f64 {
-        if steps.len() < 3 {
-            return 0.0;
+            let step =
+                self.fitted[index].estimate(sketch, substream.mapping.cells_of(item, fingerprint), candidate);
+            match before {
+                Some(before) => squares += (step - before) * (step - before),
+                None => oldest = step,
+            }
+            sum += step;
+            before = Some(step);
         }
-        let squares: f64 = steps.windows(2).map(|pair| (pair[1] - pair[0]).powi(2)).sum();
-        let variance: f64 = weights.parts.iter().map(|&(index, _)| self.variance(source, index).0).sum();
-        let count = steps.len() as f64;
-        let chance = 2.0 * variance / count + 2.0 * value.max(0.0) / count;
-        1.5 * (squares / (count - 1.0) - chance).max(0.0)
+        let newest = before.unwrap_or(0.0);
+        let between = if parts.len() < 2 { 0.0 } else { sum - oldest - newest };
+        let drift = drift(parts.len() as f64, squares, sum, reading.variances.mean);
+        KeySums { oldest: oldest as f32, between: between as f32, newest: newest as f32, drift: drift as f32 }
     }
 
     fn variance(&self, source: Source<'_>, index: usize) -> (f64, f64) {
         let shape = source.plan.shape();
         self.fitted[index].variance(shape.rows, shape.columns)
     }
+}
 
-    fn answer(&self, source: Source<'_>, weights: &Weights, value: f64, drift: f64) -> Answer {
-        let (mut all, mut noise) = (0.0, 0.0);
-        for &(index, weight) in &weights.parts {
-            let (variance, of_noise) = self.variance(source, index);
-            all += weight * weight * variance;
-            noise += weight * weight * of_noise;
-        }
-        Answer { value, noise, collisions: all - noise, misfit: weights.misfit_variance(value, drift) }
+/// How much the count changes from substream to substream beyond noise and chance.
+fn drift(count: f64, squares: f64, sum: f64, variance: f64) -> f64 {
+    if count < 3.0 {
+        return 0.0;
     }
+    let chance = 2.0 * variance + 2.0 * sum.max(0.0) / count;
+    1.5 * (squares / (count - 1.0) - chance).max(0.0)
 }

@@ -338,7 +338,8 @@ impl Plan {
     pub fn resident_bytes(&self) -> u64 {
         let keys = self.settings.domain.keys();
         let listed = keys.map_or(0, Keys::bytes);
-        let indexed = keys.filter(|keys| self.identity && !matches!(keys, Keys::Range(_)));
+        let has_places = self.identity || self.interpolates();
+        let indexed = keys.filter(|keys| has_places && !matches!(keys, Keys::Range(_)));
         let index = indexed.map_or(0, |keys| Index::bytes(keys.len()));
         let cached = keys.map_or(0, |keys| self.key_cache_bytes() * keys.len());
         let fitted = if self.interpolates() && !self.identity { self.fit_bytes() } else { 0 };

@@ -1,12 +1,12 @@
 //! What can be asked: frequencies and heavy hitters of a window, from sealed sketches alone.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::accounting::normal_quantile;
 use crate::bound::minimum_error;
 use crate::error::{ParameterError, QueryError};
-use crate::interpolate::{self, Source, Weights};
+use crate::interpolate::{self, Reading, Source, Weights};
 use crate::item::{Item, Keys};
 use crate::plan::Plan;
 use crate::privacy::{Claim, Threshold};
@@ -118,6 +118,8 @@ pub struct WindowView {
     /// The length asked for; the window is shorter while the stream is.
     window_len: u64,
     window: Range<u64>,
+    /// How the window is interpolated, once it was asked.
+    reading: OnceLock<Arc<Reading>>,
 }
 
 impl WindowView {
@@ -130,7 +132,7 @@ impl WindowView {
     ) -> Self {
         let window_len = plan.settings().window.len();
         let window = last_of(&stream, window_len);
-        Self { plan, released, claim, stream, sites, window_len, window }
+        Self { plan, released, claim, stream, sites, window_len, window, reading: OnceLock::new() }
     }
 
     /// The plan.
@@ -197,7 +199,7 @@ impl WindowView {
         if window.start < retained.start || retained.end < window.end {
             return Err(QueryError::NotRetained { asked: window, retained });
         }
-        Ok(Self { window_len, window, ..self.clone() })
+        Ok(Self { window_len, window, reading: OnceLock::new(), ..self.clone() })
     }
 
     /// How often an item occurred in the window. A few reads per substream.
@@ -208,8 +210,7 @@ impl WindowView {
         let item = item.into();
         self.check(item)?;
         let estimate = if self.plan.interpolates() {
-            let weights = self.weights();
-            self.interpolated(&weights, self.released.fits().answer(self.source(), &weights, item))
+            self.interpolated(self.interpolate(item))
         } else {
             let cover = self.cover();
             self.answer(&cover).of(self.released.estimate(&cover, item))
@@ -227,7 +228,32 @@ impl WindowView {
         Source { plan: &self.plan, substreams: self.released.substreams(), noises: self.sites.len() as f64 }
     }
 
-    fn interpolated(&self, weights: &Weights, answer: interpolate::Answer) -> Estimate {
+    fn reading(&self) -> &Reading {
+        self.reading
+            .get_or_init(|| Arc::new(Reading::new(self.released.fits(), self.source(), self.weights())))
+    }
+
+    /// Keys of a public list are answered from the cache of the whole window, which then answers everyone alike.
+    fn interpolate(&self, item: Item<'_>) -> interpolate::Answer {
+        let (fits, reading) = (self.released.fits(), self.reading());
+        let keys = self.plan.settings().domain.keys().filter(|_| self.is_whole());
+        let place = keys.and_then(|keys| Some((keys, self.released.place(keys, item)?)));
+        match place {
+            Some((keys, place)) => {
+                let sums = fits.cached(self.source(), reading, keys)[place];
+                reading.answer(sums.value(&reading.weights), sums.drift)
+            }
+            None => fits.answer(self.source(), reading, item),
+        }
+    }
+
+    /// Whether the window is the one that the plan is for.
+    fn is_whole(&self) -> bool {
+        self.window_len == self.plan.settings().window.len() && self.window.end == self.stream.end
+    }
+
+    fn interpolated(&self, answer: interpolate::Answer) -> Estimate {
+        let weights = &self.reading().weights;
         let deviations = Deviations {
             noise: answer.noise.sqrt(),
             collisions: answer.collisions.max(0.0).sqrt(),
@@ -378,14 +404,18 @@ impl WindowView {
         keys: &'k Keys,
         choose: impl FnOnce(&[f64]) -> Vec<usize>,
     ) -> Vec<Ranked<'k>> {
-        let weights = self.weights();
-        let (fits, source) = (self.released.fits(), self.source());
-        let values = fits.answers(source, &weights, keys);
+        let (fits, source, reading) = (self.released.fits(), self.source(), self.reading());
+        let sums = if self.is_whole() {
+            fits.cached(source, reading, keys)
+        } else {
+            fits.all(source, reading, keys).into()
+        };
+        let values: Vec<f64> = sums.iter().map(|sums| sums.value(&reading.weights)).collect();
         let mut chosen = choose(&values);
         chosen.sort_unstable_by(|&a, &b| values[b].total_cmp(&values[a]).then(a.cmp(&b)));
         let ranked = |place: usize| {
-            let answer = fits.answer_at(source, &weights, values[place], place, keys);
-            Ranked { item: keys.get(place), estimate: self.interpolated(&weights, answer) }
+            let answer = reading.answer(values[place], sums[place].drift);
+            Ranked { item: keys.get(place), estimate: self.interpolated(answer) }
         };
         chosen.into_iter().map(ranked).collect()
     }

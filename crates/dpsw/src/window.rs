@@ -1,9 +1,10 @@
 //! The sealed substreams that are kept, and which of their ranges cover a window.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use crate::counters::Mapping;
+use crate::counters::{Columns, Mapping};
+use crate::hash::Index;
 use crate::interpolate::Fits;
 use crate::item::{Item, Keys};
 use crate::plan::{CACHED_COVERS_MAX, Plan};
@@ -36,16 +37,32 @@ pub(crate) struct Released {
     mapping: Mapping,
     cache: Mutex<Vec<(Cover, Arc<[f64]>)>>,
     fits: Fits,
+    /// Places of the keys of a public list, where items are hashed.
+    places: OnceLock<Index>,
 }
 
 impl Released {
     pub(crate) fn new(substreams: Vec<Arc<SealedSubstream>>, mapping: Mapping) -> Self {
-        Self { substreams, mapping, cache: Mutex::default(), fits: Fits::default() }
+        Self { substreams, mapping, cache: Mutex::default(), fits: Fits::default(), places: OnceLock::new() }
     }
 
     /// Whether an item has counters; without a public list every item has.
     pub(crate) fn knows(&self, item: Item<'_>) -> bool {
         self.mapping.cells(item).next().is_some()
+    }
+
+    /// The place of an item in a public list.
+    pub(crate) fn place(&self, keys: &Keys, item: Item<'_>) -> Option<usize> {
+        if let (Keys::Range(end), Item::Integer(value)) = (keys, item) {
+            return (value < *end).then_some(value as usize);
+        }
+        let fingerprint = self.mapping.fingerprint_key.item(item);
+        match &self.mapping.columns {
+            Columns::Listed(index) => index.place(fingerprint),
+            _ => {
+                self.places.get_or_init(|| Index::new(keys, self.mapping.fingerprint_key)).place(fingerprint)
+            }
+        }
     }
 
     pub(crate) fn fits(&self) -> &Fits {
