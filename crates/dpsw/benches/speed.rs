@@ -351,6 +351,31 @@ fn frequency_any() -> Row {
     })
 }
 
+fn frequency_cached() -> Row {
+    let view = full_view();
+    view.frequency(0).unwrap();
+    each("frequency_cached", 10_000, 0.2, |i| {
+        black_box(view.frequency(black_box(i * 7919 % DOMAIN)).unwrap());
+    })
+}
+
+/// The first question after a seal: candidates, fits and caches.
+fn refresh() -> Row {
+    let mut sketch = sketch(hashed_plan());
+    sketch.extend(&zipf(WINDOW as usize)).unwrap();
+    let items = zipf(WINDOW as usize / 20);
+    let mut times = Vec::new();
+    for _ in 0..ROUNDS {
+        sketch.extend(&items).unwrap();
+        let view = sketch.view();
+        let first = &mut || {
+            black_box(view.top(1).unwrap());
+        };
+        times.push(time(first).as_secs_f64() * 1e3);
+    }
+    Row { name: "refresh", value: median(times), unit: "ms", ratio: None, reach: Reach::AtMost(5.0) }
+}
+
 fn heavy_hitters() -> Row {
     let view = full_view();
     let threshold = Threshold::new(0.005).unwrap();
@@ -397,7 +422,7 @@ fn main() {
     let only = arguments.iter().find(|argument| !argument.starts_with("--"));
     let laplace = Law::Laplace { scale: Ratio::new(4, 1).unwrap() };
     type Bench = Box<dyn Fn() -> Row>;
-    let benches: [(&str, Bench); 12] = [
+    let benches: [(&str, Bench); 14] = [
         ("ingest_hashed", Box::new(ingest_hashed)),
         ("ingest_identity", Box::new(ingest_identity)),
         ("ingest_paper", Box::new(ingest_paper)),
@@ -407,8 +432,10 @@ fn main() {
         ("count_min_vs_asap_sketchlib", Box::new(count_min_vs_asap_sketchlib)),
         ("count_min_vs_datasketches", Box::new(count_min_vs_datasketches)),
         ("frequency_any", Box::new(frequency_any)),
+        ("frequency_cached", Box::new(frequency_cached)),
         ("heavy_hitters", Box::new(heavy_hitters)),
         ("seal", Box::new(seal)),
+        ("refresh", Box::new(refresh)),
         ("heap", Box::new(heap)),
     ];
     for (name, bench) in benches {

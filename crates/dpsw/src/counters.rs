@@ -39,6 +39,24 @@ pub(crate) struct Mapping {
     pub(crate) columns: Columns,
 }
 
+/// The rows of hashed counters, for passes over many keys.
+#[derive(Clone, Copy)]
+pub(crate) struct Rows<'a> {
+    keys: &'a [u64],
+    columns: u32,
+}
+
+impl<'a> Rows<'a> {
+    /// The cells of a fingerprint, one per row.
+    #[inline]
+    pub(crate) fn cells(self, fingerprint: u64) -> impl Iterator<Item = usize> + use<'a> {
+        let columns = self.columns;
+        let cell =
+            move |(row, key): (usize, &u64)| row * columns as usize + column(fingerprint, *key, columns);
+        self.keys.iter().enumerate().map(cell)
+    }
+}
+
 /// Which columns an item has.
 #[derive(Clone)]
 pub(crate) enum Columns {
@@ -86,6 +104,12 @@ impl Mapping {
             .enumerate()
             .map(move |(row, &key)| row * columns as usize + column(fingerprint, key, columns));
         place.into_iter().chain(hashed)
+    }
+
+    /// The rows of hashed counters; none for others.
+    pub(crate) fn rows(&self) -> Rows<'_> {
+        let keys: &[u64] = if let Columns::Hashed(keys) = &self.columns { keys } else { &[] };
+        Rows { keys, columns: self.shape.columns }
     }
 
     /// Whether items fall on the same counters.

@@ -37,6 +37,7 @@ pub(crate) enum Fitted {
 
 impl Fitted {
     /// The estimate of the key with these cells; `candidate` is its place among the candidates, if it is one.
+    #[inline]
     pub(crate) fn estimate(
         &self,
         sketch: &SealedSketch,
@@ -52,6 +53,35 @@ impl Fitted {
                 let columns = f64::from(sketch.shape().columns);
                 let rest = columns / (columns - 1.0) * (sum / rows - mean);
                 rest + candidate.map_or(0.0, |place| f64::from(counts[place]))
+            }
+        }
+    }
+
+    /// The estimates of all keys of a list, whose fingerprints and places among the candidates are given. Each is the same
+    /// as [`estimate`](Self::estimate) gives.
+    pub(crate) fn estimate_all(
+        &self,
+        observed: Observed<'_>,
+        fingerprints: &[u64],
+        candidate: impl Fn(usize) -> Option<usize>,
+    ) -> Vec<f64> {
+        let sketch = observed.sketch;
+        let rows = observed.mapping.rows();
+        match self {
+            Self::Identity { .. } => sketch.cells().into_iter().map(f64::from).collect(),
+            Self::Minimum { bias, .. } => {
+                let cells = sketch.cells();
+                let minimum = |fingerprint: &u64| rows.cells(*fingerprint).map(|cell| cells[cell]).min();
+                fingerprints.iter().map(|f| f64::from(minimum(f).unwrap_or(0)) - bias).collect()
+            }
+            Self::Residual { residual, mean, counts, .. } => {
+                let (columns, count) = (f64::from(sketch.shape().columns), f64::from(sketch.shape().rows));
+                let estimate = |(place, fingerprint): (usize, &u64)| {
+                    let sum = rows.cells(*fingerprint).fold(0.0, |sum, cell| sum + f64::from(residual[cell]));
+                    let rest = columns / (columns - 1.0) * (sum / count - mean);
+                    rest + candidate(place).map_or(0.0, |place| f64::from(counts[place]))
+                };
+                fingerprints.iter().enumerate().map(estimate).collect()
             }
         }
     }
@@ -104,8 +134,7 @@ fn dummy_minima(observed: &Observed<'_>) -> (f64, f64) {
     let mut random = SplitMix(observed.number);
     let mut minimum = || {
         let cell = |row: u32| row as usize * shape.columns as usize + random.below(shape.columns);
-        let cells: Vec<usize> = (0..shape.rows).map(cell).collect();
-        observed.sketch.minimum(cells.into_iter()) as f64
+        observed.sketch.minimum((0..shape.rows).map(cell)) as f64
     };
     let minima: Vec<f64> = (0..DUMMIES).map(|_| minimum()).collect();
     let mean = minima.iter().sum::<f64>() / DUMMIES as f64;
@@ -133,8 +162,11 @@ fn candidates(observed: &[Observed<'_>], minima: &[(f64, f64)], keys: &Keys) -> 
     let fingerprints: Vec<u64> = (0..keys.len()).map(|place| key.item(keys.get(place))).collect();
     let mut totals = vec![0.0_f64; keys.len()];
     for (observed, (bias, _)) in observed.iter().zip(minima) {
+        let cells = observed.sketch.cells();
+        let rows = observed.mapping.rows();
         for (fingerprint, total) in fingerprints.iter().zip(&mut totals) {
-            *total += observed.sketch.minimum(observed.mapping.hashed_cells(*fingerprint)) as f64 - bias;
+            let minimum = rows.cells(*fingerprint).map(|cell| cells[cell]).min();
+            *total += f64::from(minimum.unwrap_or(0)) - bias;
         }
     }
     let mut sorted = totals.clone();

@@ -204,8 +204,7 @@ impl Fits {
 
     /// The estimates of all keys of the public list, in its order.
     pub(crate) fn all(&self, source: Source<'_>, reading: &Reading, keys: &Keys) -> Vec<KeySums> {
-        let made = self.made(source);
-        (0..keys.len()).map(|place| made.key_sums(source, reading, keys.get(place))).collect()
+        self.made(source).all_sums(source, reading, keys)
     }
 
     /// The same for the whole window, computed when it is first needed and again when its ends reach other substreams.
@@ -246,29 +245,67 @@ impl Made {
         let Some(substream) = source.substreams.first() else { return KeySums::default() };
         let fingerprint = substream.mapping.fingerprint_key.item(item);
         let candidate = self.candidates.get(&fingerprint).copied();
-        let parts = &reading.weights.parts;
-        let (mut sum, mut squares, mut oldest, mut before) = (0.0, 0.0, 0.0, None);
-        for &(index, _) in parts {
+        let mut running = Running::default();
+        for &(index, _) in &reading.weights.parts {
             let substream = &source.substreams[index];
             let sketch = substream.sketch(WHOLE).expect("weights name complete substreams");
-            let step =
-                self.fitted[index].estimate(sketch, substream.mapping.cells_of(item, fingerprint), candidate);
-            match before {
-                Some(before) => squares += (step - before) * (step - before),
-                None => oldest = step,
-            }
-            sum += step;
-            before = Some(step);
+            let cells = substream.mapping.cells_of(item, fingerprint);
+            running.add(self.fitted[index].estimate(sketch, cells, candidate));
         }
-        let newest = before.unwrap_or(0.0);
-        let between = if parts.len() < 2 { 0.0 } else { sum - oldest - newest };
-        let drift = drift(parts.len() as f64, squares, sum, reading.variances.mean);
-        KeySums { oldest: oldest as f32, between: between as f32, newest: newest as f32, drift: drift as f32 }
+        running.sums(reading.variances.mean)
+    }
+
+    /// The same for all keys, substream by substream, whose counters then stay at hand for the processor.
+    fn all_sums(&self, source: Source<'_>, reading: &Reading, keys: &Keys) -> Vec<KeySums> {
+        let observed = source.observed();
+        let Some(first) = observed.first() else { return vec![KeySums::default(); keys.len()] };
+        let key = first.mapping.fingerprint_key;
+        let fingerprints: Vec<u64> = (0..keys.len()).map(|place| key.item(keys.get(place))).collect();
+        let ranks: Vec<Option<usize>> =
+            fingerprints.iter().map(|f| self.candidates.get(f).copied()).collect();
+        let mut running = vec![Running::default(); keys.len()];
+        for &(index, _) in &reading.weights.parts {
+            let steps = self.fitted[index].estimate_all(observed[index], &fingerprints, |place| ranks[place]);
+            running.iter_mut().zip(steps).for_each(|(running, step)| running.add(step));
+        }
+        running.into_iter().map(|running| running.sums(reading.variances.mean)).collect()
     }
 
     fn variance(&self, source: Source<'_>, index: usize) -> (f64, f64) {
         let shape = source.plan.shape();
         self.fitted[index].variance(shape.rows, shape.columns)
+    }
+}
+
+/// The estimates of a key, one substream after the other.
+#[derive(Debug, Clone, Copy, Default)]
+struct Running {
+    count: u32,
+    sum: f64,
+    squares: f64,
+    oldest: f64,
+    newest: f64,
+}
+
+impl Running {
+    fn add(&mut self, step: f64) {
+        if self.count == 0 {
+            self.oldest = step;
+        } else {
+            self.squares += (step - self.newest) * (step - self.newest);
+        }
+        self.sum += step;
+        self.newest = step;
+        self.count += 1;
+    }
+
+    /// `variance` is that of one estimate.
+    fn sums(self, variance: f64) -> KeySums {
+        let between = if self.count < 2 { 0.0 } else { self.sum - self.oldest - self.newest };
+        let drift = drift(self.count.into(), self.squares, self.sum, variance);
+        let [oldest, between, newest, drift] =
+            [self.oldest, between, self.newest, drift].map(|value| value as f32);
+        KeySums { oldest, between, newest, drift }
     }
 }
 
