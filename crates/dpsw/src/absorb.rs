@@ -1,7 +1,8 @@
 //! A sketch takes what workers counted.
 
-use crate::error::PartialError;
+use crate::error::{IngestError, PartialError};
 use crate::partial::{Origin, PartialCounters, PartialId};
+use crate::settings::Clock;
 use crate::stream::DpswSketch;
 
 /// The most ids remembered for open substreams.
@@ -19,6 +20,9 @@ impl DpswSketch {
     )]
     pub fn absorb(&mut self, partial: PartialCounters) -> Result<(), PartialError> {
         self.check_owner()?;
+        if self.plan.settings().window.time().is_some_and(|time| time.clock == Clock::Events) {
+            return Err(IngestError::Times("partial counters need the caller's clock").into());
+        }
         Origin::new(&self.plan, &self.keys.stream).check(partial.origin)?;
         self.check_open(&partial)?;
         let substream = partial.substream;

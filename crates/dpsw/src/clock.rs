@@ -6,6 +6,9 @@ use crate::item::{Item, Kind};
 use crate::settings::{Clock, TimeWindow, Unit};
 use crate::stream::{DpswSketch, HASHED_AT_ONCE, Unsealed};
 
+/// The latest time: positions and everything added to them stay in range.
+pub(crate) const TIME_MAX: u64 = 1 << 61;
+
 /// What became of a batch of events.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Taken {
@@ -29,6 +32,9 @@ impl DpswSketch {
         if self.time_window()?.clock != Clock::Caller {
             return Err(IngestError::Times("the events move this clock"));
         }
+        if TIME_MAX < watermark {
+            return Err(IngestError::FarFuture(watermark));
+        }
         self.move_clock(watermark).map_err(|unsealed| unsealed.after(0))
     }
 
@@ -46,7 +52,11 @@ impl DpswSketch {
             return Err(IngestError::Late { by: sealed - time, sealed });
         }
         if taken.early == 1 {
-            return Err(IngestError::Early { by: time - self.open_until() + 1 });
+            return Err(if TIME_MAX < time {
+                IngestError::FarFuture(time)
+            } else {
+                IngestError::Early { by: time - self.open_until() + 1 }
+            });
         }
         Ok(())
     }
@@ -105,6 +115,10 @@ impl DpswSketch {
         let mut done = 0;
         while done < times.len() {
             let time = times[done];
+            if TIME_MAX < time {
+                (taken.early, done) = (taken.early + 1, done + 1);
+                continue;
+            }
             self.follow_events(time).map_err(|unsealed| Unsealed { accepted: done, ..unsealed })?;
             let run = self.run_len(&times[done..]);
             match self.place(time) {
@@ -177,7 +191,7 @@ impl DpswSketch {
             self.time.start = Some(watermark / len * len);
             self.time.now = watermark;
         }
-        if watermark <= self.time.now {
+        if watermark < self.time.now {
             return Ok(());
         }
         // What leaves the retention at once need not be sealed: it would never be seen.

@@ -132,7 +132,7 @@ impl Mapping {
 const COUNT_MAX: i32 = 1 << 30;
 
 /// More items than any substream gets; saved counters with more are refused.
-const ITEMS_MAX: u64 = 1 << 48;
+pub(crate) const ITEMS_MAX: u64 = 1 << 48;
 
 /// Exact counters. No `Clone`, no bytes, and a `Debug` that shows the shape alone; wiped when dropped.
 pub(crate) struct Counters {
@@ -243,7 +243,7 @@ impl Counters {
     pub(crate) fn add(&mut self, other: &Self) {
         self.items = self.items.saturating_add(other.items);
         for (cell, more) in self.cells.iter_mut().zip(other.cells.iter()) {
-            *cell = (*cell + more).min(COUNT_MAX);
+            *cell = cell.saturating_add(*more).min(COUNT_MAX);
         }
     }
 

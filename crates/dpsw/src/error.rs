@@ -166,6 +166,9 @@ pub enum IngestError {
     /// A time window without times, or a count window with them. Nothing was taken.
     #[error("{0}; nothing was taken")]
     Times(&'static str),
+    /// A time beyond what can be kept.
+    #[error("times must not exceed 2^61 ticks, got {0}")]
+    FarFuture(u64),
     /// As many times as items are needed. Nothing was taken.
     #[error("{times} times for {items} items; nothing was taken")]
     Lengths {
@@ -347,16 +350,14 @@ pub enum StateError {
     Key,
     /// There is a newer state.
     #[error(
-        "this is generation {found}, the newest is {newest}: restore that one, or give up the open substreams"
+        "this state, generation {generation}, is not the newest: restore that one, or give up the open substreams"
     )]
     Stale {
         /// The generation in the bytes.
-        found: u64,
-        /// The newest generation.
-        newest: u64,
+        generation: u64,
     },
     /// The stream cannot go on before where it stood.
-    #[error("the stream stood at {saved}; it cannot resume at {resume_at}")]
+    #[error("the stream stood at {saved}; it can resume from there to 2^61, not at {resume_at}")]
     Resume {
         /// Where the stream was to go on.
         resume_at: u64,

@@ -1,6 +1,8 @@
 //! Item → fingerprint → one column per row. This is part of the format: ARCHITECTURE.md gives the formulas and the
 //! vectors that the tests here hold.
 
+use std::hash::{BuildHasher, RandomState};
+
 use chacha20::ChaCha20Rng;
 use rand_core::{Rng, SeedableRng};
 use xxhash_rust::xxh3::xxh3_64_with_seed;
@@ -116,33 +118,41 @@ pub(crate) fn column(fingerprint: u64, row_key: u64, columns: u32) -> usize {
 pub(crate) struct Index {
     /// Fingerprint and place; `u32::MAX` marks an empty slot.
     slots: Box<[(u64, u32)]>,
+    /// Known to nobody, so that nobody can choose keys that crowd in one place.
+    seed: u64,
 }
 
 impl Index {
     pub(crate) fn new(keys: &Keys, key: FingerprintKey) -> Self {
-        let mut slots = vec![(0, u32::MAX); Self::slots(keys.len())].into_boxed_slice();
-        let mask = slots.len() - 1;
+        let slots = vec![(0, u32::MAX); Self::slots(keys.len())].into_boxed_slice();
+        let mut index = Self { slots, seed: RandomState::new().hash_one(0_u8) };
         for place in 0..keys.len() {
             let fingerprint = key.item(keys.get(place));
-            let mut slot = fingerprint as usize & mask;
-            while slots[slot].1 != u32::MAX {
-                slot = (slot + 1) & mask;
+            let slot = index.slot(fingerprint);
+            if index.slots[slot].1 == u32::MAX {
+                index.slots[slot] = (fingerprint, place as u32);
             }
-            slots[slot] = (fingerprint, place as u32);
         }
-        Self { slots }
+        index
+    }
+
+    /// The slot that holds the fingerprint, or the empty one where it would stand.
+    #[inline]
+    fn slot(&self, fingerprint: u64) -> usize {
+        let mask = self.slots.len() - 1;
+        let product = u128::from(fingerprint ^ self.seed) * u128::from(FOLD);
+        let mut slot = (product as u64 ^ (product >> 64) as u64) as usize & mask;
+        while self.slots[slot].1 != u32::MAX && self.slots[slot].0 != fingerprint {
+            slot = (slot + 1) & mask;
+        }
+        slot
     }
 
     #[inline]
     pub(crate) fn place(&self, fingerprint: u64) -> Option<usize> {
-        let mask = self.slots.len() - 1;
-        let mut slot = fingerprint as usize & mask;
-        loop {
-            match self.slots[slot] {
-                (_, u32::MAX) => return None,
-                (found, place) if found == fingerprint => return Some(place as usize),
-                _ => slot = (slot + 1) & mask,
-            }
+        match self.slots[self.slot(fingerprint)].1 {
+            u32::MAX => None,
+            place => Some(place as usize),
         }
     }
 

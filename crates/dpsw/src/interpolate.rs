@@ -20,6 +20,8 @@ pub(crate) struct Weights {
     pub(crate) span: Range<u64>,
     /// The share of the oldest substream that is outside.
     expired: f64,
+    /// The share of the newest substream that is outside, for a window that ended before it.
+    later: f64,
     /// The share of a substream that is predicted.
     ahead: f64,
 }
@@ -39,6 +41,8 @@ impl Weights {
         let mut parts: Vec<(usize, f64)> = inside.collect();
         let expired = parts.first().map_or(0.0, |(_, weight)| 1.0 - weight.min(1.0));
         let sealed = bounds.last().map_or(window.start, |last| last.end);
+        let newest_end = parts.last().map_or(window.end, |(last, _)| bounds[*last].end);
+        let later = newest_end.saturating_sub(window.end) as f64 / len as f64;
         let span = parts.first().map_or(window.end, |(first, _)| bounds[*first].start.max(window.start));
         let span = span..sealed.clamp(span, window.end);
         let ahead = window.end.saturating_sub(sealed.max(window.start)) as f64 / len as f64;
@@ -48,7 +52,7 @@ impl Weights {
                 None => parts.push((newest, ahead)),
             }
         }
-        Self { parts, span, expired, ahead }
+        Self { parts, span, expired, later, ahead }
     }
 
     fn ends(&self) -> Ends {
@@ -66,11 +70,12 @@ impl Weights {
 
     /// The variance that the edges add for an item with this count and this drift from substream to substream.
     fn misfit_variance(&self, count: f64, drift: f64) -> f64 {
-        let (x, y) = (self.ahead, self.expired);
+        let (x, y, z) = (self.ahead, self.expired, self.later);
         let total: f64 = self.parts.iter().map(|(_, weight)| weight).sum();
         let per_substream = count.max(0.0) / total.max(1.0);
-        let sampling = per_substream * (y * (1.0 - y) + x + x * x);
-        let walk = x.powi(2) / 3.0 + x.powi(3) / 3.0 + (y * (1.0 - y)).powi(2) / 3.0;
+        let cut = y * (1.0 - y) + z * (1.0 - z);
+        let sampling = per_substream * (cut + x + x * x);
+        let walk = (x.powi(2) + x.powi(3) + (y * (1.0 - y)).powi(2) + (z * (1.0 - z)).powi(2)) / 3.0;
         sampling + drift * walk
     }
 }
@@ -125,16 +130,16 @@ struct Made {
 /// drifts.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct KeySums {
-    oldest: f32,
-    between: f32,
-    newest: f32,
+    oldest: f64,
+    between: f64,
+    newest: f64,
     pub(crate) drift: f32,
 }
 
 impl KeySums {
     pub(crate) fn value(&self, weights: &Weights) -> f64 {
         let [oldest, newest] = weights.outer();
-        oldest * f64::from(self.oldest) + f64::from(self.between) + newest * f64::from(self.newest)
+        oldest * self.oldest + self.between + newest * self.newest
     }
 }
 
@@ -303,9 +308,7 @@ impl Running {
     fn sums(self, variance: f64) -> KeySums {
         let between = if self.count < 2 { 0.0 } else { self.sum - self.oldest - self.newest };
         let drift = drift(self.count.into(), self.squares, self.sum, variance);
-        let [oldest, between, newest, drift] =
-            [self.oldest, between, self.newest, drift].map(|value| value as f32);
-        KeySums { oldest, between, newest, drift }
+        KeySums { oldest: self.oldest, between, newest: self.newest, drift: drift as f32 }
     }
 }
 

@@ -158,7 +158,7 @@ pub use settings::{
     TunedMethod, Unit, Window,
 };
 pub use sketch::{SealedSketch, Width};
-pub use state::{Freshness, SavedState, StateKey};
+pub use state::{Freshness, SavedState, StateId, StateKey};
 pub use stream::DpswSketch;
 pub use table::Table;
 pub use trend::{Direction, Trend};

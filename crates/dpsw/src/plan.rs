@@ -36,6 +36,8 @@ pub(crate) const CHECKPOINTS_MAX: usize = 200;
 pub(crate) const ROWS_MAX: u32 = 16;
 /// The most counters of a sketch.
 pub(crate) const CELLS_MAX: u64 = 1 << 28;
+/// The most keys of a public domain.
+pub(crate) const KEYS_MAX: u64 = 1 << 24;
 /// The longest retention, in windows.
 pub(crate) const RETENTION_MAX: u32 = 1000;
 /// The largest variance parameter of Gaussian noise; the samplers' arithmetic is exact up to here.
@@ -43,7 +45,7 @@ pub(crate) const VARIANCE_MAX: u64 = (1 << 32) - 1;
 /// Candidates of a fit are at most this share of the counters; beyond it they cannot be told apart.
 pub(crate) const CANDIDATE_SHARE: f64 = 0.15;
 /// Bytes that a view caches for each key of an interpolated plan.
-const KEY_SUMS_LEN: usize = 16;
+const KEY_SUMS_LEN: usize = 32;
 /// Bytes of a candidate in the map of a fit, at its usual load.
 const CANDIDATE_LEN: u64 = 28;
 /// How many sets of domain estimates a view's cache holds.
@@ -110,7 +112,13 @@ impl Plan {
         check("retention", settings.retention.into(), 1, RETENTION_MAX.into(), "")?;
         check_delta(&settings)?;
         if let Some(keys) = settings.domain.keys() {
-            check("number of keys in the domain", keys.len() as u64, 1, CELLS_MAX, "")?;
+            check(
+                "number of keys in the domain",
+                keys.len() as u64,
+                1,
+                KEYS_MAX,
+                "; ask for candidates instead",
+            )?;
             keys.check_distinct()?;
         }
         let plan = match settings.method.clone() {

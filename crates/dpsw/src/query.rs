@@ -266,10 +266,9 @@ impl WindowView {
             covered: weights.span.clone(),
             window: self.window.clone(),
         };
-        // Before anything is sealed all that is known is the length of the window.
-        let unknown = (self.window.end - self.window.start) as f64;
+        let is_known = !weights.parts.is_empty();
         estimate.error_bound =
-            if weights.parts.is_empty() { unknown } else { NORMAL_95 * estimate.standard_error() };
+            if is_known { NORMAL_95 * estimate.standard_error() } else { self.unknown_bound() };
         estimate
     }
 
@@ -364,7 +363,11 @@ impl WindowView {
     /// The smallest estimate of a heavy hitter.
     fn least(&self, threshold: Threshold) -> f64 {
         let fraction = threshold.get() - self.plan.threshold_slack();
-        fraction * self.window_items() as f64
+        match self.window_items() {
+            // No item has a share of nothing.
+            0 => f64::INFINITY,
+            items => fraction * items as f64,
+        }
     }
 
     /// How many items the window holds: public for a count window (fixed in the paper's method), else those covered.
@@ -373,7 +376,10 @@ impl WindowView {
             Window::Items(_) if self.plan.has_one_hash() => self.window_len,
             Window::Items(_) => self.window.end - self.window.start,
             Window::Time(_) if self.plan.interpolates() => self.weighted_items(),
-            Window::Time(_) => self.cover().parts.iter().map(|&part| self.released.items(part)).sum(),
+            Window::Time(_) => {
+                let items = self.cover().parts.into_iter().map(|part| self.released.items(part));
+                items.fold(0, u64::saturating_add)
+            }
         }
     }
 
@@ -428,9 +434,20 @@ impl WindowView {
         }
     }
 
+    /// Before anything is sealed all that is known is the length of a count window.
+    fn unknown_bound(&self) -> f64 {
+        match self.plan.settings().window {
+            Window::Items(_) => (self.window.end - self.window.start) as f64,
+            Window::Time(_) => f64::INFINITY,
+        }
+    }
+
     /// Each part may fail with an equal share of the probability; the misfit is certain.
     fn error_bound(&self, cover: &Cover) -> f64 {
-        let failure = (1.0 - CONFIDENCE) / cover.parts.len().max(1) as f64;
+        if cover.parts.is_empty() {
+            return self.unknown_bound();
+        }
+        let failure = (1.0 - CONFIDENCE) / cover.parts.len() as f64;
         let (rows, columns) = (self.plan.shape().rows, self.plan.collision_columns());
         let part_error = |&part: &Part| {
             let law = self.plan.ranges()[part.range].law();

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::codec::{Reader, Writer};
-use crate::counters::Columns;
+use crate::counters::{Columns, ITEMS_MAX};
 use crate::error::{MergeError, SnapshotError};
 use crate::hash::FingerprintKey;
 use crate::keys::Mapper;
@@ -50,6 +50,9 @@ impl WindowView {
     /// of reproducible noise are refused.
     pub fn merge(views: &[Self]) -> Result<Self, MergeError> {
         let (first, others) = views.split_first().ok_or(MergeError::Nothing)?;
+        if first.claim == Claim::None {
+            return Err(MergeError::NoClaim);
+        }
         others.iter().try_fold(first.clone(), |merged, view| merged.merge_one(view)).and_then(|merged| {
             if merged.plan.settings().window.time().is_none() {
                 Err(MergeError::CountWindow)
@@ -66,7 +69,7 @@ impl WindowView {
             Some(substream.sum(other).map(Arc::new))
         });
         let substreams = common.collect::<Result<Vec<_>, _>>()?;
-        let start = self.stream.start.max(other.stream.start);
+        let start = self.retained().start.max(other.retained().start);
         let end = self.stream.end.min(other.stream.end).max(start);
         let released = Arc::new(Released::new(substreams, self.released.mapping().clone()));
         let mut sites = [&self.sites[..], &other.sites[..]].concat();
@@ -112,7 +115,7 @@ impl SealedSketch {
     fn sum(&self, other: &Self) -> Self {
         let cells: Vec<i32> =
             self.cells().iter().zip(other.cells()).map(|(a, b)| a.saturating_add(b)).collect();
-        let items = self.items().zip(other.items()).map(|(a, b)| a + b);
+        let items = self.items().zip(other.items()).map(|(a, b)| a.saturating_add(b));
         Self::new(self.shape(), &cells, items, self.width())
     }
 }
@@ -193,7 +196,7 @@ fn read_substream(
 fn read_sketch(reader: &mut Reader<'_>, plan: &Plan) -> Result<(usize, Arc<SealedSketch>), SnapshotError> {
     let range = usize::try_from(reader.u64()?).ok().filter(|&range| range < plan.ranges().len());
     let range = range.ok_or(SnapshotError::Invalid("a range is not in its plan"))?;
-    let items = reader.option()?.map(|items| items.min(POSITION_MAX));
+    let items = reader.option()?.map(|items| items.min(ITEMS_MAX));
     if items.is_some() != plan.has_public_totals() {
         return Err(SnapshotError::Invalid("its totals do not fit its unit"));
     }

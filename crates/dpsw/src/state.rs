@@ -7,6 +7,7 @@ use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
 use zeroize::Zeroizing;
 
+use crate::clock::TIME_MAX;
 use crate::codec::{Reader, Writer};
 use crate::counters::Counters;
 use crate::error::{SnapshotError, StateError};
@@ -45,10 +46,21 @@ impl std::fmt::Debug for StateKey {
     }
 }
 
+/// Which saved state: random, so that no two are mixed up, not even of one generation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct StateId(pub [u8; NONCE_LEN]);
+
+/// Bytes of the nonce, which is the id.
+const NONCE_LEN: usize = 24;
+/// Bytes before the encrypted part: magic word, version, generation, nonce.
+const HEADER_LEN: usize = 18 + NONCE_LEN;
+
 /// A saved state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SavedState {
-    /// Counts the saves of the stream; the newest one must be kept where it cannot fall back with the bytes.
+    /// The id of the newest state must be kept where it cannot fall back with the bytes.
+    pub id: StateId,
+    /// How often the stream was saved along this line of states.
     pub generation: u64,
     /// The sealed state.
     pub bytes: Vec<u8>,
@@ -58,10 +70,12 @@ pub struct SavedState {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Freshness {
-    /// This generation is the newest: the stream goes on where it stood.
+    /// The state of this id is the newest, and it was not restored before: the stream goes on where it stood. Whoever
+    /// keeps the id must mark it as used before anything of the restored stream is shown; restored again after that, it
+    /// would seal the same events with other noise.
     Newest {
-        /// The newest generation.
-        generation: u64,
+        /// The newest state.
+        id: StateId,
     },
     /// There may be newer ones, which may have sealed what is open here. The open substreams are given up for ever, and
     /// the stream starts anew at the first substream that begins at or after this position.
@@ -79,8 +93,9 @@ impl DpswSketch {
     pub fn save(mut self, key: &StateKey) -> Result<SavedState, StateError> {
         self.check_owner()?;
         self.generation += 1;
-        let nonce = self.fresh_key()?;
-        let nonce: [u8; 24] = nonce[..24].try_into().expect("24 of 32 bytes");
+        // Also a reproducible stream is saved under a nonce of the system: a nonce must never repeat.
+        let nonce = Noise::from_system().key()?;
+        let nonce: [u8; NONCE_LEN] = nonce[..NONCE_LEN].try_into().expect("24 of 32 bytes");
         let mut header = Vec::from(MAGIC);
         header.extend_from_slice(&VERSION.to_le_bytes());
         header.extend_from_slice(&self.generation.to_le_bytes());
@@ -88,7 +103,7 @@ impl DpswSketch {
         let secret = Zeroizing::new(self.to_secret());
         let payload = Payload { msg: &secret, aad: &header };
         let sealed = key.cipher().encrypt(&XNonce::from(nonce), payload).map_err(|_| StateError::Key)?;
-        Ok(SavedState { generation: self.generation, bytes: [header, sealed].concat() })
+        Ok(SavedState { id: StateId(nonce), generation: self.generation, bytes: [header, sealed].concat() })
     }
 
     /// The stream that was saved.
@@ -102,24 +117,25 @@ impl DpswSketch {
         noise: Noise,
         freshness: Freshness,
     ) -> Result<Self, StateError> {
-        let (generation, secret) = open(bytes, key)?;
+        let (generation, id, secret) = open(bytes, key)?;
         let mut sketch = Self::from_secret(&secret, noise)?;
         sketch.generation = generation;
         match freshness {
-            Freshness::Newest { generation: newest } if newest == generation => Ok(sketch),
-            Freshness::Newest { generation: newest } => Err(StateError::Stale { found: generation, newest }),
+            Freshness::Newest { id: newest } if newest == id => Ok(sketch),
+            Freshness::Newest { .. } => Err(StateError::Stale { generation }),
             Freshness::Unknown { resume_at } => sketch.resume_at(resume_at),
         }
     }
 
     /// Gives up what is open and what was released, and starts anew with the same keys.
     fn resume_at(mut self, resume_at: u64) -> Result<Self, StateError> {
-        if resume_at < self.time.now {
+        if resume_at < self.time.now || TIME_MAX < resume_at {
             return Err(StateError::Resume { resume_at, saved: self.time.now });
         }
         let len = self.plan.substream_len();
-        let after_open = self.number + self.open.len() as u64;
-        let number = resume_at.div_ceil(len).max(after_open);
+        // How many substreams are open depends on events, so where the stream goes on must not depend on it.
+        let number = resume_at.div_ceil(len);
+        self.open.clear();
         self.skip_to(number);
         self.absorbed.clear();
         (self.time.start, self.time.now) = (Some(number * len), number * len);
@@ -178,9 +194,27 @@ impl DpswSketch {
         Ok(())
     }
 
+    /// Whether nothing that is released can be sealed again from what is open.
+    fn stands_right(&self, start: u64, view: &WindowView) -> bool {
+        let front = self.open.front().expect("a substream is always open");
+        let sealed = front.sealed_until(&self.plan);
+        let now = self.time.now;
+        let is_new = |sealed_range: crate::query::Sealed<'_>| {
+            let offsets = self.plan.ranges()[sealed_range.range()].offsets();
+            sealed_range.substream() < self.number
+                || (sealed_range.substream() == self.number && offsets.end <= sealed)
+        };
+        view.stream.end == now
+            && self.time.start.is_none_or(|begin| begin <= now)
+            && (self.time.start.is_none() || start + sealed <= now)
+            && (self.time.start.is_none() || now <= self.next_boundary())
+            && self.open.iter().skip(1).all(|open| open.closed() == 0)
+            && view.sealed().all(is_new)
+    }
+
     fn take_view(&mut self, view: &WindowView) -> Result<(), SnapshotError> {
         let start = self.number.checked_mul(self.plan.substream_len());
-        let is_right = start.is_some() && view.stream.end == self.time.now && view.sites.len() == 1;
+        let is_right = start.is_some_and(|start| self.stands_right(start, view)) && view.sites.len() == 1;
         let fingerprint = view.released.mapping().fingerprint_key == self.keys.mapper.fingerprint_key;
         if !(is_right && fingerprint) {
             return Err(SnapshotError::Invalid("its parts do not fit together"));
@@ -195,20 +229,20 @@ impl DpswSketch {
 }
 
 /// Checks the header and decrypts.
-fn open(bytes: &[u8], key: &StateKey) -> Result<(u64, Zeroizing<Vec<u8>>), StateError> {
+fn open(bytes: &[u8], key: &StateKey) -> Result<(u64, StateId, Zeroizing<Vec<u8>>), StateError> {
     if bytes.get(..8) != Some(MAGIC.as_slice()) {
         return Err(SnapshotError::Foreign.into());
     }
-    let (header, sealed) = bytes.split_at_checked(42).ok_or(SnapshotError::Truncated)?;
+    let (header, sealed) = bytes.split_at_checked(HEADER_LEN).ok_or(SnapshotError::Truncated)?;
     let found = u16::from_le_bytes([header[8], header[9]]);
     if found != VERSION {
         return Err(SnapshotError::Version { found, known: VERSION }.into());
     }
     let generation = u64::from_le_bytes(header[10..18].try_into().expect("eight bytes"));
-    let nonce: [u8; 24] = header[18..42].try_into().expect("24 bytes");
+    let nonce: [u8; NONCE_LEN] = header[18..].try_into().expect("24 bytes");
     let payload = Payload { msg: sealed, aad: header };
     let secret = key.cipher().decrypt(&XNonce::from(nonce), payload).map_err(|_| StateError::Key)?;
-    Ok((generation, Zeroizing::new(secret)))
+    Ok((generation, StateId(nonce), Zeroizing::new(secret)))
 }
 
 impl OpenSubstream {

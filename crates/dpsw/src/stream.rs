@@ -3,8 +3,6 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use zeroize::Zeroizing;
-
 use crate::counters::{Counters, Mapping};
 use crate::error::{EntropyError, IngestError};
 use crate::hash::StreamKey;
@@ -39,7 +37,6 @@ impl Unsealed {
 ///
 /// It takes items and cannot be asked; [`view`](Self::view) hands out what can. Not `Clone`: a copy would seal the same
 /// items with other noise.
-#[derive(Debug)]
 pub struct DpswSketch {
     pub(crate) plan: Arc<Plan>,
     noise: Noise,
@@ -61,8 +58,15 @@ pub struct DpswSketch {
     owner: u32,
 }
 
+/// Shows the plan alone: what is open, how late events were and where the stream stands can be private.
+impl std::fmt::Debug for DpswSketch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DpswSketch").field("settings", self.plan.settings()).finish_non_exhaustive()
+    }
+}
+
 /// Where the stream stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Time {
     /// Where the first substream starts: position 0, or unknown before the clock is first set.
     pub(crate) start: Option<u64>,
@@ -197,11 +201,6 @@ impl DpswSketch {
             }
         }
         Ok(())
-    }
-
-    /// 256 fresh bits.
-    pub(crate) fn fresh_key(&mut self) -> Result<Zeroizing<[u8; 32]>, EntropyError> {
-        self.noise.key()
     }
 
     fn oldest_open(&mut self) -> &mut OpenSubstream {
@@ -381,10 +380,12 @@ mod tests {
         let mut sketch = sketch();
         sketch.extend(&[3; 9]).expect("valid items");
         let text = format!("{:?} {:?} {:?}", sketch.open, sketch.keys, sketch.noise);
-        let wanted = "[OpenSubstream { mapping: Mapping(1 x 4), closed: 0, segments: [Some(Counters(1 x 4))], spare: None, \
-            ranges: [] }] HashKeys { stream: StreamKey, mapper: Mapper { fingerprint_key: FingerprintKey, \
+        let wanted = "[OpenSubstream] HashKeys { stream: StreamKey, mapper: Mapper { fingerprint_key: FingerprintKey, \
             index: None } } Noise(Reproducible)";
         assert_eq!(text, wanted);
+        let before = format!("{sketch:?}");
+        sketch.extend(&[3; 5]).expect("valid items");
+        assert_eq!(format!("{sketch:?}"), before);
     }
 
     #[test]

@@ -15,7 +15,6 @@ use crate::sketch::SealedSketch;
 ///
 /// Invariant: `segments` holds the items of the segments that are not closed, by their number minus `closed`; `ranges`
 /// those of the closed ones for each range that has started and is not complete.
-#[derive(Debug)]
 pub(crate) struct OpenSubstream {
     mapping: Mapping,
     /// How many of the planned segments are closed.
@@ -25,6 +24,12 @@ pub(crate) struct OpenSubstream {
     /// An empty array for the next segment, at hand for the processor.
     spare: Option<Counters>,
     ranges: Vec<(usize, Counters)>,
+}
+
+impl std::fmt::Debug for OpenSubstream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("OpenSubstream")
+    }
 }
 
 impl OpenSubstream {

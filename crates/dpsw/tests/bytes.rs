@@ -280,7 +280,7 @@ fn state_key() -> StateKey {
 }
 
 fn restore(saved: &SavedState, noise: Noise) -> DpswSketch {
-    let newest = Freshness::Newest { generation: saved.generation };
+    let newest = Freshness::Newest { id: saved.id };
     DpswSketch::restore(&saved.bytes, &state_key(), noise, newest).expect("the newest state")
 }
 
@@ -326,8 +326,8 @@ fn a_state_that_is_not_the_newest_gives_up_what_was_open() {
         let old = filled(&settings, Noise::off()).save(&state_key()).expect("randomness");
         let position = restore(&old, Noise::off()).position();
         let with = |freshness| DpswSketch::restore(&old.bytes, &state_key(), Noise::off(), freshness);
-        let error = with(Freshness::Newest { generation: 2 }).expect_err("stale");
-        assert_eq!(error, StateError::Stale { found: 1, newest: 2 });
+        let error = with(Freshness::Newest { id: StateId([0; 24]) }).expect_err("stale");
+        assert_eq!(error, StateError::Stale { generation: 1 });
         let error = with(Freshness::Unknown { resume_at: position - 1 }).expect_err("before the end");
         assert_eq!(error, StateError::Resume { resume_at: position - 1, saved: position });
 
@@ -366,7 +366,7 @@ fn a_state_opens_with_its_key_alone_and_shows_nothing_without() {
     let mut sketch = DpswSketch::new(plan, Noise::from_system()).expect("randomness");
     sketch.extend_bytes(&["secret"; 15]).expect("valid items");
     let saved = sketch.save(&state_key()).expect("randomness");
-    let newest = Freshness::Newest { generation: 1 };
+    let newest = Freshness::Newest { id: saved.id };
     let open = |bytes: &[u8], key: [u8; 32]| {
         DpswSketch::restore(bytes, &StateKey::from_bytes(key), Noise::from_system(), newest).map(|_| ())
     };
@@ -387,4 +387,83 @@ fn a_state_opens_with_its_key_alone_and_shows_nothing_without() {
 fn a_stream_saved_with_reproducible_noise_never_claims_privacy_again() {
     let saved = filled(&kinds()[0], Noise::seeded(1)).save(&state_key()).expect("randomness");
     assert_eq!(restore(&saved, Noise::from_system()).view().claim(), Claim::None);
+}
+
+fn private_presence() -> Settings {
+    Settings {
+        unit: Unit::AddRemove,
+        delta: None,
+        ..base(timed(Clock::Caller), tuned(HASHED, NoiseChoice::Laplace))
+    }
+}
+
+/// Under add/remove one event ahead of the clock must not show in where a resumed stream starts.
+#[test]
+fn where_a_resumed_stream_starts_does_not_depend_on_events() {
+    let start = |times: &[u64]| {
+        let mut sketch = sketch(&private_presence(), Noise::off());
+        sketch.advance(1005).expect("a clock");
+        sketch.extend_at(times, &vec![1; times.len()]).expect("in time");
+        let saved = sketch.save(&state_key()).expect("randomness");
+        let unknown = Freshness::Unknown { resume_at: 1005 };
+        let resumed =
+            DpswSketch::restore(&saved.bytes, &state_key(), Noise::off(), unknown).expect("resumed");
+        resumed.view().window()
+    };
+    assert_eq!(start(&[]), start(&[1025]));
+}
+
+/// Two states of one generation, on two lines of descent, are told apart.
+#[test]
+fn a_state_of_another_line_is_not_taken_for_the_newest() {
+    let settings = base(timed(Clock::Caller), tuned(HASHED, NoiseChoice::Laplace));
+    let mut first = sketch(&settings, Noise::from_system());
+    first.advance(1000).expect("a clock");
+    let first = first.save(&state_key()).expect("randomness");
+    let again = |freshness| {
+        DpswSketch::restore(&first.bytes, &state_key(), Noise::from_system(), freshness).expect("valid")
+    };
+    let old_line = again(Freshness::Newest { id: first.id }).save(&state_key()).expect("randomness");
+    let new_line = again(Freshness::Unknown { resume_at: 1000 }).save(&state_key()).expect("randomness");
+    assert_eq!(old_line.generation, new_line.generation);
+    let newest = Freshness::Newest { id: new_line.id };
+    let error =
+        DpswSketch::restore(&old_line.bytes, &state_key(), Noise::from_system(), newest).expect_err("stale");
+    assert_eq!(error, StateError::Stale { generation: 2 });
+}
+
+#[test]
+fn sites_that_stand_at_different_times_are_merged_where_both_are_known() {
+    let settings = &kinds()[3];
+    let site = |number, until| {
+        let mut sketch = sketch(settings, Noise::from_system()).at_site(number);
+        sketch.advance(1000).expect("a clock");
+        for time in 1000..until {
+            sketch.advance(time).expect("a clock");
+            sketch.add_at(time, 1).expect("in time");
+        }
+        sketch.advance(until).expect("a clock");
+        sketch.view()
+    };
+    let merged = WindowView::merge(&[site(0, 1100), site(1, 1140)]).expect("mergeable");
+    let estimate = merged.frequency(1).expect("a key");
+    assert_eq!(merged.window(), 1040..1100);
+    assert!((estimate.value - 120.0).abs() < 60.0, "{}", estimate.value);
+    let lone = filled(settings, Noise::seeded(1)).view();
+    assert_eq!(WindowView::merge(&[lone]).expect_err("no claim"), MergeError::NoClaim);
+}
+
+/// All keys of this list have the same low bits of their fingerprints under the key in the bytes.
+#[test]
+fn keys_that_crowd_do_not_slow_the_reader() {
+    // fold(x ^ k) with small x ^ k: products below 2^64 have their high half 0, so the fingerprint is x·FOLD mod 2^64,
+    // and multiples of 2^40 share all their low bits.
+    let keys: Vec<u64> = (1..30_000_u64).map(|i| i << 40).collect();
+    let settings = Settings {
+        domain: Domain::Public(Keys::Integers(keys)),
+        ..base(Window::Items(100), tuned(CounterLayout::Identity, NoiseChoice::Laplace))
+    };
+    let bytes = sketch(&settings, Noise::off()).view().to_bytes();
+    let view = WindowView::from_bytes(&bytes).expect("valid bytes");
+    assert!(view.frequency(7 << 40).is_ok() && view.frequency(7).is_err());
 }

@@ -169,7 +169,7 @@ fn partial_counters_from_changed_bytes() {
 fn states_from_random_bytes() {
     let key = StateKey::from_bytes([9; 32]);
     bolero::check!().with_test_time(RUN / 4).for_each(|input: &[u8]| {
-        let newest = Freshness::Newest { generation: 1 };
+        let newest = Freshness::Newest { id: StateId([0; 24]) };
         assert!(DpswSketch::restore(input, &key, Noise::off(), newest).is_err());
     });
 }

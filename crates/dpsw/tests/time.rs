@@ -276,3 +276,45 @@ fn thresholds_of_time_windows_are_shares_of_the_covered_items() {
     assert_eq!(keys(0.3), ["1", "2"]);
     assert_eq!(keys(0.61), [] as [&str; 0]);
 }
+
+#[test]
+fn times_beyond_all_clocks_are_refused_and_change_nothing() {
+    let mut timed = sketch(settings(window(100, 0, Clock::Caller), tuned(10)));
+    timed.advance(1000).expect("a clock");
+    assert_eq!(timed.advance(u64::MAX), Err(IngestError::FarFuture(u64::MAX)));
+    assert_eq!(timed.add_at(u64::MAX, 1), Err(IngestError::FarFuture(u64::MAX)));
+    assert_eq!(timed.position(), 1000);
+    let mut by_events = sketch(settings(window(100, 0, Clock::Events), tuned(10)));
+    let taken = by_events.extend_at(&[1000, u64::MAX, 1001], &[1, 1, 1]).expect("a batch");
+    assert_eq!(taken, Taken { counted: 2, late: 0, early: 1 });
+    assert_eq!(by_events.position(), 1001);
+}
+
+#[test]
+fn an_idle_window_lists_nothing_and_an_unsealed_one_claims_nothing() {
+    for method in [tuned(10), paper()] {
+        let mut sketch = sketch(settings(window(100, 0, Clock::Caller), method));
+        sketch.advance(1000).expect("a clock");
+        sketch.extend_at(&[1003; 9], &[1; 9]).expect("in time");
+        assert_eq!(sketch.view().frequency(1).expect("a key").error_bound, f64::INFINITY);
+        let line = Threshold::new(0.01).expect("in range");
+        assert!(sketch.view().heavy_hitters(line).expect("public").is_empty());
+        sketch.advance(5000).expect("a clock");
+        assert!(sketch.view().heavy_hitters(line).expect("public").is_empty());
+    }
+}
+
+/// A window that ended inside a sealed substream takes a share of it, and its error bar says so.
+#[test]
+fn a_past_window_is_unsure_at_both_edges() {
+    let plan =
+        Plan::new(Settings { retention: 2, ..settings(Window::Items(400), tuned(4)) }).expect("a valid plan");
+    let mut sketch = DpswSketch::new(plan, Noise::off()).expect("off");
+    sketch.extend(&vec![1; 900]).expect("valid items");
+    let misfit = |position: u64| {
+        let view = sketch.view().last(300).expect("kept").as_of(position).expect("kept");
+        view.frequency(1).expect("a key").deviations.expect("tuned").misfit
+    };
+    assert_eq!(misfit(800), 0.0);
+    assert!(0.0 < misfit(750));
+}

@@ -276,7 +276,7 @@ impl Conversation {
         lost += self.merge(&sketch.view())?;
         let state_key = StateKey::from_bytes(self.hash_key);
         let saved = sketch.save(&state_key)?;
-        let newest = Freshness::Newest { generation: saved.generation };
+        let newest = Freshness::Newest { id: saved.id };
         for _ in 0..ASKED {
             let restored = DpswSketch::restore(&saved.bytes, &state_key, Noise::from_system(), newest);
             lost += count(restored.ok().map(|sketch| sketch.view()));
