@@ -371,8 +371,12 @@ mod tests {
     fn a_sketch_in_another_process_takes_nothing() {
         let mut sketch = sketch();
         sketch.owner += 1;
-        assert_eq!(sketch.extend(&[1; 14]), Err(IngestError::Forked { owner: sketch.owner }));
+        let forked = IngestError::Forked { owner: sketch.owner };
+        assert_eq!(sketch.extend(&[1; 14]), Err(forked.clone()));
+        assert_eq!(sketch.advance(5), Err(forked.clone()));
         assert_eq!(sketch.position(), 0);
+        let saved = sketch.save(&crate::state::StateKey::from_bytes([1; 32]));
+        assert_eq!(saved, Err(crate::error::StateError::Ingest(forked)));
     }
 
     #[test]

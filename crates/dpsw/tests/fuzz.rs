@@ -36,7 +36,11 @@ unsafe impl GlobalAlloc for SmallHeap {
 #[global_allocator]
 static HEAP: SmallHeap = SmallHeap;
 
-const RUN: Duration = Duration::from_secs(4);
+/// How long a target runs: a few seconds, or `DPSW_FUZZ_SECONDS`.
+fn run() -> Duration {
+    let seconds = std::env::var("DPSW_FUZZ_SECONDS").ok().and_then(|seconds| seconds.parse().ok());
+    Duration::from_secs(seconds.unwrap_or(4))
+}
 
 fn plan() -> Plan {
     let time = TimeWindow { len: 100, lateness: 20, clock: Clock::Caller, expected_items: 1000 };
@@ -137,7 +141,7 @@ fn ask(view: &WindowView) {
 
 #[test]
 fn views_from_random_bytes() {
-    bolero::check!().with_test_time(RUN / 4).for_each(|input: &[u8]| {
+    bolero::check!().with_test_time(run() / 4).for_each(|input: &[u8]| {
         assert!(WindowView::from_bytes(input).is_err());
     });
 }
@@ -145,7 +149,7 @@ fn views_from_random_bytes() {
 #[test]
 fn views_from_changed_bytes() {
     let bases = views();
-    bolero::check!().with_test_time(RUN).with_max_len(41).for_each(|input: &[u8]| {
+    bolero::check!().with_test_time(run()).with_max_len(41).for_each(|input: &[u8]| {
         if let Ok(view) = WindowView::from_bytes(&mutate(&bases, input)) {
             ask(&view);
         }
@@ -155,7 +159,7 @@ fn views_from_changed_bytes() {
 #[test]
 fn partial_counters_from_changed_bytes() {
     let (bases, plan) = (partials(), plan());
-    bolero::check!().with_test_time(RUN).with_max_len(41).for_each(|input: &[u8]| {
+    bolero::check!().with_test_time(run()).with_max_len(41).for_each(|input: &[u8]| {
         let Ok(partial) = PartialCounters::from_bytes(&mutate(&bases, input), &plan) else { return };
         let mut sketch = DpswSketch::with_key(plan.clone(), StreamKey::from_bytes([7; 32]), Noise::off());
         sketch.advance(1000).expect("a clock");
@@ -168,7 +172,7 @@ fn partial_counters_from_changed_bytes() {
 #[test]
 fn states_from_random_bytes() {
     let key = StateKey::from_bytes([9; 32]);
-    bolero::check!().with_test_time(RUN / 4).for_each(|input: &[u8]| {
+    bolero::check!().with_test_time(run() / 4).for_each(|input: &[u8]| {
         let newest = Freshness::Newest { id: StateId([0; 24]) };
         assert!(DpswSketch::restore(input, &key, Noise::off(), newest).is_err());
     });
