@@ -59,6 +59,41 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # The last T seconds, and beyond one process
+//!
+//! Time windows are sealed by a clock, also when nothing arrives. A view can be published as bytes and loaded elsewhere.
+//!
+//! ```
+//! use dpsw::{Clock, Domain, DpswSketch, Epsilon, Expectation, Keys, Noise, Request, TimeWindow, Unit, Window, WindowView};
+//!
+//! // The last 15 minutes, in seconds; an event may come up to 30 seconds late. The planner chooses the structure.
+//! let window = TimeWindow { len: 900, lateness: 30, clock: Clock::Events, expected_items: 100_000 };
+//! let planned = Request {
+//!     window: Window::Time(window),
+//!     unit: Unit::ReplaceOne,
+//!     epsilon: Epsilon::new(1.0)?,
+//!     delta: None,
+//!     domain: Domain::Public(Keys::text(["ok", "not found", "error"])),
+//!     retention: 1,
+//!     bytes: 100_000,
+//!     expectation: Expectation::zipf(3),
+//! }
+//! .plan()?;
+//! println!("{planned}");
+//!
+//! let mut sketch = DpswSketch::new(planned.plan, Noise::from_system())?;
+//! for second in 1_700_000_000..1_700_002_000 {
+//!     let taken = sketch.extend_bytes_at(&[second; 3], &["ok", "ok", "error"])?;
+//!     assert_eq!(taken.late, 0);
+//! }
+//! let bytes = sketch.view().to_bytes();
+//! let view = WindowView::from_bytes(&bytes)?;
+//! let errors = view.frequency("error")?;
+//! println!("{:.0} ± {:.0} errors in {:?}", errors.value, errors.error_bound, errors.window);
+//! # assert!((errors.value - 900.0).abs() < 200.0);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! # What counts cannot be asked
 //!
 //! A [`DpswSketch`] takes items, a [`WindowView`] answers, and neither can do the other's work. This compiles:
