@@ -57,6 +57,46 @@ impl<'a> Rows<'a> {
     }
 }
 
+impl Rows<'_> {
+    /// For each fingerprint the fold of its cells' values, row by row; unrolled for the usual numbers of rows.
+    pub(crate) fn fold_all<T: Copy, A: Copy>(
+        self,
+        fingerprints: &[u64],
+        values: &[T],
+        start: A,
+        fold: impl Fn(A, T) -> A,
+    ) -> Vec<A> {
+        match self.keys.len() {
+            2 => self.fold_rows::<2, T, A>(fingerprints, values, start, fold),
+            3 => self.fold_rows::<3, T, A>(fingerprints, values, start, fold),
+            4 => self.fold_rows::<4, T, A>(fingerprints, values, start, fold),
+            _ => {
+                let one = |f: &u64| self.cells(*f).fold(start, |so_far, cell| fold(so_far, values[cell]));
+                fingerprints.iter().map(one).collect()
+            }
+        }
+    }
+
+    fn fold_rows<const ROWS: usize, T: Copy, A: Copy>(
+        self,
+        fingerprints: &[u64],
+        values: &[T],
+        start: A,
+        fold: impl Fn(A, T) -> A,
+    ) -> Vec<A> {
+        let keys: [u64; ROWS] = self.keys.try_into().expect("the caller matched the number of rows");
+        let columns = self.columns;
+        let one = |fingerprint: &u64| {
+            let mut so_far = start;
+            for (row, key) in keys.iter().enumerate() {
+                so_far = fold(so_far, values[row * columns as usize + column(*fingerprint, *key, columns)]);
+            }
+            so_far
+        };
+        fingerprints.iter().map(one).collect()
+    }
+}
+
 /// Which columns an item has.
 #[derive(Clone)]
 pub(crate) enum Columns {

@@ -70,18 +70,17 @@ impl Fitted {
         match self {
             Self::Identity { .. } => sketch.cells().into_iter().map(f64::from).collect(),
             Self::Minimum { bias, .. } => {
-                let cells = sketch.cells();
-                let minimum = |fingerprint: &u64| rows.cells(*fingerprint).map(|cell| cells[cell]).min();
-                fingerprints.iter().map(|f| f64::from(minimum(f).unwrap_or(0)) - bias).collect()
+                let minima = rows.fold_all(fingerprints, &sketch.cells(), i32::MAX, i32::min);
+                minima.into_iter().map(|minimum| f64::from(minimum) - bias).collect()
             }
             Self::Residual { residual, mean, counts, .. } => {
                 let (columns, count) = (f64::from(sketch.shape().columns), f64::from(sketch.shape().rows));
-                let estimate = |(place, fingerprint): (usize, &u64)| {
-                    let sum = rows.cells(*fingerprint).fold(0.0, |sum, cell| sum + f64::from(residual[cell]));
-                    let rest = columns / (columns - 1.0) * (sum / count - mean);
-                    rest + candidate(place).map_or(0.0, |place| f64::from(counts[place]))
-                };
-                fingerprints.iter().enumerate().map(estimate).collect()
+                let mut sums = rows.fold_all(fingerprints, residual, 0.0, |sum, r: f32| sum + f64::from(r));
+                for (place, sum) in sums.iter_mut().enumerate() {
+                    let rest = columns / (columns - 1.0) * (*sum / count - mean);
+                    *sum = rest + candidate(place).map_or(0.0, |place| f64::from(counts[place]));
+                }
+                sums
             }
         }
     }
@@ -162,12 +161,9 @@ fn candidates(observed: &[Observed<'_>], minima: &[(f64, f64)], keys: &Keys) -> 
     let fingerprints: Vec<u64> = (0..keys.len()).map(|place| key.item(keys.get(place))).collect();
     let mut totals = vec![0.0_f64; keys.len()];
     for (observed, (bias, _)) in observed.iter().zip(minima) {
-        let cells = observed.sketch.cells();
         let rows = observed.mapping.rows();
-        for (fingerprint, total) in fingerprints.iter().zip(&mut totals) {
-            let minimum = rows.cells(*fingerprint).map(|cell| cells[cell]).min();
-            *total += f64::from(minimum.unwrap_or(0)) - bias;
-        }
+        let minima = rows.fold_all(&fingerprints, &observed.sketch.cells(), i32::MAX, i32::min);
+        totals.iter_mut().zip(minima).for_each(|(total, minimum)| *total += f64::from(minimum) - bias);
     }
     let mut sorted = totals.clone();
     let mut quantile = |share: f64| {

@@ -62,7 +62,14 @@ impl SealedSketch {
     /// The noisy counters, row after row.
     #[must_use]
     pub fn cells(&self) -> Vec<i32> {
-        (0..self.shape.cells()).map(|index| self.cell(index)).collect()
+        match &self.cells {
+            Cells::Wide(cells) => cells.to_vec(),
+            Cells::Narrow { cells, overflow } => {
+                let mut wide: Vec<i32> = cells.iter().map(|&cell| cell.into()).collect();
+                overflow.iter().for_each(|&(index, cell)| wide[index as usize] = cell);
+                wide
+            }
+        }
     }
 
     /// One noisy counter.
