@@ -15,6 +15,8 @@ use crate::plan::Plan;
 
 const MAGIC: &[u8; 8] = b"DPSWPART";
 const VERSION: u16 = 1;
+/// The most substreams that one call of a worker may spread over: each takes counters of its own.
+const SUBSTREAMS_MAX: u64 = 1000;
 
 /// Which events partial counters hold: a partition of a batch of a source. Absorbing one twice is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -191,14 +193,14 @@ impl Worker {
     /// Counts integers with their times: the partial counters of each substream that they fall in.
     ///
     /// # Errors
-    /// The plan counts bytes, or there are not as many times as items.
+    /// The plan counts bytes, there are not as many times as items, or they spread over more than 1000 substreams.
     pub fn count(
         &self,
         id: PartialId,
         times: &[u64],
         items: &[u64],
     ) -> Result<Vec<PartialCounters>, IngestError> {
-        self.check(Kind::Integers, times.len(), items.len())?;
+        self.check(Kind::Integers, times, items.len())?;
         let mut partials = BTreeMap::new();
         self.count_into(&mut partials, id, times, items, Counters::count_integers);
         Ok(partials.into_values().collect())
@@ -207,14 +209,14 @@ impl Worker {
     /// Counts byte strings or texts, like [`count`](Self::count).
     ///
     /// # Errors
-    /// The plan counts integers, or there are not as many times as items.
+    /// The plan counts integers, there are not as many times as items, or they spread over more than 1000 substreams.
     pub fn count_bytes<T: AsRef<[u8]>>(
         &self,
         id: PartialId,
         times: &[u64],
         items: &[T],
     ) -> Result<Vec<PartialCounters>, IngestError> {
-        self.check(Kind::Bytes, times.len(), items.len())?;
+        self.check(Kind::Bytes, times, items.len())?;
         let mut fingerprints = vec![0; items.len()];
         self.keys.fingerprints(items, &mut fingerprints);
         let mut partials = BTreeMap::new();
@@ -259,11 +261,20 @@ impl Worker {
         }
     }
 
-    fn check(&self, got: Kind, times: usize, items: usize) -> Result<(), IngestError> {
+    fn check(&self, got: Kind, times: &[u64], items: usize) -> Result<(), IngestError> {
         let wanted = self.plan.settings().domain.kind();
         if got != wanted {
             return Err(IngestError::Kind { wanted, got });
         }
-        if times == items { Ok(()) } else { Err(IngestError::Lengths { times, items }) }
+        if times.len() != items {
+            return Err(IngestError::Lengths { times: times.len(), items });
+        }
+        let [first, last] =
+            [times.iter().min(), times.iter().max()].map(|time| time.map_or(0, |&t| self.plan.place(t).0));
+        if last - first < SUBSTREAMS_MAX {
+            Ok(())
+        } else {
+            Err(IngestError::Times("the times of one call must lie within 1000 substreams"))
+        }
     }
 }
