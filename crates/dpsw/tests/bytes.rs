@@ -270,6 +270,7 @@ fn partial_counters_are_absorbed_once_and_in_time() {
     let stranger = Worker::new(sealer.plan().clone(), StreamKey::from_bytes([8; 32])).expect("a time window");
     let foreign = stranger.count(id(6, 0), &[1021], &[5]).expect("valid").remove(0);
     assert_eq!(sealer.absorb(foreign), Err(PartialError::Keys));
+    assert!(matches!(worker.count(id(7, 0), &[1000, 1_000_000], &[5, 5]), Err(IngestError::Times(_))));
     let counted =
         Plan::new(base(Window::Items(10), tuned(HASHED, NoiseChoice::Laplace))).expect("a valid plan");
     assert!(Worker::new(counted, StreamKey::from_bytes([7; 32])).is_err());
