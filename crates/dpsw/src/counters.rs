@@ -137,13 +137,7 @@ impl Mapping {
             Columns::Hashed(_) | Columns::Range => None,
             Columns::Listed(index) => index.place(fingerprint),
         };
-        let keys: &[u64] = if let Columns::Hashed(keys) = &self.columns { keys } else { &[] };
-        let columns = self.shape.columns;
-        let hashed = keys
-            .iter()
-            .enumerate()
-            .map(move |(row, &key)| row * columns as usize + column(fingerprint, key, columns));
-        place.into_iter().chain(hashed)
+        place.into_iter().chain(self.rows().cells(fingerprint))
     }
 
     /// The rows of hashed counters; none for others.

@@ -363,11 +363,9 @@ impl WindowView {
     /// The smallest estimate of a heavy hitter.
     fn least(&self, threshold: Threshold) -> f64 {
         let fraction = threshold.get() - self.plan.threshold_slack();
-        match self.window_items() {
-            // No item has a share of nothing.
-            0 => f64::INFINITY,
-            items => fraction * items as f64,
-        }
+        let items = self.window_items();
+        // No item has a share of nothing, or of a total that is all noise.
+        if items as f64 <= self.total_noise() { f64::INFINITY } else { fraction * items as f64 }
     }
 
     /// How many items the window holds: public for a count window (fixed in the paper's method), else those covered.
@@ -381,6 +379,18 @@ impl WindowView {
                 items.fold(0, u64::saturating_add)
             }
         }
+    }
+
+    /// What the noise alone makes of the total of a time window, at 95 %; nothing where totals are public.
+    fn total_noise(&self) -> f64 {
+        if self.plan.has_public_totals() {
+            return 0.0;
+        }
+        let loudest = self.plan.ranges().iter().map(|range| range.law().variance()).fold(0.0, f64::max);
+        let shape = self.plan.shape();
+        let of_one = shape.cells() as f64 * loudest * self.sites.len() as f64 / f64::from(shape.rows).powi(2);
+        let parts = self.window_len.div_ceil(self.plan.substream_len()) + 1;
+        NORMAL_95 * (of_one * parts as f64).sqrt()
     }
 
     fn weighted_items(&self) -> u64 {

@@ -318,3 +318,26 @@ fn a_past_window_is_unsure_at_both_edges() {
     assert_eq!(misfit(800), 0.0);
     assert!(0.0 < misfit(750));
 }
+
+/// Under add/remove the total is known by its noise alone; an idle window must not list the keys that noise favours.
+#[test]
+fn an_idle_window_lists_nothing_where_totals_are_private() {
+    let domain = Domain::Public(Keys::Range(1000));
+    let plan = Plan::new(Settings { domain, ..add_remove(tuned(10)) }).expect("a valid plan");
+    let line = Threshold::new(0.01).expect("in range");
+    let mut busy = 0;
+    // The noisy total of 1,000 keys passes its 95 % bound by chance in 2.5 % of the seeds.
+    for seed in 0..40 {
+        let mut sketch = DpswSketch::new(plan.clone(), Noise::seeded(seed)).expect("seeded");
+        sketch.advance(1000).expect("a clock");
+        sketch.advance(1200).expect("a clock");
+        busy += usize::from(!sketch.view().heavy_hitters(line).expect("public").is_empty());
+        sketch.extend_at(&[1205; 3000], &[7; 3000]).expect("in time");
+        sketch.advance(1210).expect("a clock");
+        let view = sketch.view();
+        assert!(
+            view.heavy_hitters(line).expect("public").iter().any(|ranked| ranked.item == Item::Integer(7))
+        );
+    }
+    assert!(busy <= 5, "{busy} of 40");
+}
