@@ -58,42 +58,41 @@ impl<'a> Rows<'a> {
 }
 
 impl Rows<'_> {
-    /// For each fingerprint the fold of its cells' values, row by row; unrolled for the usual numbers of rows.
+    /// Puts for each fingerprint, by its place, the fold of its cells' values, row by row.
     pub(crate) fn fold_all<T: Copy, A: Copy>(
         self,
         fingerprints: &[u64],
         values: &[T],
         start: A,
         fold: impl Fn(A, T) -> A,
-    ) -> Vec<A> {
+        put: impl FnMut(usize, A),
+    ) {
         match self.keys.len() {
-            2 => self.fold_rows::<2, T, A>(fingerprints, values, start, fold),
-            3 => self.fold_rows::<3, T, A>(fingerprints, values, start, fold),
-            4 => self.fold_rows::<4, T, A>(fingerprints, values, start, fold),
-            _ => {
-                let one = |f: &u64| self.cells(*f).fold(start, |so_far, cell| fold(so_far, values[cell]));
-                fingerprints.iter().map(one).collect()
-            }
+            2 => self.fold_rows(2, fingerprints, values, start, fold, put),
+            3 => self.fold_rows(3, fingerprints, values, start, fold, put),
+            rows => self.fold_rows(rows, fingerprints, values, start, fold, put),
         }
     }
 
-    fn fold_rows<const ROWS: usize, T: Copy, A: Copy>(
+    /// Inlined so that the usual numbers of rows are unrolled.
+    #[inline(always)]
+    fn fold_rows<T: Copy, A: Copy>(
         self,
+        rows: usize,
         fingerprints: &[u64],
         values: &[T],
         start: A,
         fold: impl Fn(A, T) -> A,
-    ) -> Vec<A> {
-        let keys: [u64; ROWS] = self.keys.try_into().expect("the caller matched the number of rows");
-        let columns = self.columns;
-        let one = |fingerprint: &u64| {
+        mut put: impl FnMut(usize, A),
+    ) {
+        let (keys, columns) = (&self.keys[..rows], self.columns);
+        for (place, fingerprint) in fingerprints.iter().enumerate() {
             let mut so_far = start;
             for (row, key) in keys.iter().enumerate() {
                 so_far = fold(so_far, values[row * columns as usize + column(*fingerprint, *key, columns)]);
             }
-            so_far
-        };
-        fingerprints.iter().map(one).collect()
+            put(place, so_far);
+        }
     }
 }
 
@@ -144,6 +143,11 @@ impl Mapping {
     pub(crate) fn rows(&self) -> Rows<'_> {
         let keys: &[u64] = if let Columns::Hashed(keys) = &self.columns { keys } else { &[] };
         Rows { keys, columns: self.shape.columns }
+    }
+
+    /// Whether each key has a counter of its own.
+    pub(crate) fn is_identity(&self) -> bool {
+        !matches!(self.columns, Columns::Hashed(_))
     }
 
     /// Whether items fall on the same counters.

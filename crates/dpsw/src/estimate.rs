@@ -1,6 +1,8 @@
 //! Sealed counters → estimates: least squares on heavy candidates, residual means, debiased minima, and how far each
 //! may be off. Pure functions of released numbers, so a view loaded from bytes computes the same.
 
+use std::cmp::Reverse;
+
 use crate::counters::Mapping;
 use crate::item::Keys;
 use crate::plan::CANDIDATE_SHARE;
@@ -22,6 +24,27 @@ pub(crate) struct Observed<'a> {
     pub(crate) noise_variance: f64,
     /// Decides the random tuples.
     pub(crate) number: u64,
+}
+
+impl Observed<'_> {
+    /// Whether counts of keys that share a counter can be told apart.
+    pub(crate) fn can_separate(&self) -> bool {
+        1 < self.sketch.shape().rows
+    }
+
+    /// The smallest counter of each fingerprint, by its place.
+    pub(crate) fn minima(&self, fingerprints: &[u64], mut put: impl FnMut(usize, i32)) {
+        let (rows, sketch) = (self.mapping.rows(), self.sketch);
+        match sketch.narrow() {
+            Some(cells) => rows.fold_all(fingerprints, cells, i16::MAX, i16::min, |place, minimum| {
+                // Marked counters look like the smallest ones.
+                let is_marked = minimum == i16::MIN;
+                let exact = || sketch.minimum(rows.cells(fingerprints[place])) as i32;
+                put(place, if is_marked { exact() } else { minimum.into() });
+            }),
+            None => rows.fold_all(fingerprints, &sketch.cells(), i32::MAX, i32::min, put),
+        }
+    }
 }
 
 /// How one substream answers: an unbiased estimate for any key, and its variance.
@@ -47,40 +70,51 @@ impl Fitted {
         match self {
             Self::Identity { .. } => sketch.minimum(cells) as f64,
             Self::Minimum { bias, .. } => sketch.minimum(cells) as f64 - bias,
-            Self::Residual { residual, mean, counts, .. } => {
+            Self::Residual { residual, mean, .. } => {
                 let (sum, rows) =
                     cells.fold((0.0, 0.0), |(sum, rows), cell| (sum + f64::from(residual[cell]), rows + 1.0));
                 let columns = f64::from(sketch.shape().columns);
                 let rest = columns / (columns - 1.0) * (sum / rows - mean);
-                rest + candidate.map_or(0.0, |place| f64::from(counts[place]))
+                rest + candidate.map_or(0.0, |rank| self.count(rank))
             }
         }
     }
 
-    /// The estimates of all keys of a list, whose fingerprints and places among the candidates are given. Each is the same
-    /// as [`estimate`](Self::estimate) gives.
+    /// The fitted count of the candidate of this rank.
+    pub(crate) fn count(&self, rank: usize) -> f64 {
+        match self {
+            Self::Residual { counts, .. } => counts[rank].into(),
+            _ => 0.0,
+        }
+    }
+
+    /// The estimates of these keys, which stand in the list from `first` on, without the fitted counts of candidates.
+    /// With them each is the same as [`estimate`](Self::estimate) gives.
     pub(crate) fn estimate_all(
         &self,
         observed: Observed<'_>,
         fingerprints: &[u64],
-        candidate: impl Fn(usize) -> Option<usize>,
-    ) -> Vec<f64> {
+        first: usize,
+        mut put: impl FnMut(usize, f64),
+    ) {
         let sketch = observed.sketch;
-        let rows = observed.mapping.rows();
         match self {
-            Self::Identity { .. } => sketch.cells().into_iter().map(f64::from).collect(),
-            Self::Minimum { bias, .. } => {
-                let minima = rows.fold_all(fingerprints, &sketch.cells(), i32::MAX, i32::min);
-                minima.into_iter().map(|minimum| f64::from(minimum) - bias).collect()
+            Self::Identity { .. } => {
+                (0..fingerprints.len()).for_each(|place| put(place, sketch.cell(first + place).into()));
             }
-            Self::Residual { residual, mean, counts, .. } => {
-                let (columns, count) = (f64::from(sketch.shape().columns), f64::from(sketch.shape().rows));
-                let mut sums = rows.fold_all(fingerprints, residual, 0.0, |sum, r: f32| sum + f64::from(r));
-                for (place, sum) in sums.iter_mut().enumerate() {
-                    let rest = columns / (columns - 1.0) * (*sum / count - mean);
-                    *sum = rest + candidate(place).map_or(0.0, |place| f64::from(counts[place]));
-                }
-                sums
+            Self::Minimum { bias, .. } => {
+                observed.minima(fingerprints, |place, minimum| put(place, f64::from(minimum) - bias));
+            }
+            Self::Residual { residual, mean, .. } => {
+                let (columns, rows) = (f64::from(sketch.shape().columns), f64::from(sketch.shape().rows));
+                let scale = columns / (columns - 1.0);
+                observed.mapping.rows().fold_all(
+                    fingerprints,
+                    residual,
+                    0.0,
+                    |sum, r: f32| sum + f64::from(r),
+                    |place, sum: f64| put(place, scale * (sum / rows - mean)),
+                );
             }
         }
     }
@@ -101,34 +135,19 @@ impl Fitted {
     }
 }
 
-/// Fits substreams that share a list of keys. Candidates are places in the list, most frequent first.
-pub(crate) fn fit(
-    observed: &[Observed<'_>],
-    keys: Option<&Keys>,
-    is_identity: bool,
-) -> (Vec<usize>, Vec<Fitted>) {
-    if is_identity {
-        let fitted = observed.iter().map(|o| Fitted::Identity { noise_variance: o.noise_variance });
-        return (Vec::new(), fitted.collect());
-    }
-    let minima: Vec<(f64, f64)> = observed.iter().map(dummy_minima).collect();
-    let candidates = keys.map_or_else(Vec::new, |keys| candidates(observed, &minima, keys));
-    let is_narrow = observed.first().is_some_and(|o| o.sketch.shape().rows < 2);
-    if candidates.is_empty() || is_narrow {
-        let fitted = observed.iter().zip(&minima).map(|(o, &(bias, variance))| Fitted::Minimum {
-            bias,
-            variance,
-            noise_variance: o.noise_variance,
-        });
-        return (Vec::new(), fitted.collect());
-    }
-    let keys = keys.expect("candidates come from a list");
-    let fitted = observed.iter().map(|o| least_squares(o, keys, &candidates)).collect();
-    (candidates, fitted)
+/// Fits substreams, by the keys of a list that are candidates, given by their places, where there are any.
+pub(crate) fn fit(observed: &[Observed<'_>], candidates: Option<(&Keys, &[usize])>) -> Vec<Fitted> {
+    let candidates = candidates.filter(|(_, places)| !places.is_empty());
+    let one = |observed: &Observed<'_>| match candidates {
+        _ if observed.mapping.is_identity() => Fitted::Identity { noise_variance: observed.noise_variance },
+        Some((keys, places)) => least_squares(observed, keys, places),
+        None => debiased_minimum(observed),
+    };
+    observed.iter().map(one).collect()
 }
 
-/// Mean and variance of the minimum over rows of random buckets: what a key that never occurred sees.
-fn dummy_minima(observed: &Observed<'_>) -> (f64, f64) {
+/// The mean of the minimum over rows of random buckets is what a key that never occurred sees.
+fn debiased_minimum(observed: &Observed<'_>) -> Fitted {
     let shape = observed.sketch.shape();
     let mut random = SplitMix(observed.number);
     let mut minimum = || {
@@ -136,9 +155,10 @@ fn dummy_minima(observed: &Observed<'_>) -> (f64, f64) {
         observed.sketch.minimum((0..shape.rows).map(cell)) as f64
     };
     let minima: Vec<f64> = (0..DUMMIES).map(|_| minimum()).collect();
-    let mean = minima.iter().sum::<f64>() / DUMMIES as f64;
-    let squares: f64 = minima.iter().map(|m| (m - mean).powi(2)).sum();
-    (mean, squares / (DUMMIES - 1) as f64)
+    let bias = minima.iter().sum::<f64>() / DUMMIES as f64;
+    let squares: f64 = minima.iter().map(|m| (m - bias).powi(2)).sum();
+    let variance = squares / (DUMMIES - 1) as f64;
+    Fitted::Minimum { bias, variance, noise_variance: observed.noise_variance }
 }
 
 /// Numbers that look random, the same for the same seed.
@@ -154,64 +174,112 @@ impl SplitMix {
     }
 }
 
-/// The keys whose debiased minima, summed over the substreams, stand out from the bulk, largest first.
-fn candidates(observed: &[Observed<'_>], minima: &[(f64, f64)], keys: &Keys) -> Vec<usize> {
-    let Some(first) = observed.first() else { return Vec::new() };
-    let key = first.mapping.fingerprint_key;
-    let fingerprints: Vec<u64> = (0..keys.len()).map(|place| key.item(keys.get(place))).collect();
-    let mut totals = vec![0.0_f64; keys.len()];
-    for (observed, (bias, _)) in observed.iter().zip(minima) {
-        let rows = observed.mapping.rows();
-        let minima = rows.fold_all(&fingerprints, &observed.sketch.cells(), i32::MAX, i32::min);
-        totals.iter_mut().zip(minima).for_each(|(total, minimum)| *total += f64::from(minimum) - bias);
-    }
-    let mut sorted = totals.clone();
+/// The places of the keys whose minima, summed over the substreams, stand out from the bulk, largest first; not more than
+/// a share of the cells.
+pub(crate) fn candidates(totals: &[i64], cells: usize) -> Vec<usize> {
+    let mut sorted = totals.to_vec();
     let mut quantile = |share: f64| {
-        let index = ((sorted.len() - 1) as f64 * share) as usize;
-        *sorted.select_nth_unstable_by(index, f64::total_cmp).1
+        let index = (sorted.len().saturating_sub(1) as f64 * share) as usize;
+        *sorted.select_nth_unstable(index).1 as f64
     };
     let (median, lower) = (quantile(0.5), quantile(0.159));
     let least = median + CANDIDATE_DEVIATIONS * (median - lower);
-    let mut places: Vec<usize> = (0..totals.len()).filter(|&place| least < totals[place]).collect();
-    places.sort_unstable_by(|&a, &b| totals[b].total_cmp(&totals[a]).then(a.cmp(&b)));
-    places.truncate((CANDIDATE_SHARE * first.sketch.shape().cells() as f64) as usize);
+    let mut places: Vec<usize> = (0..totals.len()).filter(|&place| least < totals[place] as f64).collect();
+    places.sort_unstable_by_key(|&place| (Reverse(totals[place]), place));
+    places.truncate((CANDIDATE_SHARE * cells as f64) as usize);
     places
 }
+
+/// Candidates between two looks at the mean of what is left, so that a step need not wait for the one before it.
+const STRIDE: usize = 16;
 
 /// Gauss-Seidel on the counts of the candidates, largest first, starting from row minima.
 fn least_squares(observed: &Observed<'_>, keys: &Keys, candidates: &[usize]) -> Fitted {
     let shape = observed.sketch.shape();
-    let (rows, cells) = (shape.rows as usize, shape.cells());
-    let mut residual: Vec<f64> = observed.sketch.cells().into_iter().map(f64::from).collect();
-    let places: Vec<usize> =
-        candidates.iter().flat_map(|&place| observed.mapping.cells(keys.get(place))).collect();
-    let mut counts = vec![0.0; candidates.len()];
-    let remove = |count: &mut f64, cells: &[usize], amount: f64, residual: &mut [f64], level: &mut f64| {
-        *count += amount;
-        for &cell in cells {
-            residual[cell] -= amount;
-        }
-        *level -= amount / f64::from(shape.columns);
+    let (mut residual, sum) = observed.sketch.floats();
+    let places = candidates.iter().flat_map(|&place| observed.mapping.cells(keys.get(place)));
+    let mut touched = Touched::new(&residual, places);
+    let mut level = sum as f64 / residual.len() as f64;
+    let columns = f64::from(shape.columns);
+    let counts = match shape.rows as usize {
+        2 => touched.fit(2, &mut level, columns),
+        3 => touched.fit(3, &mut level, columns),
+        rows => touched.fit(rows, &mut level, columns),
     };
-    let mut level = residual.iter().sum::<f64>() / cells as f64;
-    for (count, cells) in counts.iter_mut().zip(places.chunks_exact(rows)) {
-        let least = cells.iter().map(|&cell| residual[cell]).fold(f64::INFINITY, f64::min) - level;
-        if 0.0 < least {
-            remove(count, cells, least, &mut residual, &mut level);
-        }
-    }
-    for _ in 0..SWEEPS {
-        for (count, cells) in counts.iter_mut().zip(places.chunks_exact(rows)) {
-            let amount = cells.iter().map(|&cell| residual[cell]).sum::<f64>() / rows as f64 - level;
-            remove(count, cells, amount, &mut residual, &mut level);
-        }
-    }
-    let squares: f64 = residual.iter().map(|r| (r - level).powi(2)).sum();
+    touched.write_back(&mut residual);
+    let squares = sum_of(&residual, |cell| (f64::from(cell) - level).powi(2));
     Fitted::Residual {
-        residual: residual.iter().map(|&r| r as f32).collect(),
+        variance: squares / (residual.len() - candidates.len()) as f64,
+        residual,
         mean: level,
         counts: counts.iter().map(|&count| count as f32).collect(),
-        variance: squares / (cells - candidates.len()) as f64,
         noise_variance: observed.noise_variance,
+    }
+}
+
+/// Several sums side by side, so that an addition need not wait for the one before it.
+fn sum_of(values: &[f32], of: impl Fn(f32) -> f64) -> f64 {
+    let (lanes, rest) = values.as_chunks::<8>();
+    let mut sums = [0.0; 8];
+    for lane in lanes {
+        sums.iter_mut().zip(lane).for_each(|(sum, &value)| *sum += of(value));
+    }
+    sums.iter().sum::<f64>() + rest.iter().map(|&value| of(value)).sum::<f64>()
+}
+
+/// The counters that candidates fall on, side by side, so that they stay at hand for the processor.
+struct Touched {
+    values: Vec<f64>,
+    /// The cell of each value.
+    cells: Vec<usize>,
+    /// The values of each candidate, one per row.
+    places: Vec<u32>,
+}
+
+impl Touched {
+    fn new(all: &[f32], cells: impl Iterator<Item = usize>) -> Self {
+        const UNSEEN: u32 = u32::MAX;
+        let mut place_of = vec![UNSEEN; all.len()];
+        let mut touched = Self { values: Vec::new(), cells: Vec::new(), places: Vec::new() };
+        for cell in cells {
+            if place_of[cell] == UNSEEN {
+                place_of[cell] = touched.cells.len() as u32;
+                touched.cells.push(cell);
+                touched.values.push(all[cell].into());
+            }
+            touched.places.push(place_of[cell]);
+        }
+        touched
+    }
+
+    fn write_back(&self, all: &mut [f32]) {
+        self.cells.iter().zip(&self.values).for_each(|(&cell, &value)| all[cell] = value as f32);
+    }
+
+    /// `level` is the mean of all counters and stays it. Inlined so that the usual numbers of rows are unrolled.
+    #[inline(always)]
+    fn fit(&mut self, rows: usize, level: &mut f64, columns: f64) -> Vec<f64> {
+        let Self { values, places, .. } = self;
+        let mut counts = vec![0.0; places.len() / rows];
+        for (count, places) in counts.iter_mut().zip(places.chunks_exact(rows)) {
+            let least = places.iter().fold(f64::INFINITY, |least, &p| least.min(values[p as usize])) - *level;
+            *count = least.max(0.0);
+            places.iter().for_each(|&place| values[place as usize] -= *count);
+            *level -= *count / columns;
+        }
+        for _ in 0..SWEEPS {
+            for (counts, places) in counts.chunks_mut(STRIDE).zip(places.chunks(STRIDE * rows)) {
+                let mut taken = 0.0;
+                for (count, places) in counts.iter_mut().zip(places.chunks_exact(rows)) {
+                    let sum = places.iter().fold(0.0, |sum, &place| sum + values[place as usize]);
+                    let step = sum / rows as f64 - *level;
+                    *count += step;
+                    places.iter().for_each(|&place| values[place as usize] -= step);
+                    taken += step;
+                }
+                *level -= taken / columns;
+            }
+        }
+        counts
     }
 }

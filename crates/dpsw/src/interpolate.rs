@@ -6,9 +6,9 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use crate::estimate::{Fitted, Observed, fit};
+use crate::estimate::{Fitted, Observed, candidates, fit};
 use crate::item::{Item, Keys};
-use crate::plan::Plan;
+use crate::plan::{LEFT_MAX, Plan};
 use crate::substream::SealedSubstream;
 
 /// How much of each sealed substream a window takes.
@@ -25,6 +25,9 @@ pub(crate) struct Weights {
     /// The share of a substream that is predicted.
     ahead: f64,
 }
+
+/// How many keys are estimated at a time.
+const BLOCK: usize = 4096;
 
 /// The index of the whole sketch among the planned ranges.
 const WHOLE: usize = 0;
@@ -95,9 +98,26 @@ pub(crate) struct Answer {
 /// The fits of all sealed substreams, made once when a view is first asked.
 #[derive(Debug, Default)]
 pub(crate) struct Fits {
+    /// Of a view before this one.
+    earlier: Option<Earlier>,
     made: OnceLock<Made>,
     /// For the whole window, by the substreams at its ends.
     sums: Mutex<Option<(Ends, Arc<[KeySums]>)>>,
+}
+
+/// The sum over some substreams of the smallest counter of each key. Integers, so that taking one substream away and
+/// adding another gives the same as adding all.
+#[derive(Debug)]
+struct Totals {
+    substreams: Range<u64>,
+    sums: Vec<i64>,
+}
+
+/// Totals of which some substreams have left since.
+#[derive(Debug, Clone)]
+struct Earlier {
+    totals: Arc<Totals>,
+    left: Vec<Arc<SealedSubstream>>,
 }
 
 /// Fingerprints are hashes already.
@@ -120,6 +140,7 @@ impl Hasher for FingerprintHasher {
 
 #[derive(Debug)]
 struct Made {
+    totals: Option<Arc<Totals>>,
     /// By fingerprint: the place among the candidates.
     candidates: HashMap<u64, usize, BuildHasherDefault<FingerprintHasher>>,
     /// By index of the substream.
@@ -161,30 +182,57 @@ pub(crate) struct Source<'a> {
     pub(crate) noises: f64,
 }
 
-impl Source<'_> {
-    fn observed(&self) -> Vec<Observed<'_>> {
+impl<'a> Source<'a> {
+    fn observe(&self, substream: &'a SealedSubstream) -> Option<Observed<'a>> {
         let noise_variance = self.plan.ranges()[WHOLE].law().variance() * self.noises;
-        let whole = self.substreams.iter().map_while(|substream| {
-            let sketch = substream.sketch(WHOLE)?;
-            Some(Observed { sketch, mapping: &substream.mapping, noise_variance, number: substream.number })
-        });
-        whole.collect()
+        let sketch = substream.sketch(WHOLE)?;
+        Some(Observed { sketch, mapping: &substream.mapping, noise_variance, number: substream.number })
+    }
+
+    fn observed(&self) -> Vec<Observed<'a>> {
+        self.substreams.iter().map_while(|substream| self.observe(substream)).collect()
+    }
+
+    /// The smallest counters of all keys, summed over the substreams.
+    fn totals(&self, observed: &[Observed<'_>], fingerprints: &[u64], earlier: Option<&Earlier>) -> Totals {
+        let numbers = observed.first().map_or(0, |o| o.number)..observed.last().map_or(0, |o| o.number + 1);
+        let mut sums = earlier.map_or_else(|| vec![0; fingerprints.len()], |e| e.totals.sums.clone());
+        let known = earlier.map_or(numbers.start, |e| e.totals.substreams.end);
+        for left in earlier.iter().flat_map(|e| &e.left).filter_map(|left| self.observe(left)) {
+            left.minima(fingerprints, |place, minimum| sums[place] -= i64::from(minimum));
+        }
+        for new in observed.iter().filter(|o| known <= o.number) {
+            new.minima(fingerprints, |place, minimum| sums[place] += i64::from(minimum));
+        }
+        Totals { substreams: numbers, sums }
     }
 }
 
 impl Fits {
+    /// Those of the view after this one, which no longer has the substreams before `first`.
+    pub(crate) fn next(&self, substreams: &[Arc<SealedSubstream>], first: u64) -> Self {
+        let earlier = match self.made.get() {
+            Some(made) => made.totals.as_ref().map(|t| Earlier { totals: Arc::clone(t), left: Vec::new() }),
+            None => self.earlier.clone(),
+        };
+        let earlier = earlier.and_then(|mut earlier| {
+            let known = &earlier.totals.substreams;
+            let leaves = |s: &&Arc<SealedSubstream>| s.number < first && known.contains(&s.number);
+            earlier.left.extend(substreams.iter().filter(leaves).cloned());
+            (earlier.left.len() <= LEFT_MAX).then_some(earlier)
+        });
+        Self { earlier, ..Self::default() }
+    }
+
     fn made(&self, source: Source<'_>) -> &Made {
         self.made.get_or_init(|| {
-            let keys = source.plan.settings().domain.keys();
             let observed = source.observed();
-            let (places, fitted) = fit(&observed, keys, source.plan.is_identity());
-            let fingerprint = |place: usize| {
-                let keys = keys.expect("candidates come from a list");
-                observed.first().map(|o| o.mapping.fingerprint_key.item(keys.get(place)))
-            };
-            let candidates =
-                places.iter().enumerate().filter_map(|(rank, &place)| Some((fingerprint(place)?, rank)));
-            Made { candidates: candidates.collect(), fitted }
+            match (observed.first(), source.plan.settings().domain.keys()) {
+                (Some(first), Some(keys)) if first.can_separate() => {
+                    Made::with_candidates(source, &observed, keys, self.earlier.as_ref())
+                }
+                _ => Made { totals: None, candidates: HashMap::default(), fitted: fit(&observed, None) },
+            }
         })
     }
 
@@ -246,34 +294,55 @@ impl Reading {
 }
 
 impl Made {
+    fn with_candidates(
+        source: Source<'_>,
+        observed: &[Observed<'_>],
+        keys: &Keys,
+        earlier: Option<&Earlier>,
+    ) -> Self {
+        let fingerprints = fingerprints(&observed[0], keys);
+        let totals = source.totals(observed, &fingerprints, earlier);
+        let places = candidates(&totals.sums, source.plan.shape().cells());
+        let fitted = fit(observed, Some((keys, &places)));
+        let candidates =
+            places.iter().enumerate().map(|(rank, &place)| (fingerprints[place], rank)).collect();
+        Self { totals: Some(Arc::new(totals)), candidates, fitted }
+    }
+
     fn key_sums(&self, source: Source<'_>, reading: &Reading, item: Item<'_>) -> KeySums {
         let Some(substream) = source.substreams.first() else { return KeySums::default() };
         let fingerprint = substream.mapping.fingerprint_key.item(item);
         let candidate = self.candidates.get(&fingerprint).copied();
-        let mut running = Running::default();
+        let mut running = Running::new(1);
         for &(index, _) in &reading.weights.parts {
             let substream = &source.substreams[index];
             let sketch = substream.sketch(WHOLE).expect("weights name complete substreams");
             let cells = substream.mapping.cells_of(item, fingerprint);
-            running.add(self.fitted[index].estimate(sketch, cells, candidate));
+            running.add(&[self.fitted[index].estimate(sketch, cells, candidate)]);
         }
-        running.sums(reading.variances.mean)
+        running.sums(0, reading.variances.mean)
     }
 
-    /// The same for all keys, substream by substream, whose counters then stay at hand for the processor.
+    /// The same for all keys, in blocks that stay at hand for the processor.
     fn all_sums(&self, source: Source<'_>, reading: &Reading, keys: &Keys) -> Vec<KeySums> {
         let observed = source.observed();
         let Some(first) = observed.first() else { return vec![KeySums::default(); keys.len()] };
-        let key = first.mapping.fingerprint_key;
-        let fingerprints: Vec<u64> = (0..keys.len()).map(|place| key.item(keys.get(place))).collect();
-        let ranks: Vec<Option<usize>> =
-            fingerprints.iter().map(|f| self.candidates.get(f).copied()).collect();
-        let mut running = vec![Running::default(); keys.len()];
-        for &(index, _) in &reading.weights.parts {
-            let steps = self.fitted[index].estimate_all(observed[index], &fingerprints, |place| ranks[place]);
-            running.iter_mut().zip(steps).for_each(|(running, step)| running.add(step));
+        let fingerprints = fingerprints(first, keys);
+        let mut all = Vec::with_capacity(keys.len());
+        for block in fingerprints.chunks(BLOCK) {
+            let ranks = block.iter().enumerate().filter_map(|(i, f)| Some((i, *self.candidates.get(f)?)));
+            let ranks: Vec<(usize, usize)> = ranks.collect();
+            let mut running = Running::new(block.len());
+            let mut steps = vec![0.0; block.len()];
+            for &(index, _) in &reading.weights.parts {
+                let fitted = &self.fitted[index];
+                fitted.estimate_all(observed[index], block, all.len(), |place, step| steps[place] = step);
+                ranks.iter().for_each(|&(place, rank)| steps[place] += fitted.count(rank));
+                running.add(&steps);
+            }
+            all.extend((0..block.len()).map(|place| running.sums(place, reading.variances.mean)));
         }
-        running.into_iter().map(|running| running.sums(reading.variances.mean)).collect()
+        all
     }
 
     fn variance(&self, source: Source<'_>, index: usize) -> (f64, f64) {
@@ -282,33 +351,53 @@ impl Made {
     }
 }
 
-/// The estimates of a key, one substream after the other.
-#[derive(Debug, Clone, Copy, Default)]
+fn fingerprints(observed: &Observed<'_>, keys: &Keys) -> Vec<u64> {
+    let key = observed.mapping.fingerprint_key;
+    (0..keys.len()).map(|place| key.item(keys.get(place))).collect()
+}
+
+/// The estimates of some keys, one substream after the other.
+#[derive(Debug)]
 struct Running {
-    count: u32,
-    sum: f64,
-    squares: f64,
-    oldest: f64,
-    newest: f64,
+    substreams: u32,
+    sums: Vec<f64>,
+    /// Of the changes from substream to substream.
+    squares: Vec<f64>,
+    oldest: Vec<f64>,
+    newest: Vec<f64>,
 }
 
 impl Running {
-    fn add(&mut self, step: f64) {
-        if self.count == 0 {
-            self.oldest = step;
-        } else {
-            self.squares += (step - self.newest) * (step - self.newest);
+    fn new(keys: usize) -> Self {
+        let zeros = vec![0.0; keys];
+        Self {
+            substreams: 0,
+            sums: zeros.clone(),
+            squares: zeros.clone(),
+            oldest: zeros.clone(),
+            newest: zeros,
         }
-        self.sum += step;
-        self.newest = step;
-        self.count += 1;
+    }
+
+    fn add(&mut self, steps: &[f64]) {
+        if self.substreams == 0 {
+            self.oldest.copy_from_slice(steps);
+        } else {
+            for ((square, newest), step) in self.squares.iter_mut().zip(&self.newest).zip(steps) {
+                *square += (step - newest) * (step - newest);
+            }
+        }
+        self.sums.iter_mut().zip(steps).for_each(|(sum, step)| *sum += step);
+        self.newest.copy_from_slice(steps);
+        self.substreams += 1;
     }
 
     /// `variance` is that of one estimate.
-    fn sums(self, variance: f64) -> KeySums {
-        let between = if self.count < 2 { 0.0 } else { self.sum - self.oldest - self.newest };
-        let drift = drift(self.count.into(), self.squares, self.sum, variance);
-        KeySums { oldest: self.oldest, between, newest: self.newest, drift: drift as f32 }
+    fn sums(&self, place: usize, variance: f64) -> KeySums {
+        let (sum, oldest, newest) = (self.sums[place], self.oldest[place], self.newest[place]);
+        let between = if self.substreams < 2 { 0.0 } else { sum - oldest - newest };
+        let drift = drift(self.substreams.into(), self.squares[place], sum, variance);
+        KeySums { oldest, between, newest, drift: drift as f32 }
     }
 }
 

@@ -44,6 +44,8 @@ pub(crate) const RETENTION_MAX: u32 = 1000;
 pub(crate) const VARIANCE_MAX: u64 = (1 << 32) - 1;
 /// Candidates of a fit are at most this share of the counters; beyond it they cannot be told apart.
 pub(crate) const CANDIDATE_SHARE: f64 = 0.15;
+/// Beyond this many substreams that left since the last fit, the next one adds up the totals of the keys anew.
+pub(crate) const LEFT_MAX: usize = 2;
 /// Bytes that a view caches for each key of an interpolated plan.
 const KEY_SUMS_LEN: usize = 32;
 /// Bytes of a candidate in the map of a fit, at its usual load.
@@ -362,12 +364,15 @@ impl Plan {
         if self.interpolates() { KEY_SUMS_LEN } else { CACHED_COVERS_MAX * size_of::<f64>() }
     }
 
-    /// Bytes of the residuals, of the fitted counts and of the map of candidates.
+    /// Bytes of the residuals, of the fitted counts, of the map of candidates, and of the totals and the substreams that
+    /// the next fit starts from.
     fn fit_bytes(&self) -> u64 {
         let cells = self.shape.cells() as u64;
         let candidates = (CANDIDATE_SHARE * cells as f64) as u64;
         let each = (cells + candidates) * size_of::<f32>() as u64;
-        self.substreams_kept() * each + candidates * CANDIDATE_LEN
+        let keys = self.settings.domain.keys().map_or(0, Keys::len) as u64;
+        let earlier = keys * size_of::<i64>() as u64 + LEFT_MAX as u64 * cells * size_of::<i16>() as u64;
+        self.substreams_kept() * each + candidates * CANDIDATE_LEN + earlier
     }
 
     /// The most substreams that are open at a time: one, or as many as the lateness reaches over.

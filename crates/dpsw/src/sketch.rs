@@ -39,7 +39,7 @@ pub(crate) const OVERFLOW_LEN: u64 = size_of::<(u32, i32)>() as u64;
 impl SealedSketch {
     /// `items` is how many items were counted, where that is public.
     pub(crate) fn new(shape: Shape, cells: &[i32], items: Option<u64>, width: Width) -> Self {
-        let noisy = || cells.iter().map(|&cell| i64::from(cell)).sum::<i64>() / i64::from(shape.rows);
+        let noisy = || sum(cells) / i64::from(shape.rows);
         let total = items.map_or_else(noisy, |items| items as i64);
         let cells = match width {
             Width::Wide => Cells::Wide(cells.into()),
@@ -72,6 +72,22 @@ impl SealedSketch {
         }
     }
 
+    /// The noisy counters for calculations, and their sum.
+    pub(crate) fn floats(&self) -> (Box<[f32]>, i64) {
+        match &self.cells {
+            Cells::Wide(cells) => (cells.iter().map(|&cell| cell as f32).collect(), sum(cells)),
+            Cells::Narrow { cells, overflow } => {
+                let mut floats: Box<[f32]> = cells.iter().map(|&cell| cell.into()).collect();
+                let mut sum = sum(cells);
+                for &(index, cell) in overflow {
+                    floats[index as usize] = cell as f32;
+                    sum += i64::from(cell) - i64::from(OVERFLOWN);
+                }
+                (floats, sum)
+            }
+        }
+    }
+
     /// One noisy counter.
     ///
     /// # Panics
@@ -85,6 +101,14 @@ impl SealedSketch {
                 OVERFLOWN => overflown(overflow, index),
                 cell => cell.into(),
             },
+        }
+    }
+
+    /// The counters that are stored in 16 bits; `i16::MIN` marks those that are not.
+    pub(crate) fn narrow(&self) -> Option<&[i16]> {
+        match &self.cells {
+            Cells::Wide(_) => None,
+            Cells::Narrow { cells, .. } => Some(cells),
         }
     }
 
@@ -130,6 +154,10 @@ impl Cells {
     }
 }
 
+fn sum<T: Copy + Into<i64>>(cells: &[T]) -> i64 {
+    cells.iter().map(|&cell| cell.into()).sum()
+}
+
 #[cold]
 fn overflown(overflow: &[(u32, i32)], index: usize) -> i32 {
     let place = overflow.binary_search_by_key(&(index as u32), |(index, _)| *index);
@@ -147,6 +175,9 @@ mod tests {
         for width in [Width::Wide, Width::Narrow] {
             let sketch = SealedSketch::new(shape, &values, None, width);
             assert_eq!(sketch.cells(), values);
+            let (floats, sum) = sketch.floats();
+            assert_eq!(*floats, values.map(|value| value as f32));
+            assert_eq!(sum, values.iter().map(|&value| i64::from(value)).sum::<i64>());
             assert_eq!(sketch.width(), width);
         }
     }

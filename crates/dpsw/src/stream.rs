@@ -289,7 +289,7 @@ impl DpswSketch {
             self.released.substreams().iter().filter(|s| s.number != self.number && is_kept(s.number));
         let mut substreams: Vec<_> = before.cloned().collect();
         substreams.push(Arc::new(running));
-        self.released = Arc::new(Released::new(substreams, self.released.mapping().clone()));
+        self.released = Arc::new(self.released.next(substreams));
     }
 }
 

@@ -46,6 +46,12 @@ impl Released {
         Self { substreams, mapping, cache: Mutex::default(), fits: Fits::default(), places: OnceLock::new() }
     }
 
+    /// What is readable after these substreams were sealed or have left.
+    pub(crate) fn next(&self, substreams: Vec<Arc<SealedSubstream>>) -> Self {
+        let first = substreams.first().map_or(u64::MAX, |substream| substream.number);
+        Self { fits: self.fits.next(&self.substreams, first), ..Self::new(substreams, self.mapping.clone()) }
+    }
+
     /// Whether an item has counters; without a public list every item has.
     pub(crate) fn knows(&self, item: Item<'_>) -> bool {
         self.mapping.cells(item).next().is_some()

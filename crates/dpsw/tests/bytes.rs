@@ -110,6 +110,23 @@ fn a_loaded_view_answers_like_the_live_one() {
     }
 }
 
+/// A fit starts from the totals of the one before it, whose substreams leave while nobody asks.
+#[test]
+fn what_was_asked_before_changes_no_answer() {
+    let settings = Settings {
+        epsilon: Epsilon::new(8.0).expect("a budget"),
+        ..base(Window::Items(2000), tuned(HASHED, NoiseChoice::Laplace))
+    };
+    let mut sketch = sketch(&settings, Noise::seeded(5));
+    for (step, seals) in [1, 1, 2, 3, 1, 4, 1, 2, 1, 1, 3, 2].into_iter().enumerate() {
+        let items: Vec<u64> = (0..seals * 500).map(|i| (i * i + step as u64) % 53 % 7 * 5).collect();
+        sketch.extend(&items).expect("valid items");
+        let view = sketch.view();
+        let loaded = WindowView::from_bytes(&view.to_bytes()).expect("valid bytes");
+        assert!(answers(&loaded) == answers(&view), "step {step}");
+    }
+}
+
 /// One file per format version and kind. `DPSW_BLESS=1` writes those of the present version.
 #[test]
 fn the_format_is_that_of_the_golden_files() {
