@@ -11,7 +11,7 @@ use crate::sketch::SealedSketch;
 /// Random bucket tuples by which the bias of a minimum is measured.
 const DUMMIES: usize = 1024;
 /// Sweeps of the least-squares fit.
-const SWEEPS: usize = 12;
+const SWEEPS: usize = 6;
 /// A candidate stands out by this many deviations of the bulk of all keys.
 const CANDIDATE_DEVIATIONS: f64 = 4.0;
 
@@ -135,13 +135,11 @@ impl Fitted {
     }
 }
 
-/// Fits substreams, by the keys of a list that are candidates, given by their places, where there are any.
-pub(crate) fn fit(observed: &[Observed<'_>], candidates: Option<(&Keys, &[usize])>) -> Vec<Fitted> {
-    let candidates = candidates.filter(|(_, places)| !places.is_empty());
-    let one = |observed: &Observed<'_>| match candidates {
-        _ if observed.mapping.is_identity() => Fitted::Identity { noise_variance: observed.noise_variance },
-        Some((keys, places)) => least_squares(observed, keys, places),
-        None => debiased_minimum(observed),
+/// Fits substreams that have no candidates.
+pub(crate) fn fit(observed: &[Observed<'_>]) -> Vec<Fitted> {
+    let one = |observed: &Observed<'_>| match observed.mapping.is_identity() {
+        true => Fitted::Identity { noise_variance: observed.noise_variance },
+        false => debiased_minimum(observed),
     };
     observed.iter().map(one).collect()
 }
@@ -174,46 +172,179 @@ impl SplitMix {
     }
 }
 
-/// The places of the keys whose minima, summed over the substreams, stand out from the bulk, largest first; not more than
-/// a share of the cells.
-pub(crate) fn candidates(totals: &[i64], cells: usize) -> Vec<usize> {
-    let mut sorted = totals.to_vec();
-    let mut quantile = |share: f64| {
-        let index = (sorted.len().saturating_sub(1) as f64 * share) as usize;
-        *sorted.select_nth_unstable(index).1 as f64
-    };
-    let (median, lower) = (quantile(0.5), quantile(0.159));
-    let least = median + CANDIDATE_DEVIATIONS * (median - lower);
-    let mut places: Vec<usize> = (0..totals.len()).filter(|&place| least < totals[place] as f64).collect();
-    places.sort_unstable_by_key(|&place| (Reverse(totals[place]), place));
-    places.truncate((CANDIDATE_SHARE * cells as f64) as usize);
-    places
+/// Keys of a list that stand out, most frequent first.
+#[derive(Debug)]
+pub(crate) struct Candidates {
+    pub(crate) places: Vec<usize>,
+    /// What the smallest counters of a key sum up to, at least, if it stands out.
+    least: f64,
+}
+
+impl Candidates {
+    /// `totals` are the smallest counters of each key, summed over the substreams. The bulk of the keys is noise; not more
+    /// candidates are taken than a share of the cells.
+    pub(crate) fn new(totals: &[i64], cells: usize) -> Self {
+        let mut sorted = totals.to_vec();
+        let mut quantile = |share: f64| {
+            let index = (sorted.len().saturating_sub(1) as f64 * share) as usize;
+            *sorted.select_nth_unstable(index).1 as f64
+        };
+        let (median, lower) = (quantile(0.5), quantile(0.159));
+        let least = median + CANDIDATE_DEVIATIONS * (median - lower);
+        let mut places: Vec<usize> =
+            (0..totals.len()).filter(|&place| least < totals[place] as f64).collect();
+        places.sort_unstable_by_key(|&place| (Reverse(totals[place]), place));
+        places.truncate((CANDIDATE_SHARE * cells as f64) as usize);
+        Self { places, least }
+    }
+
+    /// Least squares on the counts of the candidates in each substream. Candidates that only seemed to stand out, because
+    /// they share counters with others, are dropped.
+    pub(crate) fn fit(&mut self, observed: &[Observed<'_>], keys: &Keys) -> Vec<Fitted> {
+        let mut fits: Vec<Fit> = observed.iter().map(|o| Fit::new(o, keys, &self.places)).collect();
+        let kept = self.peel(&mut fits);
+        let mut kept_places = kept.iter();
+        self.places.retain(|_| *kept_places.next().expect("one a candidate"));
+        if self.places.is_empty() {
+            return fit(observed);
+        }
+        let finish = |(mut fit, observed): (Fit, &Observed<'_>)| {
+            fit.keep(&kept);
+            fit.sweep();
+            fit.finish(observed.noise_variance)
+        };
+        fits.into_iter().zip(observed).map(finish).collect()
+    }
+
+    /// Takes the candidates away one after the other, each with what its counters have in common, and keeps those that
+    /// still stand out when their turn comes. Each then starts from the same count in all substreams: where two cannot be
+    /// told apart in one substream, the others decide.
+    fn peel(&self, fits: &mut [Fit]) -> Vec<bool> {
+        let mut leasts = vec![0.0; fits.len()];
+        let stands_out = |candidate: usize| {
+            leasts.iter_mut().zip(&*fits).for_each(|(least, fit)| *least = fit.least(candidate));
+            let is_kept = self.least < leasts.iter().sum();
+            if is_kept {
+                fits.iter_mut().zip(&leasts).for_each(|(fit, least)| {
+                    fit.take(candidate, (least - fit.level).max(0.0));
+                });
+                let mean = fits.iter().map(|fit| fit.counts[candidate]).sum::<f64>() / fits.len() as f64;
+                fits.iter_mut().for_each(|fit| fit.take(candidate, mean - fit.counts[candidate]));
+            }
+            is_kept
+        };
+        (0..self.places.len()).map(stands_out).collect()
+    }
 }
 
 /// Candidates between two looks at the mean of what is left, so that a step need not wait for the one before it.
 const STRIDE: usize = 16;
 
-/// Gauss-Seidel on the counts of the candidates, largest first, starting from row minima.
-fn least_squares(observed: &Observed<'_>, keys: &Keys, candidates: &[usize]) -> Fitted {
-    let shape = observed.sketch.shape();
-    let (mut residual, sum) = observed.sketch.floats();
-    let places = candidates.iter().flat_map(|&place| observed.mapping.cells(keys.get(place)));
-    let mut touched = Touched::new(&residual, places);
-    let mut level = sum as f64 / residual.len() as f64;
-    let columns = f64::from(shape.columns);
-    let counts = match shape.rows as usize {
-        2 => touched.fit(2, &mut level, columns),
-        3 => touched.fit(3, &mut level, columns),
-        rows => touched.fit(rows, &mut level, columns),
-    };
-    touched.write_back(&mut residual);
-    let squares = sum_of(&residual, |cell| (f64::from(cell) - level).powi(2));
-    Fitted::Residual {
-        variance: squares / (residual.len() - candidates.len()) as f64,
-        residual,
-        mean: level,
-        counts: counts.iter().map(|&count| count as f32).collect(),
-        noise_variance: observed.noise_variance,
+/// What candidates leave of one substream.
+struct Fit {
+    rows: usize,
+    columns: f64,
+    cells: Box<[f32]>,
+    /// The cells that candidates fall on, side by side, so that they stay at hand for the processor.
+    touched: Vec<usize>,
+    /// What is left of the touched cells.
+    values: Vec<f64>,
+    /// The values of each candidate, one per row.
+    places: Vec<u32>,
+    /// Of each candidate.
+    counts: Vec<f64>,
+    /// The mean of what is left of all cells.
+    level: f64,
+}
+
+impl Fit {
+    fn new(observed: &Observed<'_>, keys: &Keys, candidates: &[usize]) -> Self {
+        const UNSEEN: u32 = u32::MAX;
+        let shape = observed.sketch.shape();
+        let (cells, sum) = observed.sketch.floats();
+        let mut place_of = vec![UNSEEN; cells.len()];
+        let (mut touched, mut places) = (Vec::new(), Vec::new());
+        for cell in candidates.iter().flat_map(|&place| observed.mapping.cells(keys.get(place))) {
+            if place_of[cell] == UNSEEN {
+                place_of[cell] = touched.len() as u32;
+                touched.push(cell);
+            }
+            places.push(place_of[cell]);
+        }
+        Self {
+            rows: shape.rows as usize,
+            columns: f64::from(shape.columns),
+            values: touched.iter().map(|&cell| cells[cell].into()).collect(),
+            touched,
+            places,
+            counts: vec![0.0; candidates.len()],
+            level: sum as f64 / cells.len() as f64,
+            cells,
+        }
+    }
+
+    fn places(&self, candidate: usize) -> &[u32] {
+        &self.places[candidate * self.rows..(candidate + 1) * self.rows]
+    }
+
+    fn least(&self, candidate: usize) -> f64 {
+        self.places(candidate)
+            .iter()
+            .fold(f64::INFINITY, |least, &place| least.min(self.values[place as usize]))
+    }
+
+    fn take(&mut self, candidate: usize, count: f64) {
+        for place in candidate * self.rows..(candidate + 1) * self.rows {
+            self.values[self.places[place] as usize] -= count;
+        }
+        self.counts[candidate] += count;
+        self.level -= count / self.columns;
+    }
+
+    fn keep(&mut self, kept: &[bool]) {
+        let mut keep = kept.iter();
+        self.counts.retain(|_| *keep.next().expect("one a candidate"));
+        let mut keep = kept.iter().flat_map(|kept| std::iter::repeat_n(kept, self.rows));
+        self.places.retain(|_| *keep.next().expect("one a candidate and row"));
+    }
+
+    /// Gauss-Seidel, largest first. The usual numbers of rows are unrolled.
+    fn sweep(&mut self) {
+        for _ in 0..SWEEPS {
+            match self.rows {
+                2 => self.sweep_rows(2),
+                3 => self.sweep_rows(3),
+                rows => self.sweep_rows(rows),
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn sweep_rows(&mut self, rows: usize) {
+        let Self { values, places, counts, .. } = self;
+        for (counts, places) in counts.chunks_mut(STRIDE).zip(places.chunks(STRIDE * rows)) {
+            let mut taken = 0.0;
+            for (count, places) in counts.iter_mut().zip(places.chunks_exact(rows)) {
+                let sum = places.iter().fold(0.0, |sum, &place| sum + values[place as usize]);
+                let step = sum / rows as f64 - self.level;
+                *count += step;
+                places.iter().for_each(|&place| values[place as usize] -= step);
+                taken += step;
+            }
+            self.level -= taken / self.columns;
+        }
+    }
+
+    fn finish(mut self, noise_variance: f64) -> Fitted {
+        self.touched.iter().zip(&self.values).for_each(|(&cell, &value)| self.cells[cell] = value as f32);
+        let squares = sum_of(&self.cells, |cell| (f64::from(cell) - self.level).powi(2));
+        Fitted::Residual {
+            variance: squares / (self.cells.len() - self.counts.len()) as f64,
+            residual: self.cells,
+            mean: self.level,
+            counts: self.counts.iter().map(|&count| count as f32).collect(),
+            noise_variance,
+        }
     }
 }
 
@@ -225,61 +356,4 @@ fn sum_of(values: &[f32], of: impl Fn(f32) -> f64) -> f64 {
         sums.iter_mut().zip(lane).for_each(|(sum, &value)| *sum += of(value));
     }
     sums.iter().sum::<f64>() + rest.iter().map(|&value| of(value)).sum::<f64>()
-}
-
-/// The counters that candidates fall on, side by side, so that they stay at hand for the processor.
-struct Touched {
-    values: Vec<f64>,
-    /// The cell of each value.
-    cells: Vec<usize>,
-    /// The values of each candidate, one per row.
-    places: Vec<u32>,
-}
-
-impl Touched {
-    fn new(all: &[f32], cells: impl Iterator<Item = usize>) -> Self {
-        const UNSEEN: u32 = u32::MAX;
-        let mut place_of = vec![UNSEEN; all.len()];
-        let mut touched = Self { values: Vec::new(), cells: Vec::new(), places: Vec::new() };
-        for cell in cells {
-            if place_of[cell] == UNSEEN {
-                place_of[cell] = touched.cells.len() as u32;
-                touched.cells.push(cell);
-                touched.values.push(all[cell].into());
-            }
-            touched.places.push(place_of[cell]);
-        }
-        touched
-    }
-
-    fn write_back(&self, all: &mut [f32]) {
-        self.cells.iter().zip(&self.values).for_each(|(&cell, &value)| all[cell] = value as f32);
-    }
-
-    /// `level` is the mean of all counters and stays it. Inlined so that the usual numbers of rows are unrolled.
-    #[inline(always)]
-    fn fit(&mut self, rows: usize, level: &mut f64, columns: f64) -> Vec<f64> {
-        let Self { values, places, .. } = self;
-        let mut counts = vec![0.0; places.len() / rows];
-        for (count, places) in counts.iter_mut().zip(places.chunks_exact(rows)) {
-            let least = places.iter().fold(f64::INFINITY, |least, &p| least.min(values[p as usize])) - *level;
-            *count = least.max(0.0);
-            places.iter().for_each(|&place| values[place as usize] -= *count);
-            *level -= *count / columns;
-        }
-        for _ in 0..SWEEPS {
-            for (counts, places) in counts.chunks_mut(STRIDE).zip(places.chunks(STRIDE * rows)) {
-                let mut taken = 0.0;
-                for (count, places) in counts.iter_mut().zip(places.chunks_exact(rows)) {
-                    let sum = places.iter().fold(0.0, |sum, &place| sum + values[place as usize]);
-                    let step = sum / rows as f64 - *level;
-                    *count += step;
-                    places.iter().for_each(|&place| values[place as usize] -= step);
-                    taken += step;
-                }
-                *level -= taken / columns;
-            }
-        }
-        counts
-    }
 }

@@ -6,7 +6,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use crate::estimate::{Fitted, Observed, candidates, fit};
+use crate::estimate::{Candidates, Fitted, Observed, fit};
 use crate::item::{Item, Keys};
 use crate::plan::{LEFT_MAX, Plan};
 use crate::substream::SealedSubstream;
@@ -231,7 +231,7 @@ impl Fits {
                 (Some(first), Some(keys)) if first.can_separate() => {
                     Made::with_candidates(source, &observed, keys, self.earlier.as_ref())
                 }
-                _ => Made { totals: None, candidates: HashMap::default(), fitted: fit(&observed, None) },
+                _ => Made { totals: None, candidates: HashMap::default(), fitted: fit(&observed) },
             }
         })
     }
@@ -302,10 +302,10 @@ impl Made {
     ) -> Self {
         let fingerprints = fingerprints(&observed[0], keys);
         let totals = source.totals(observed, &fingerprints, earlier);
-        let places = candidates(&totals.sums, source.plan.shape().cells());
-        let fitted = fit(observed, Some((keys, &places)));
-        let candidates =
-            places.iter().enumerate().map(|(rank, &place)| (fingerprints[place], rank)).collect();
+        let mut candidates = Candidates::new(&totals.sums, source.plan.shape().cells());
+        let fitted = candidates.fit(observed, keys);
+        let ranks = candidates.places.iter().enumerate();
+        let candidates = ranks.map(|(rank, &place)| (fingerprints[place], rank)).collect();
         Self { totals: Some(Arc::new(totals)), candidates, fitted }
     }
 

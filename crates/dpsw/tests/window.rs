@@ -650,3 +650,21 @@ fn intervals_widen_with_confidence_and_values_below_noise_say_so() {
     // Of 1,999 absent keys about 2.5 % lie above their bound by chance; five standard errors are 35.
     assert!((1999 - 50 - 35..=1999).contains(&below), "{below}");
 }
+
+/// Among 5,000 keys, many share counters with two of the 40 heavy ones. Without noise the fit of the heavy ones alone is
+/// exact, up to pairs of them that share all their counters in a substream; keys that only seem heavy would take from it.
+#[test]
+fn keys_that_only_seem_frequent_take_nothing_from_frequent_ones() {
+    let counters = CounterLayout::Hashed { rows: 2, columns: 250 };
+    let method = Method::Tuned(TunedMethod { substreams: 20, counters, noise: NoiseChoice::Laplace });
+    let domain = Domain::Public(Keys::Range(5000));
+    let plan = Plan::new(Settings { domain, ..settings(40_000, method) }).expect("a valid plan");
+    let mut worst = Vec::new();
+    for key in 0..10 {
+        let mut sketch = DpswSketch::with_key(plan.clone(), StreamKey::from_bytes([key; 32]), Noise::off());
+        sketch.extend(&(0..40_000).map(|i| i % 40).collect::<Vec<u64>>()).expect("integers");
+        let errors = (0..40).map(|item| (sketch.view().frequency(item).expect("known").value - 1000.0).abs());
+        worst.push(errors.fold(0.0, f64::max));
+    }
+    assert!(worst.iter().all(|&worst| worst < 10.0), "{worst:?}");
+}
