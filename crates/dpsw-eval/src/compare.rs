@@ -1,19 +1,19 @@
 //! `dpsw-eval compare`: methods side by side on one stream, one row a method.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use dpsw::{Claim, DpswSketch, Expectation, Item, Noise, Plan, Prior, Threshold, WindowView};
-use indicatif::ProgressBar;
+use indicatif::{ProgressBar, ProgressStyle};
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 use serde::Serialize;
 
 use crate::dataset::Dataset;
-use crate::method::{MethodName, Size, claim_name};
+use crate::method::{Choices, MethodName, Size, Variant, claim_name};
 use crate::truth::Truth;
 
 /// What is compared.
@@ -29,12 +29,16 @@ pub struct Comparison<'a> {
     pub gammas: &'a [f64],
     /// Query times a seed.
     pub queries: usize,
+    /// What tuning may choose.
+    pub choices: Choices,
 }
 
 /// One row of the result.
 #[derive(Debug, Serialize)]
 pub struct Row {
     method: &'static str,
+    /// What was chosen for the method.
+    parameters: String,
     dataset: String,
     claim: &'static str,
     epsilon: f64,
@@ -59,36 +63,80 @@ pub struct Row {
     seeds: usize,
 }
 
+impl Row {
+    /// The predicted error over the measured one, of frequent and of rare items; `None` where nothing was predicted.
+    #[must_use]
+    pub fn predicted_to_measured(&self) -> Option<[f64; 2]> {
+        Some([self.predicted_mae_high? / self.mae_high, self.predicted_mae_low? / self.mae_low?])
+    }
+}
+
+/// Query times by which variants of a method are tried.
+const PILOT_QUERIES: usize = 8;
+
 /// Runs every method on every seed, on all cores.
 ///
 /// # Errors
 /// A plan cannot be made or the stream is too short.
 pub fn run(comparison: &Comparison<'_>) -> Result<Vec<Row>> {
-    let plans = comparison.methods.iter().map(|m| m.plan(comparison.size)).collect::<Result<Vec<_>>>()?;
+    let variants = comparison.methods.iter().map(|m| m.variants(comparison.size, &comparison.choices));
+    let variants = variants.collect::<Result<Vec<_>>>()?;
+    let chosen = variants.into_iter().map(|v| choose(comparison, v)).collect::<Result<Vec<_>>>()?;
     let jobs: Vec<(usize, usize)> = (0..comparison.datasets.len())
-        .flat_map(|seed| (0..plans.len()).map(move |method| (method, seed)))
+        .flat_map(|seed| (0..chosen.len()).map(move |method| (method, seed)))
         .collect();
-    let progress = ProgressBar::new(jobs.len() as u64);
+    let outcomes = on_all_cores("measure", &jobs, |&(method, seed)| {
+        measure(comparison, &chosen[method].plan, seed, comparison.queries)
+    });
+    let mut merged: Vec<Outcome> = chosen.iter().map(|_| Outcome::default()).collect();
+    for ((method, _), outcome) in jobs.into_iter().zip(outcomes) {
+        merged[method].merge(outcome?);
+    }
+    let rows = chosen.into_iter().zip(&merged).enumerate();
+    Ok(rows.map(|(method, (variant, outcome))| row(comparison, method, variant, outcome)).collect())
+}
+
+/// The variant with the smallest error on the first seed: of frequent and rare items together.
+fn choose(comparison: &Comparison<'_>, mut variants: Vec<Variant>) -> Result<Variant> {
+    if variants.len() == 1 {
+        return Ok(variants.remove(0));
+    }
+    let score = |variant: &Variant| -> Result<f64> {
+        let outcome = measure(comparison, &variant.plan, 0, PILOT_QUERIES)?;
+        let (high, low) = (&outcome.high, &outcome.low);
+        Ok(high.mean(high.absolute).unwrap_or(0.0) + low.mean(low.absolute).unwrap_or(0.0))
+    };
+    let scores = on_all_cores("tune", &variants, score).into_iter().collect::<Result<Vec<f64>>>()?;
+    let best = (0..scores.len()).min_by(|&a, &b| scores[a].total_cmp(&scores[b]));
+    Ok(variants.swap_remove(best.context("a method has at least one variant")?))
+}
+
+/// The results in the order of the jobs; progress goes to stderr.
+fn on_all_cores<J: Sync, T: Send + Sync>(
+    name: &'static str,
+    jobs: &[J],
+    work: impl Fn(&J) -> T + Sync,
+) -> Vec<T> {
+    let style = ProgressStyle::with_template("{prefix:8} {bar:40} {pos}/{len}  {eta} left");
+    let progress = ProgressBar::new(jobs.len() as u64).with_prefix(name);
+    progress.set_style(style.expect("a valid template"));
     let next = AtomicUsize::new(0);
-    let outcomes = Mutex::new(Vec::new());
+    let results: Vec<OnceLock<T>> = jobs.iter().map(|_| OnceLock::new()).collect();
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {
         for _ in 0..cores.min(jobs.len()) {
             scope.spawn(|| {
-                while let Some(&(method, seed)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let outcome = measure(comparison, &plans[method], seed);
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(job) = jobs.get(index) else { break };
+                    let _ = results[index].set(work(job));
                     progress.inc(1);
-                    outcomes.lock().expect("no measurement panics").push((method, outcome));
                 }
             });
         }
     });
     progress.finish_and_clear();
-    let mut merged: Vec<Outcome> = plans.iter().map(|_| Outcome::default()).collect();
-    for (method, outcome) in outcomes.into_inner().expect("no measurement panics") {
-        merged[method].merge(outcome?);
-    }
-    Ok((0..plans.len()).map(|method| row(comparison, method, &plans[method], &merged[method])).collect())
+    results.into_iter().map(|result| result.into_inner().expect("every job is done")).collect()
 }
 
 /// Sums over all questions.
@@ -176,7 +224,7 @@ impl Scores {
     }
 }
 
-fn measure(comparison: &Comparison<'_>, plan: &Plan, seed: usize) -> Result<Outcome> {
+fn measure(comparison: &Comparison<'_>, plan: &Plan, seed: usize, queries: usize) -> Result<Outcome> {
     let dataset = &comparison.datasets[seed];
     let window_len = comparison.size.window_len as usize;
     let first = window_len * 13 / 10;
@@ -189,7 +237,7 @@ fn measure(comparison: &Comparison<'_>, plan: &Plan, seed: usize) -> Result<Outc
     // The same questions for every method.
     let mut random = ChaCha12Rng::seed_from_u64(0x5eed + seed as u64);
     let mut times: Vec<usize> =
-        (0..comparison.queries).map(|_| random.random_range(first..=dataset.items.len())).collect();
+        (0..queries).map(|_| random.random_range(first..=dataset.items.len())).collect();
     times.sort_unstable();
     let mut sketch = DpswSketch::new(plan.clone(), Noise::seeded(seed as u64))?;
     let mut truth = Truth::new(&dataset.items, dataset.domain_len, window_len);
@@ -250,7 +298,8 @@ fn ask(
     Ok(())
 }
 
-fn row(comparison: &Comparison<'_>, method: usize, plan: &Plan, outcome: &Outcome) -> Row {
+fn row(comparison: &Comparison<'_>, method: usize, variant: Variant, outcome: &Outcome) -> Row {
+    let plan = &variant.plan;
     let claim = plan.claim();
     let scores = |value: fn(&Scores) -> f64| {
         outcome.heavy.iter().map(|(gamma, scores)| (gamma.clone(), value(scores) / scores.count)).collect()
@@ -259,6 +308,7 @@ fn row(comparison: &Comparison<'_>, method: usize, plan: &Plan, outcome: &Outcom
     let (high, low) = (&outcome.high, &outcome.low);
     Row {
         method: comparison.methods[method].name(),
+        parameters: variant.parameters,
         dataset: comparison.datasets[0].name.clone(),
         claim: claim_name(claim),
         epsilon: comparison.size.epsilon,
@@ -308,6 +358,7 @@ pub fn table(rows: &[Row]) -> String {
             optional(row.coverage95_low, 3),
             f1.join(", ")
         );
+        text += &format!("{:<16} {}\n", "", row.parameters);
     }
     text
 }

@@ -1,13 +1,14 @@
 //! Measures dpsw against the methods of its paper.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
 
+use dpsw::{Drift, Expectation};
 use dpsw_eval::compare::{self, Comparison};
 use dpsw_eval::dataset::{self, Column, Dataset, Format, Synthetic};
-use dpsw_eval::method::{MethodName, Size};
+use dpsw_eval::method::{Choices, MethodName, Size};
 
 /// Measures dpsw against the methods of its paper.
 #[derive(Debug, Parser)]
@@ -65,6 +66,13 @@ struct CompareArguments {
     /// Query times a seed
     #[arg(long, default_value_t = 30)]
     queries: usize,
+    /// Try the parameters of the paper's methods over its grid and take the best
+    #[arg(long)]
+    tune: bool,
+    /// Expected counts or shares of a window for the planner of `tuned`: a public file, one number a line after any key
+    /// and tab; never made from the stream
+    #[arg(long, value_name = "FILE")]
+    expect: Option<PathBuf>,
     /// Print one JSON array of rows
     #[arg(long)]
     json: bool,
@@ -92,6 +100,7 @@ fn compare(arguments: &CompareArguments) -> Result<()> {
         size,
         gammas: &arguments.gamma,
         queries: arguments.queries,
+        choices: Choices { tune: arguments.tune, expectation: expectation(arguments, first.domain_len)? },
     })?;
     if arguments.json {
         println!("{}", serde_json::to_string_pretty(&rows)?);
@@ -99,6 +108,13 @@ fn compare(arguments: &CompareArguments) -> Result<()> {
         print!("{}", compare::table(&rows));
     }
     Ok(())
+}
+
+fn expectation(arguments: &CompareArguments, domain_len: usize) -> Result<Expectation> {
+    let Some(path) = &arguments.expect else { return Ok(Expectation::zipf(domain_len)) };
+    let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    let prior = text.parse().with_context(|| path.display().to_string())?;
+    Ok(Expectation { prior, drift: Some(Drift::MODERATE) })
 }
 
 /// A synthetic stream for each seed, or the same file for all.

@@ -34,6 +34,14 @@ pub enum ParameterError {
     /// An expected share or a sum of them.
     #[error("expected shares must be non-negative and not all zero, got {0}")]
     Expectation(f64),
+    /// A line of a file of expectations.
+    #[error("line {line} must end in a non-negative number, an expected count or share, got {field:?}")]
+    ExpectationLine {
+        /// From 1.
+        line: usize,
+        /// What stands there.
+        field: String,
+    },
     /// A ratio with denominator zero.
     #[error("the denominator of {0}/0 must be at least 1")]
     Denominator(u64),

@@ -21,6 +21,23 @@ pub enum Prior {
     Shares(Vec<f64>),
 }
 
+impl std::str::FromStr for Prior {
+    type Err = ParameterError;
+
+    /// One expected count or share a line, after a key and a tab if there is one. Empty lines and those that start with `#`
+    /// are skipped.
+    fn from_str(text: &str) -> Result<Self, ParameterError> {
+        let lines = text.lines().enumerate().map(|(index, line)| (index + 1, line.trim()));
+        let weights =
+            lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')).map(|(line, text)| {
+                let field = text.rsplit('\t').next().unwrap_or(text);
+                let weight = field.trim().parse().ok().filter(|weight| (0.0..=f64::MAX).contains(weight));
+                weight.ok_or_else(|| ParameterError::ExpectationLine { line, field: field.to_owned() })
+            });
+        Ok(Self::Shares(weights.collect::<Result<_, _>>()?))
+    }
+}
+
 /// How the expected shares move: their logarithms as Ornstein-Uhlenbeck processes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Drift {
@@ -278,6 +295,16 @@ mod tests {
             let prediction = Prediction::new(structure, &counts, None);
             assert!((prediction.frequent() / frequent - 1.0).abs() < 0.15, "{}", prediction.frequent());
             assert!((prediction.rare() / rare - 1.0).abs() < 0.15, "{}", prediction.rare());
+        }
+    }
+
+    #[test]
+    fn expectations_are_read_line_by_line() {
+        let prior: Prior = "# public\nhome\t60\n\nabout us\t30.5\r\n10\n".parse().expect("numbers");
+        assert_eq!(prior, Prior::Shares(vec![60.0, 30.5, 10.0]));
+        for (text, line) in [("1\n2\nmany\n", 3), ("a\t-1", 1), ("inf", 1), ("5\n7\tNaN", 2)] {
+            let error = text.parse::<Prior>().expect_err("not a count");
+            assert!(error.to_string().contains(&format!("line {line}")), "{error}");
         }
     }
 
