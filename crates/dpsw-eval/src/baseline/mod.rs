@@ -1,0 +1,46 @@
+//! The methods that dpsw is compared with: private ones in a sound form, and one without privacy.
+//!
+//! A plan holds every derived number of one method with chosen parameters. Starting it gives the method
+//! itself, a [`Baseline`], which counts in open blocks that nothing reads, draws noise once when a block is sealed,
+//! and answers from sealed blocks and public numbers alone. Neighbours differ in one item (replace-one).
+
+use dpsw::EntropyError;
+
+mod budget;
+
+#[cfg(test)]
+mod audit;
+#[cfg(test)]
+mod model;
+
+pub mod tumbling;
+
+pub use budget::Task;
+
+/// A method that follows a stream and answers about its last `window_len` items.
+///
+/// Two questions without an item between them get the same answer.
+pub trait Baseline: Send {
+    /// Takes the next items.
+    ///
+    /// # Errors
+    /// A block is complete and there is no randomness to seal it with.
+    ///
+    /// # Panics
+    /// An item is outside the domain `0..domain_len`.
+    fn insert(&mut self, items: &[u64]) -> Result<(), EntropyError>;
+
+    /// How often an item occurs in the window; it may be negative, and is 0 where nothing is known.
+    fn frequency(&self, item: u64) -> f64;
+
+    /// The frequency of every item of the domain.
+    fn estimates(&self) -> Vec<f64>;
+
+    /// The items that occur at least so often, by their estimates unless the method has another rule.
+    fn heavy_hitters(&self, least: f64) -> Vec<u64> {
+        (0..).zip(self.estimates()).filter(|&(_, estimate)| least <= estimate).map(|(item, _)| item).collect()
+    }
+
+    /// Heap bytes that the method holds now, with its samplers and scratch space.
+    fn resident_bytes(&self) -> u64;
+}
