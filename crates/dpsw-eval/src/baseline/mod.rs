@@ -7,15 +7,20 @@
 use dpsw::EntropyError;
 
 mod budget;
+mod dyadic;
+mod hierarchy;
+mod misra_gries;
 
 #[cfg(test)]
 mod audit;
 #[cfg(test)]
 mod model;
 
+pub mod pcc_mg;
 pub mod tumbling;
 
 pub use budget::Task;
+pub use hierarchy::Listing;
 
 /// A method that follows a stream and answers about its last `window_len` items.
 ///
