@@ -16,6 +16,7 @@ mod audit;
 #[cfg(test)]
 mod model;
 
+pub mod blmz;
 pub mod pcc_mg;
 pub mod tumbling;
 
