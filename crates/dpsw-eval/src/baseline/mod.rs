@@ -7,6 +7,7 @@
 use dpsw::EntropyError;
 
 mod budget;
+mod columns;
 mod dyadic;
 mod hierarchy;
 mod misra_gries;
@@ -19,6 +20,7 @@ mod model;
 pub mod blmz;
 pub mod pcc_mg;
 pub mod tumbling;
+pub mod u_sketch;
 
 pub use budget::Task;
 pub use hierarchy::Listing;
