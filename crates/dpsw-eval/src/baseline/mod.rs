@@ -11,6 +11,7 @@ mod columns;
 mod dyadic;
 mod hierarchy;
 mod misra_gries;
+mod zoom;
 
 #[cfg(test)]
 mod audit;
@@ -18,6 +19,7 @@ mod audit;
 mod model;
 
 pub mod blmz;
+pub mod microscope;
 pub mod pcc_mg;
 pub mod tumbling;
 pub mod u_sketch;
