@@ -1,6 +1,6 @@
 //! The methods that dpsw is compared with: private ones in a sound form, and one without privacy.
 //!
-//! A plan holds every derived number of one method with chosen parameters. Starting it gives the method
+//! A [`Plan`] holds every derived number of one method with chosen parameters. [`Plan::start`] gives the method
 //! itself, a [`Baseline`], which counts in open blocks that nothing reads, draws noise once when a block is sealed,
 //! and answers from sealed blocks and public numbers alone. Neighbours differ in one item (replace-one).
 
@@ -9,6 +9,7 @@ use dpsw::EntropyError;
 mod budget;
 mod columns;
 mod dyadic;
+mod grid;
 mod hierarchy;
 mod misra_gries;
 mod zoom;
@@ -25,6 +26,7 @@ pub mod tumbling;
 pub mod u_sketch;
 
 pub use budget::Task;
+pub use grid::{Kind, Plan};
 pub use hierarchy::Listing;
 
 /// A method that follows a stream and answers about its last `window_len` items.

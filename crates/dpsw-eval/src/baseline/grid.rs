@@ -1,0 +1,275 @@
+//! Which parameters a baseline is tried with at a given size: the best of them stands for it in results.
+
+use std::fmt;
+
+use anyhow::{Context, Result};
+use dpsw::{Claim, EntropyError, Noise, Ratio};
+
+use super::{Baseline, Listing, Task, blmz, microscope, pcc_mg, tumbling, u_sketch};
+use crate::method::Size;
+
+/// A baseline by the name that results use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Kind {
+    /// PCC-MG: a binary tree of private Misra-Gries summaries.
+    PccMg,
+    /// U-Sketch: 100 blocks of count-min sketches.
+    USketch,
+    /// BLMZ-Sketch: four levels, candidates screened by Misra-Gries summaries.
+    Blmz,
+    /// Microscope-Sketch: no privacy.
+    Microscope,
+    /// Tumbling buckets: noisy histograms.
+    Tumbling,
+}
+
+/// A baseline with every derived number; it prints its parameters.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Plan {
+    /// See [`pcc_mg`].
+    PccMg(pcc_mg::Plan),
+    /// See [`u_sketch`].
+    USketch(u_sketch::Plan),
+    /// See [`blmz`].
+    Blmz(blmz::Plan),
+    /// See [`microscope`].
+    Microscope(microscope::Plan),
+    /// See [`tumbling`].
+    Tumbling(tumbling::Plan),
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 5] = [Self::PccMg, Self::USketch, Self::Blmz, Self::Microscope, Self::Tumbling];
+
+    /// The name in results.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::PccMg => "pcc-mg",
+            Self::USketch => "u-sketch",
+            Self::Blmz => "blmz",
+            Self::Microscope => "microscope",
+            Self::Tumbling => "tumbling",
+        }
+    }
+
+    /// The plans to try that need no more than the bytes of this size; none if not even the smallest fits.
+    ///
+    /// # Errors
+    /// A number of the size is out of range, or the window cannot be cut as the method needs it.
+    pub fn grid(self, size: Size) -> Result<Vec<Plan>> {
+        let task = Task::new(size)?;
+        let plans = match self {
+            Self::PccMg => pcc_mg_grid(task)?,
+            Self::USketch => u_sketch_grid(task, size.bytes)?,
+            Self::Blmz => blmz_grid(task)?,
+            Self::Microscope => microscope_grid(task, size.bytes)?,
+            Self::Tumbling => tumbling_grid(task)?,
+        };
+        Ok(plans.into_iter().filter(|plan| plan.sketch_bytes() <= size.bytes).collect())
+    }
+}
+
+impl Plan {
+    /// Whose plan it is.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::PccMg(_) => Kind::PccMg,
+            Self::USketch(_) => Kind::USketch,
+            Self::Blmz(_) => Kind::Blmz,
+            Self::Microscope(_) => Kind::Microscope,
+            Self::Tumbling(_) => Kind::Tumbling,
+        }
+    }
+
+    /// Bytes of what the method keeps, as the paper counts them: counters of 4 bytes, entries of 8, cells packed.
+    #[must_use]
+    pub fn sketch_bytes(&self) -> u64 {
+        match self {
+            Self::PccMg(plan) => plan.sketch_bytes(),
+            Self::USketch(plan) => plan.sketch_bytes(),
+            Self::Blmz(plan) => plan.sketch_bytes(),
+            Self::Microscope(plan) => plan.sketch_bytes(),
+            Self::Tumbling(plan) => plan.sketch_bytes(),
+        }
+    }
+
+    /// What is promised of everything that the method ever answers, with noise from the system.
+    #[must_use]
+    pub fn claim(&self) -> Claim {
+        match self {
+            Self::PccMg(plan) => plan.claim(),
+            Self::USketch(plan) => plan.claim(),
+            Self::Blmz(plan) => plan.claim(),
+            Self::Microscope(plan) => plan.claim(),
+            Self::Tumbling(plan) => plan.claim(),
+        }
+    }
+
+    /// The method before the first item.
+    ///
+    /// # Errors
+    /// There is no randomness to draw hash functions from.
+    pub fn start(&self, noise: Noise) -> Result<Box<dyn Baseline>, EntropyError> {
+        match self {
+            Self::PccMg(plan) => Ok(plan.start(noise)),
+            Self::USketch(plan) => plan.start(noise),
+            Self::Blmz(plan) => Ok(plan.start(noise)),
+            Self::Microscope(plan) => plan.start(noise),
+            Self::Tumbling(plan) => Ok(plan.start(noise)),
+        }
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::PccMg(plan) => plan.fmt(f),
+            Self::USketch(plan) => plan.fmt(f),
+            Self::Blmz(plan) => plan.fmt(f),
+            Self::Microscope(plan) => plan.fmt(f),
+            Self::Tumbling(plan) => plan.fmt(f),
+        }
+    }
+}
+
+fn pcc_mg_grid(task: Task) -> Result<Vec<Plan>> {
+    let mut plans = Vec::new();
+    for parts in pcc_mg::LAMBDAS {
+        let lambda = Ratio::new(parts, pcc_mg::LAMBDA_UNIT)?;
+        for counts in [pcc_mg::Counts::Original, pcc_mg::Counts::Reduced] {
+            let levels = pcc_mg::LevelRule::Fit;
+            let parameters = pcc_mg::Parameters { lambda, levels, counts, listing: Listing::Threshold };
+            plans.push(Plan::PccMg(pcc_mg::Plan::new(task, parameters)?));
+        }
+    }
+    Ok(plans)
+}
+
+fn u_sketch_grid(task: Task, bytes: u64) -> Result<Vec<Plan>> {
+    let plan = |(rows, columns)| {
+        let (combine, release) = (u_sketch::Combine::MinOfSums, u_sketch::Release::PerBlock);
+        u_sketch::Plan::new(task, u_sketch::Parameters { rows, columns, combine, release }).map(Plan::USketch)
+    };
+    let counters = bytes / u_sketch::BYTES_A_COUNTER;
+    let shapes = u_sketch::ROWS.map(|rows| (rows, (counters / u64::from(rows)) as u32));
+    shapes.filter(|&(_, columns)| 0 < columns).map(plan).collect()
+}
+
+fn blmz_grid(task: Task) -> Result<Vec<Plan>> {
+    let plan = |parts| {
+        let alpha = Ratio::new(parts, blmz::ALPHA_UNIT)?;
+        let parameters = blmz::Parameters { alpha, tracker_factor: blmz::TRACKER_FACTOR };
+        blmz::Plan::new(task, parameters).map(Plan::Blmz)
+    };
+    blmz::ALPHAS.into_iter().map(plan).collect()
+}
+
+fn microscope_grid(task: Task, bytes: u64) -> Result<Vec<Plan>> {
+    let mut plans = Vec::new();
+    for sub_windows in microscope::SUB_WINDOWS {
+        if !task.window_len.is_multiple_of(sub_windows.into()) {
+            continue;
+        }
+        for rows in microscope::ROWS {
+            for pixel_bits in microscope::PIXEL_BITS {
+                let parameters = microscope::Parameters {
+                    sub_windows,
+                    rows,
+                    columns: 0,
+                    pixel_bits,
+                    log_base: 1,
+                    mode: microscope::Mode::Published,
+                    sketch: microscope::Sketch::CountMin,
+                };
+                let parameters = parameters.fill(bytes);
+                if 0 < parameters.columns {
+                    plans.push(Plan::Microscope(microscope::Plan::new(task, parameters)?));
+                }
+            }
+        }
+    }
+    Ok(plans)
+}
+
+fn tumbling_grid(task: Task) -> Result<Vec<Plan>> {
+    let mut plans = Vec::new();
+    for buckets in tumbling::BUCKETS {
+        for noise in [tumbling::NoiseKind::Laplace, tumbling::NoiseKind::Gauss] {
+            let parameters = tumbling::Parameters { buckets, noise, edges: tumbling::Edges::Whole };
+            let plan = tumbling::Plan::new(task, parameters).with_context(|| format!("{buckets} buckets"))?;
+            plans.push(Plan::Tumbling(plan));
+        }
+    }
+    Ok(plans)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn size(bytes: u64) -> Size {
+        Size { window_len: 4800, domain_len: 300, bytes, epsilon: 1.0, delta: 1e-9 }
+    }
+
+    #[test]
+    fn grids_hold_what_fits() {
+        let lens = |bytes| Kind::ALL.map(|kind| kind.grid(size(bytes)).expect("a grid").len());
+        assert_eq!(lens(10_000_000), [18, 4, 10, 40, 10]);
+        assert_eq!(lens(5), [0; 5]);
+        for kind in Kind::ALL {
+            for plan in kind.grid(size(40_000)).expect("a grid") {
+                assert!(plan.kind() == kind && plan.sketch_bytes() <= 40_000, "{plan}");
+            }
+        }
+    }
+
+    #[test]
+    fn every_plan_follows_a_stream_and_repeats_itself() {
+        let items: Vec<u64> = (0..9000_u64).map(|i| i * i % 300).collect();
+        for plan in Kind::ALL.iter().flat_map(|kind| kind.grid(size(100_000)).expect("a grid")) {
+            let run = |seed| {
+                let mut method = plan.start(Noise::seeded(seed)).expect("seeded");
+                items.chunks(1000).for_each(|part| method.insert(part).expect("seeded"));
+                assert!((1..10_000_000).contains(&method.resident_bytes()), "{plan}");
+                let estimates = method.estimates();
+                for item in 0..300 {
+                    assert_eq!(method.frequency(item), estimates[item as usize], "{plan}");
+                }
+                let listed = method.heavy_hitters(50.0);
+                assert!(listed.iter().all(|&item| 50.0 <= estimates[item as usize]), "{plan}");
+                estimates
+            };
+            assert_eq!(run(1), run(1), "{plan}");
+            // Without noise the seed changes the hash functions alone.
+            if plan.kind() != Kind::Microscope {
+                assert_ne!(run(1), run(2), "{plan}");
+            }
+        }
+    }
+
+    #[test]
+    fn only_the_promises_that_hold_are_made() {
+        for plan in Kind::ALL.iter().flat_map(|kind| kind.grid(size(1_000_000)).expect("a grid")) {
+            let claim = plan.claim();
+            match plan.kind() {
+                Kind::Microscope => assert_eq!(claim, Claim::None),
+                Kind::Tumbling if plan.to_string().contains("Gauss") => {
+                    assert!(matches!(claim, Claim::Approximate(..)));
+                }
+                _ => assert!(matches!(claim, Claim::Pure(_))),
+            }
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "every item lies in the domain 0..300")]
+    fn items_outside_the_domain_are_refused() {
+        let plans = Kind::Tumbling.grid(size(1_000_000)).expect("a grid");
+        let mut method = plans[0].start(Noise::seeded(1)).expect("seeded");
+        method.insert(&[300]).expect("seeded");
+    }
+}
