@@ -20,11 +20,22 @@ impl Trials {
         (self.hits as f64 / self.false_hits as f64).ln()
     }
 
-    /// The loss is below this with probability at most 1e-6 (Clopper-Pearson, 5e-7 a side).
+    /// The loss is below this with probability at most 1e-6.
     pub(super) fn bound(self) -> f64 {
+        let [hit, false_hit] = self.limits();
+        (hit / false_hit).ln()
+    }
+
+    /// The δ at `epsilon` is below this with probability at most 1e-6.
+    pub(super) fn delta_bound(self, epsilon: f64) -> f64 {
+        let [hit, false_hit] = self.limits();
+        hit - epsilon.exp() * false_hit
+    }
+
+    /// A lower limit of the one probability and an upper limit of the other (Clopper-Pearson, 5e-7 a side).
+    fn limits(self) -> [f64; 2] {
         let doubt = 5e-7;
-        let high = 1.0 - low(self.runs - self.false_hits, self.runs, doubt);
-        (low(self.hits, self.runs, doubt) / high).ln()
+        [low(self.hits, self.runs, doubt), 1.0 - low(self.runs - self.false_hits, self.runs, doubt)]
     }
 
     /// A correct release passes except with probability 1e-6 for the bound. The nearness has a fixed seed; the runs

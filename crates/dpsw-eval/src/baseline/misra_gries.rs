@@ -179,14 +179,25 @@ mod tests {
         }
     }
 
-    /// The largest changes of the plain and the reduced counts, in L1 and squared L2, over all neighbours.
-    fn changes(len_max: usize, domain_len: usize, len: u32) -> [i32; 4] {
+    fn largest_change(a: &[i32], b: &[i32]) -> i32 {
+        a.iter().zip(b).map(|(a, b)| (a - b).abs()).max().expect("the domain is not empty")
+    }
+
+    /// An item with a reduced count in one stream alone has a count of 1, and there is at most one.
+    fn check_one_sided(a: &[i32], b: &[i32]) {
+        let one_sided: Vec<i32> = a.iter().zip(b).filter(|&(_, b)| *b == 0).map(|(a, _)| *a).collect();
+        assert!(one_sided.iter().sum::<i32>() <= 1, "{a:?} and {b:?}");
+    }
+
+    /// The largest changes over all neighbours: of the plain counts in L1, squared L2 and of one item, and of the
+    /// reduced counts in L1 and squared L2.
+    fn changes(len_max: usize, domain_len: usize, len: u32) -> [i32; 5] {
         let streams = domain_len.pow(len);
         let digits = |number: usize| -> Vec<u32> {
             (0..len).map(|i| (number / domain_len.pow(i) % domain_len) as u32).collect()
         };
         let counted: Vec<Counted> = (0..streams).map(|n| count(len_max, domain_len, &digits(n))).collect();
-        let mut largest = [0; 4];
+        let mut largest = [0; 5];
         for number in 0..streams {
             let stream = digits(number);
             for (i, &item) in stream.iter().enumerate() {
@@ -196,10 +207,13 @@ mod tests {
                     let change = [
                         distance(&a.plain, &b.plain),
                         square(&a.plain, &b.plain),
+                        largest_change(&a.plain, &b.plain),
                         distance(&a.reduced, &b.reduced),
                         square(&a.reduced, &b.reduced),
                     ];
                     largest = std::array::from_fn(|i| largest[i].max(change[i]));
+                    check_one_sided(&a.reduced, &b.reduced);
+                    check_one_sided(&b.reduced, &a.reduced);
                 }
             }
         }
@@ -209,10 +223,11 @@ mod tests {
     #[test]
     fn over_all_streams_the_sensitivities_hold_and_the_plain_ones_are_attained() {
         for (len_max, domain_len, len) in [(1, 3, 6), (2, 4, 7), (3, 5, 6), (3, 4, 7), (4, 6, 6)] {
-            let [plain, plain_square, reduced, reduced_square] = changes(len_max, domain_len, len);
             let k = len_max as i32;
-            assert_eq!((plain, plain_square), (k + 1, k + 3), "k = {k}");
-            assert!(reduced <= 2 && reduced_square <= 2, "k = {k}");
+            let [distance, square, largest, reduced_distance, reduced_square] =
+                changes(len_max, domain_len, len);
+            assert_eq!([distance, square, largest], [k + 1, k + 3, 2], "k = {k}");
+            assert!(reduced_distance <= 2 && reduced_square <= 2, "k = {k}");
         }
     }
 

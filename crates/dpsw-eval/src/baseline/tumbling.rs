@@ -199,6 +199,8 @@ impl Baseline for Tumbling {
 
 #[cfg(test)]
 mod tests {
+    use dpsw::{Delta, Epsilon};
+
     use super::*;
     use crate::baseline::audit::{Trials, check_variance, reveals};
     use crate::baseline::budget::task;
@@ -310,6 +312,23 @@ mod tests {
         audited(law).check_costs(1.0);
         let halved = laplace(1, task(2, 3, 1.0).part(1, 1).expect("fits")).expect("fits");
         audited(halved).check_leaks(1.0);
+    }
+
+    #[test]
+    fn gaussian_noise_costs_epsilon_and_delta_and_half_the_variance_is_caught() {
+        let (epsilon, delta) = (Epsilon::new(1.0).expect("in range"), Delta::new(0.05).expect("in range"));
+        let variance = gaussian_variance(epsilon, delta, 2);
+        let audited = |variance: u64| {
+            let law = Law::Gaussian { variance };
+            let mut method = Tumbling::new(Plan { law, ..plan(2, 3, buckets(1)) }, Noise::seeded(7));
+            Trials::run(50_000, |side| {
+                method.insert(&side.of([0, 1], [2, 1])).expect("seeded");
+                // Where the loss exceeds epsilon.
+                (variance as f64) < method.frequency(0) - method.frequency(2)
+            })
+        };
+        assert!(audited(variance).delta_bound(1.0) <= 0.05);
+        assert!(0.05 < audited(variance / 2).delta_bound(1.0));
     }
 
     #[test]
