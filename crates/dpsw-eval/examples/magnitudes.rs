@@ -1,5 +1,5 @@
 //! Errors of every baseline at ε = 1, w = 10⁶ on the paper's synthetic streams, to compare with an independent
-//! implementation: `cargo run --release -p dpsw-eval --example magnitudes [SEED]`. Two minutes.
+//! implementation: `cargo run --release -p dpsw-eval --example magnitudes [SEED]`. One minute.
 
 use std::time::Instant;
 
@@ -97,15 +97,8 @@ fn blmz_plans(task: Task) -> Result<Vec<Plan>> {
 
 fn microscope_plans(task: Task) -> Result<Vec<Plan>> {
     let plan = |sub_windows| {
-        let parameters = microscope::Parameters {
-            sub_windows,
-            rows: 2,
-            columns: 0,
-            pixel_bits: 8,
-            log_base: 1,
-            mode: microscope::Mode::Published,
-            sketch: microscope::Sketch::CountMin,
-        };
+        let published = microscope::Parameters::PUBLISHED;
+        let parameters = microscope::Parameters { sub_windows, rows: 2, pixel_bits: 8, ..published };
         microscope::Plan::new(task, parameters.fill(100_000)).map(Plan::Microscope)
     };
     [1, 2].into_iter().map(plan).collect()

@@ -150,13 +150,15 @@ fn pcc_mg_grid(task: Task) -> Result<Vec<Plan>> {
 }
 
 fn u_sketch_grid(task: Task, bytes: u64) -> Result<Vec<Plan>> {
-    let plan = |(rows, columns)| {
-        let (combine, release) = (u_sketch::Combine::MinOfSums, u_sketch::Release::PerBlock);
-        u_sketch::Plan::new(task, u_sketch::Parameters { rows, columns, combine, release }).map(Plan::USketch)
-    };
     let counters = bytes / u_sketch::BYTES_A_COUNTER;
-    let shapes = u_sketch::ROWS.map(|rows| (rows, (counters / u64::from(rows)) as u32));
-    shapes.filter(|&(_, columns)| 0 < columns).map(plan).collect()
+    let mut plans = Vec::new();
+    for rows in u_sketch::ROWS.filter(|&rows| u64::from(rows) <= counters) {
+        let columns = u32::try_from(counters / u64::from(rows)).context("too many columns")?;
+        let (combine, release) = (u_sketch::Combine::MinOfSums, u_sketch::Release::PerBlock);
+        let parameters = u_sketch::Parameters { rows, columns, combine, release };
+        plans.push(Plan::USketch(u_sketch::Plan::new(task, parameters)?));
+    }
+    Ok(plans)
 }
 
 fn blmz_grid(task: Task) -> Result<Vec<Plan>> {
@@ -169,30 +171,17 @@ fn blmz_grid(task: Task) -> Result<Vec<Plan>> {
 }
 
 fn microscope_grid(task: Task, bytes: u64) -> Result<Vec<Plan>> {
-    let mut plans = Vec::new();
-    for sub_windows in microscope::SUB_WINDOWS {
-        if !task.window_len.is_multiple_of(sub_windows.into()) {
-            continue;
-        }
-        for rows in microscope::ROWS {
-            for pixel_bits in microscope::PIXEL_BITS {
-                let parameters = microscope::Parameters {
-                    sub_windows,
-                    rows,
-                    columns: 0,
-                    pixel_bits,
-                    log_base: 1,
-                    mode: microscope::Mode::Published,
-                    sketch: microscope::Sketch::CountMin,
-                };
-                let parameters = parameters.fill(bytes);
-                if 0 < parameters.columns {
-                    plans.push(Plan::Microscope(microscope::Plan::new(task, parameters)?));
-                }
-            }
-        }
-    }
-    Ok(plans)
+    let divides = |sub_windows: &u32| task.window_len.is_multiple_of((*sub_windows).into());
+    let shapes = microscope::SUB_WINDOWS.into_iter().filter(divides).flat_map(|sub_windows| {
+        microscope::ROWS.flat_map(move |rows| microscope::PIXEL_BITS.map(|bits| (sub_windows, rows, bits)))
+    });
+    let parameters = shapes.map(|(sub_windows, rows, pixel_bits)| {
+        let shape =
+            microscope::Parameters { sub_windows, rows, pixel_bits, ..microscope::Parameters::PUBLISHED };
+        shape.fill(bytes)
+    });
+    let plan = |parameters| microscope::Plan::new(task, parameters).map(Plan::Microscope);
+    parameters.filter(|parameters| 0 < parameters.columns).map(plan).collect()
 }
 
 fn tumbling_grid(task: Task) -> Result<Vec<Plan>> {

@@ -49,7 +49,18 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    /// The same with as many columns as these bytes hold.
+    /// The published defaults, without columns yet: see [`fill`](Self::fill).
+    pub const PUBLISHED: Self = Self {
+        sub_windows: 1,
+        rows: 3,
+        columns: 0,
+        pixel_bits: 4,
+        log_base: 1,
+        mode: Mode::Published,
+        sketch: Sketch::CountMin,
+    };
+
+    /// The same with as many columns as these bytes hold, and no more than 2³² - 1.
     #[must_use]
     pub fn fill(self, bytes: u64) -> Self {
         let columns = 8 * bytes / (u64::from(self.rows) * self.bits_a_column());

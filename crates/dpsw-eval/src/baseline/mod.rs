@@ -36,7 +36,7 @@ pub trait Baseline: Send {
     /// Takes the next items.
     ///
     /// # Errors
-    /// A block is complete and there is no randomness to seal it with.
+    /// A block is complete and there is no randomness to seal it with. The method is of no use after that.
     ///
     /// # Panics
     /// An item is outside the domain `0..domain_len`.

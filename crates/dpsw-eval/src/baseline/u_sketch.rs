@@ -317,15 +317,17 @@ impl PerWindow {
     }
 
     fn release(&mut self) -> Result<(), EntropyError> {
+        // First, since without noise nothing may be released.
+        let mut generator = self.noise.generator()?;
         self.sum.iter_mut().zip(&self.open).for_each(|(sum, cell)| *sum += cell);
         let empty = vec![0; self.open.len()];
         self.blocks.push_back(std::mem::replace(&mut self.open, empty));
         if BLOCKS < self.blocks.len() as u64 {
-            let oldest = self.blocks.pop_front().expect("there are more than none");
+            let oldest = self.blocks.pop_front().expect("there are more than 100 blocks");
             self.sum.iter_mut().zip(&oldest).for_each(|(sum, cell)| *sum -= cell);
         }
         self.released.copy_from_slice(&self.sum);
-        self.table.add_to(&mut self.released, &mut self.noise.generator()?);
+        self.table.add_to(&mut self.released, &mut generator);
         Ok(())
     }
 }
