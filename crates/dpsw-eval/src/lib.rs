@@ -4,4 +4,5 @@ pub mod baseline;
 pub mod compare;
 pub mod dataset;
 pub mod method;
+pub mod source;
 pub mod truth;
