@@ -1,8 +1,7 @@
 //! Streams to measure on: the paper's synthetic ones, two that drift, and any file.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, Read};
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -10,8 +9,10 @@ use dpsw::Drift;
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
 
-/// The domain of the paper's synthetic streams.
-const SYNTHETIC_DOMAIN: usize = 25_600;
+use crate::source;
+
+/// The domain of the paper's synthetic streams, unless their domain is what is varied.
+pub const SYNTHETIC_DOMAIN: usize = 25_600;
 /// The share of items that are uniform noise over the domain.
 const UNIFORM_SHARE: f64 = 0.05;
 
@@ -57,47 +58,103 @@ impl Synthetic {
         })
     }
 
-    /// The first `len` items; the speed of drift is relative to the window.
+    /// The first `len` items over the domain of the paper; the speed of drift is relative to the window.
     #[must_use]
     pub fn generate(self, len: usize, window_len: u64, seed: u64) -> Dataset {
-        let mut random = ChaCha12Rng::seed_from_u64(seed);
+        self.generate_over(SYNTHETIC_DOMAIN, len, window_len, seed)
+    }
+
+    /// The first `len` items over a domain of at least one item.
+    #[must_use]
+    pub fn generate_over(self, domain_len: usize, len: usize, window_len: u64, seed: u64) -> Dataset {
+        assert!(0 < domain_len, "a domain holds at least one item");
+        let mut law = Law { domain_len, random: ChaCha12Rng::seed_from_u64(seed) };
         let items = match self {
-            Self::Zipf => mixed(len, &mut random, Sampler::zipf().drawing()),
-            Self::Gauss => mixed(len, &mut random, gauss),
-            Self::Drift => drift(len, window_len, &mut random),
-            Self::Swap => swap(len, &mut random),
+            Self::Zipf => law.zipf(len),
+            Self::Gauss => law.mixed(len, |law| law.gauss()),
+            Self::Drift => law.drift(len, window_len),
+            Self::Swap => law.swap(len),
         };
         let name = format!("{self:?}").to_lowercase();
         let drift = match self {
             Self::Zipf | Self::Gauss | Self::Swap => None,
             Self::Drift => Some(Drift { variance: DRIFT_DEVIATION.powi(2), correlation_windows: 0.5 }),
         };
-        Dataset { name, items, domain_len: SYNTHETIC_DOMAIN, drift }
+        Dataset { name, items, domain_len, drift }
     }
 }
 
-fn mixed(len: usize, random: &mut ChaCha12Rng, mut draw: impl FnMut(&mut ChaCha12Rng) -> u64) -> Vec<u64> {
-    (0..len).map(|_| if random.random_bool(UNIFORM_SHARE) { uniform(random) } else { draw(random) }).collect()
+/// Draws items of a domain.
+struct Law {
+    domain_len: usize,
+    random: ChaCha12Rng,
 }
 
-fn uniform(random: &mut ChaCha12Rng) -> u64 {
-    random.random_range(0..SYNTHETIC_DOMAIN as u64)
-}
+impl Law {
+    fn mixed(&mut self, len: usize, mut draw: impl FnMut(&mut Self) -> u64) -> Vec<u64> {
+        (0..len)
+            .map(|_| if self.random.random_bool(UNIFORM_SHARE) { self.uniform() } else { draw(self) })
+            .collect()
+    }
 
-/// Negative draws are ignored; the rest is rounded to the nearest positive integer.
-fn gauss(random: &mut ChaCha12Rng) -> u64 {
-    loop {
-        let value = 50.0 + 25.0 * normal(random);
-        if 0.0 <= value {
-            return (value.round().max(1.0) as u64).min(SYNTHETIC_DOMAIN as u64) - 1;
+    fn uniform(&mut self) -> u64 {
+        self.random.random_range(0..self.domain_len as u64)
+    }
+
+    /// Negative draws are ignored; the rest is rounded to the nearest positive integer of the domain.
+    fn gauss(&mut self) -> u64 {
+        loop {
+            let value = 50.0 + 25.0 * self.normal();
+            if 0.0 <= value {
+                return (value.round().max(1.0) as u64).min(self.domain_len as u64) - 1;
+            }
         }
     }
-}
 
-/// A standard normal draw by Box and Muller.
-fn normal(random: &mut ChaCha12Rng) -> f64 {
-    let radius = (-2.0 * (1.0 - random.random::<f64>()).ln()).sqrt();
-    radius * (2.0 * std::f64::consts::PI * random.random::<f64>()).cos()
+    /// A standard normal draw by Box and Muller.
+    fn normal(&mut self) -> f64 {
+        let radius = (-2.0 * (1.0 - self.random.random::<f64>()).ln()).sqrt();
+        radius * (2.0 * std::f64::consts::PI * self.random.random::<f64>()).cos()
+    }
+
+    fn zipf(&mut self, len: usize) -> Vec<u64> {
+        let sampler = Sampler::zipf(self.domain_len);
+        self.mixed(len, |law| sampler.draw(&mut law.random))
+    }
+
+    /// Log-weights move every 2,500 items towards a stationary N(0, 0.7²) with a correlation time of half a window.
+    fn drift(&mut self, len: usize, window_len: u64) -> Vec<u64> {
+        const STEP: usize = 2_500;
+        let decay = (-(STEP as f64) / (window_len as f64 / 2.0)).exp();
+        let kick = DRIFT_DEVIATION * (1.0 - decay * decay).sqrt();
+        let mut logs: Vec<f64> = (0..self.domain_len).map(|_| DRIFT_DEVIATION * self.normal()).collect();
+        let mut items = Vec::with_capacity(len);
+        while items.len() < len {
+            let weights = logs.iter().zip(1..).map(|(log, rank)| log.exp() / f64::from(rank));
+            let sampler = Sampler::new(weights);
+            items.extend(self.mixed(STEP.min(len - items.len()), |law| sampler.draw(&mut law.random)));
+            logs.iter_mut().for_each(|log| *log = decay * *log + kick * self.normal());
+        }
+        items
+    }
+
+    /// Every 20,000 items five ranks of the top 500 change places with ranks of the top 5,000.
+    fn swap(&mut self, len: usize) -> Vec<u64> {
+        const STEP: usize = 20_000;
+        let sampler = Sampler::zipf(self.domain_len);
+        let mut item_of_rank: Vec<u64> = (0..self.domain_len as u64).collect();
+        let mut items = Vec::with_capacity(len);
+        while items.len() < len {
+            let draw = |law: &mut Self| item_of_rank[sampler.draw(&mut law.random) as usize];
+            items.extend(self.mixed(STEP.min(len - items.len()), draw));
+            for _ in 0..5 {
+                let high = self.random.random_range(0..500.min(self.domain_len));
+                let low = self.random.random_range(0..5_000.min(self.domain_len));
+                item_of_rank.swap(high, low);
+            }
+        }
+        items
+    }
 }
 
 /// Draws an index with probability proportional to its weight.
@@ -115,8 +172,8 @@ impl Sampler {
         Self { cumulative: weights.map(add).collect() }
     }
 
-    fn zipf() -> Self {
-        Self::new((1..=SYNTHETIC_DOMAIN).map(|rank| 1.0 / rank as f64))
+    fn zipf(domain_len: usize) -> Self {
+        Self::new((1..=domain_len).map(|rank| 1.0 / rank as f64))
     }
 
     fn draw(&self, random: &mut ChaCha12Rng) -> u64 {
@@ -124,44 +181,6 @@ impl Sampler {
         let uniform = random.random::<f64>() * total;
         self.cumulative.partition_point(|&sum| sum <= uniform).min(self.cumulative.len() - 1) as u64
     }
-
-    fn drawing(self) -> impl FnMut(&mut ChaCha12Rng) -> u64 {
-        move |random| self.draw(random)
-    }
-}
-
-/// Log-weights move every 2,500 items towards a stationary N(0, 0.7²) with a correlation time of half a window.
-fn drift(len: usize, window_len: u64, random: &mut ChaCha12Rng) -> Vec<u64> {
-    const STEP: usize = 2_500;
-    let decay = (-(STEP as f64) / (window_len as f64 / 2.0)).exp();
-    let kick = DRIFT_DEVIATION * (1.0 - decay * decay).sqrt();
-    let mut logs: Vec<f64> = (0..SYNTHETIC_DOMAIN).map(|_| DRIFT_DEVIATION * normal(random)).collect();
-    let mut items = Vec::with_capacity(len);
-    while items.len() < len {
-        let weights = logs.iter().zip(1..).map(|(log, rank)| log.exp() / f64::from(rank));
-        let sampler = Sampler::new(weights);
-        items.extend(mixed(STEP.min(len - items.len()), random, |random| sampler.draw(random)));
-        logs.iter_mut().for_each(|log| *log = decay * *log + kick * normal(random));
-    }
-    items
-}
-
-/// Every 20,000 items five ranks of the top 500 change places with ranks of the top 5,000.
-fn swap(len: usize, random: &mut ChaCha12Rng) -> Vec<u64> {
-    const STEP: usize = 20_000;
-    let sampler = Sampler::zipf();
-    let mut item_of_rank: Vec<u64> = (0..SYNTHETIC_DOMAIN as u64).collect();
-    let mut items = Vec::with_capacity(len);
-    while items.len() < len {
-        let drawn =
-            mixed(STEP.min(len - items.len()), random, |random| item_of_rank[sampler.draw(random) as usize]);
-        items.extend(drawn);
-        for _ in 0..5 {
-            let (high, low) = (random.random_range(0..500), random.random_range(0..5_000));
-            item_of_rank.swap(high, low);
-        }
-    }
-    items
 }
 
 /// How a file holds its items.
@@ -199,7 +218,7 @@ pub fn read(path: &Path, format: Option<Format>, column: &Column) -> Result<Data
             format!("{}: the format cannot be guessed from the name; give --format", path.display())
         })?,
     };
-    let reader = BufReader::new(open(path)?);
+    let reader = source::open(path)?;
     let mut numbers = Numbers::default();
     let read = match format {
         Format::Lines => read_lines(reader, column, &mut numbers),
@@ -221,15 +240,6 @@ fn guess(path: &Path) -> Option<Format> {
         "csv" => Format::Csv,
         "ndjson" | "jsonl" => Format::Ndjson,
         _ => return None,
-    })
-}
-
-fn open(path: &Path) -> Result<Box<dyn Read>> {
-    let file = File::open(path).with_context(|| format!("{}: cannot be opened", path.display()))?;
-    Ok(match path.extension().and_then(|e| e.to_str()) {
-        Some("gz") => Box::new(flate2::read::MultiGzDecoder::new(file)),
-        Some("zst") => Box::new(ruzstd::decoding::StreamingDecoder::new(BufReader::new(file))?),
-        _ => Box::new(file),
     })
 }
 
@@ -379,5 +389,37 @@ mod tests {
             let (early, late) = dataset.items.split_at(150_000);
             assert!(half(early) != half(late));
         }
+    }
+
+    #[test]
+    fn streams_of_the_domain_of_the_paper_stay_as_they_are() {
+        let fold = |sum: u64, (index, item): (u64, u64)| sum.wrapping_mul(31).wrapping_add(item ^ index);
+        for (synthetic, start, sum) in [
+            (Synthetic::Zipf, [932, 3, 17_139, 1_122], 2_174_442_701_796_523_902),
+            (Synthetic::Gauss, [15, 68, 10, 65], 10_837_569_731_315_346_285),
+            (Synthetic::Drift, [0, 506, 1_148, 9], 3_629_957_586_568_125_087),
+            (Synthetic::Swap, [932, 3, 17_139, 1_122], 15_986_635_073_683_063_316),
+        ] {
+            let items = synthetic.generate(60_000, 50_000, 1).items;
+            assert_eq!(items[..4], start, "{synthetic:?}");
+            assert_eq!((0..).zip(items).fold(0, fold), sum, "{synthetic:?}");
+        }
+    }
+
+    #[test]
+    fn any_domain_can_be_asked_for() {
+        for domain_len in [1, 2, 400, 409_600] {
+            for synthetic in [Synthetic::Zipf, Synthetic::Gauss, Synthetic::Drift, Synthetic::Swap] {
+                let dataset = synthetic.generate_over(domain_len, 30_000, 50_000, 3);
+                assert_eq!((dataset.items.len(), dataset.domain_len), (30_000, domain_len));
+                let outside = dataset.items.iter().find(|&&item| domain_len as u64 <= item);
+                assert_eq!(outside, None, "{synthetic:?} over {domain_len}");
+            }
+        }
+        let zipf = Synthetic::Zipf.generate_over(400, 200_000, 50_000, 4);
+        let harmonic: f64 = (1..=400).map(|rank| 1.0 / f64::from(rank)).sum();
+        let p = 0.95 / harmonic + 0.05 / 400.0;
+        let share = zipf.items.iter().filter(|&&item| item == 0).count() as f64 / 200_000.0;
+        assert!((share - p).abs() < 5.0 * (p / 200_000.0).sqrt(), "{share} for {p}");
     }
 }
