@@ -71,7 +71,7 @@ impl Synthetic {
         let mut law = Law { domain_len, random: ChaCha12Rng::seed_from_u64(seed) };
         let items = match self {
             Self::Zipf => law.zipf(len),
-            Self::Gauss => law.mixed(len, |law| law.gauss()),
+            Self::Gauss => law.mixed(len, Law::gauss),
             Self::Drift => law.drift(len, window_len),
             Self::Swap => law.swap(len),
         };
