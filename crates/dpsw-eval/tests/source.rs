@@ -91,6 +91,7 @@ fn every_layout_of_movielens_gives_the_same_stream() {
         ("ml-10M100K/ratings.dat", dat.replace('\n', "\r\n").into_bytes()),
         ("ml-100k/u.data", tab.into()),
         ("ml-100k/u.data.gz", gz(tab)),
+        ("u.data", tab.into()),
     ] {
         let loaded = Folder::with(name, bytes).load(PaperDataset::MovieLens);
         assert_eq!(stream(&loaded), ["movie 7", "movie 296", "movie 296"], "{name}");
@@ -155,9 +156,9 @@ fn a_file_that_is_no_aol_log_is_refused() {
         (&cut(gz(&lines)), "cannot be read; the file is cut off or damaged: get it again"),
         (
             format!("{AOL_HEADER}a\nb\n").as_bytes(),
-            "such as 2: it has 1 columns, not 3 or 5; this is not an AOL",
+            "such as line 2: it has 1 columns, not 3 or 5; this is not an AOL",
         ),
-        (unclicked.as_bytes(), "hold no keywords: 1 records, of which 0 bad, 1 incomplete"),
+        (unclicked.as_bytes(), "hold no keywords; records: 1 (bad 0, incomplete 1, "),
     ] {
         check_wrong(PaperDataset::Aol, "aol/user-ct-test-collection-01.txt.gz", bytes, expected);
     }
@@ -172,7 +173,7 @@ fn a_file_that_is_no_ratings_file_is_refused() {
         (b"movieId,title,genres,rating\n", "put ratings.csv, ratings.dat or u.data of MovieLens there"),
         (&[b'x'; 100_000], "line 1 is longer than 65536 bytes: this is no text log"),
         (&cut(zst(CSV_HEADER.repeat(99))), "cut off or damaged: get it again"),
-        (format!("{CSV_HEADER}1,2\n").as_bytes(), "such as 2: it has 2 columns, not 4"),
+        (format!("{CSV_HEADER}1,2\n").as_bytes(), "such as line 2: it has 2 columns, not 4"),
         (CSV_HEADER.as_bytes(), "hold no ratings"),
     ] {
         check_wrong(PaperDataset::MovieLens, "movielens/ratings.csv", bytes, expected);
@@ -184,7 +185,10 @@ fn a_file_that_is_no_worldcup_log_is_refused() {
     let requests: Vec<u8> = (0..50).flat_map(|client| request(894_000_000, client, 1)).collect();
     for (bytes, expected) in [
         (JPEG, "it looks like a JPEG image"),
-        (&[0; 40_000], "100 of the first 100 records are bad, such as 1: the timestamp 0 is not in the days"),
+        (
+            &[0; 40_000],
+            "100 of the first 100 records are bad, such as record 1: the timestamp 0 is not in the days",
+        ),
         (&cut(gz(&requests)), "cut off or damaged: get it again"),
         (&cut(requests), "record 50 is cut off after 11 bytes: get the file again"),
         (&gz(""), "hold no requests"),
@@ -275,6 +279,7 @@ fn the_table_shows_what_is_here_and_where_to_get_the_rest() {
         "https://www.cim.mcgill.ca/~dudek/206/Logs/AOL-user-ct-collection/",
         &format!("into {}", folder.0.join("aol").display()),
         "most frequent: movie 8 2, movie 7 1",
+        "ratings.csv, 1 of 1\n  without movies.csv, m counts the rated movies alone\n  records: 3 (bad 0,",
         "it looks like a JPEG image",
     ] {
         assert!(text.contains(expected), "{expected:?} is not in\n{text}");

@@ -22,17 +22,18 @@ use anyhow::{Result, bail, ensure};
 use super::input::{Lines, likeness, shown};
 use super::numbering::{Event, Loaded, Numbering};
 use super::registry::Files;
-use super::report::{FileReport, Report};
+use super::report::{FileReport, Kind, Report};
 use super::time::{digits, seconds};
 use super::words::{Keywords, singular};
 
+const KIND: Kind = Kind { name: "an AOL query log", unit: "line" };
 const HEADER: &[u8] = b"AnonID\tQuery\tQueryTime\tItemRank\tClickURL";
 /// The keywords of the paper's stream.
 const KEYWORDS_MAX: usize = 38_411;
 
 /// Reads the logs; `limit` takes the first items alone.
 ///
-/// Holds 8 bytes an item and a record, and the words.
+/// Holds 8 bytes an item, about 16 a record, and the words.
 ///
 /// # Errors
 /// A file is no AOL query log or cannot be read, or nothing remains.
@@ -51,7 +52,7 @@ pub fn load(files: &Files, limit: Option<usize>) -> Result<Loaded> {
         }
         None => false,
     });
-    ensure!(!events.is_empty(), "the AOL logs hold no keywords: {report}");
+    ensure!(!events.is_empty(), "the AOL logs hold no keywords; {report}");
     Ok(Loaded::from_events("aol", events, names, limit, report))
 }
 
@@ -88,7 +89,7 @@ impl Log {
         let mut lines = Lines::open(path)?;
         check_header(path, lines.next()?)?;
         let mut total = std::mem::take(&mut self.report);
-        let mut file = FileReport::new(&mut total, path, "an AOL query log");
+        let mut file = FileReport::new(&mut total, path, &KIND);
         while let Some(line) = lines.next()? {
             if line == HEADER {
                 continue;

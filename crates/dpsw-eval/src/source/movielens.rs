@@ -13,9 +13,10 @@ use anyhow::{Context, Result, bail, ensure};
 use super::input::{Lines, likeness, open, shown};
 use super::numbering::{Event, Loaded, Numbering};
 use super::registry::Files;
-use super::report::{FileReport, Report};
+use super::report::{FileReport, Kind, Report};
 use super::time::digits;
 
+const KIND: Kind = Kind { name: "a ratings file of MovieLens", unit: "line" };
 const HEADER: &[u8] = b"userId,movieId,rating,timestamp";
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
@@ -32,7 +33,7 @@ pub fn load(files: &Files, limit: Option<usize>) -> Result<Loaded> {
         ratings.read(path, &mut report)?;
     }
     let Ratings { mut movies, events } = ratings;
-    ensure!(!events.is_empty(), "the MovieLens files hold no ratings: {report}");
+    ensure!(!events.is_empty(), "the MovieLens files hold no ratings; {report}");
     let titles = files.companion.as_deref().map(read_titles).transpose()?.unwrap_or_default();
     for (movie, _) in &titles {
         movies.number(movie)?;
@@ -51,7 +52,7 @@ struct Ratings {
 impl Ratings {
     fn read(&mut self, path: &Path, report: &mut Report) -> Result<()> {
         let mut lines = Lines::open(path)?;
-        let mut file = FileReport::new(report, path, "a ratings file of MovieLens");
+        let mut file = FileReport::new(report, path, &KIND);
         let Some(first) = lines.next()? else { return Ok(()) };
         let layout = Layout::of(path, first)?;
         if layout != Layout::Csv {

@@ -122,10 +122,10 @@ impl PaperDataset {
         }
     }
 
-    /// The folders that are looked into, the first one first.
+    /// The folders that are looked into, the first one first; the data folder itself is the last.
     fn folders(self) -> &'static [&'static str] {
         match self {
-            Self::Aol => &["aol", "AOL-user-ct-collection"],
+            Self::Aol => &["aol", "AOL-user-ct-collection", ""],
             Self::MovieLens => &[
                 "movielens",
                 "ml-25m",
@@ -136,8 +136,9 @@ impl PaperDataset {
                 "ml-1m",
                 "ml-latest-small",
                 "ml-100k",
+                "",
             ],
-            Self::WorldCup => &["worldcup", "WorldCup"],
+            Self::WorldCup => &["worldcup", "WorldCup", ""],
             Self::Gaussian | Self::Zipf => &[],
         }
     }
@@ -222,6 +223,15 @@ impl PaperDataset {
             Self::MovieLens => &["movies.csv", "movies.dat", "u.item"],
             Self::WorldCup => &["object_mappings.sort"],
             Self::Gaussian | Self::Zipf => &[],
+        }
+    }
+
+    /// What the numbers mean when the companion of the logs is absent.
+    pub(crate) fn without_companion(self) -> Option<&'static str> {
+        match self {
+            Self::Aol => Some("without words.txt, m is at most the paper's by construction"),
+            Self::MovieLens => Some("without movies.csv, m counts the rated movies alone"),
+            Self::WorldCup | Self::Gaussian | Self::Zipf => None,
         }
     }
 

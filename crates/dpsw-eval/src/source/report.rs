@@ -18,7 +18,9 @@ const BAD_START: u64 = 100;
 pub struct BadRecord {
     /// The file.
     pub file: PathBuf,
-    /// The line, or the record of a binary file, counted from 1.
+    /// What is counted: a line, or a record of a binary file.
+    pub unit: &'static str,
+    /// Which one, from 1.
     pub number: u64,
     /// What is wrong with it.
     pub reason: String,
@@ -43,9 +45,9 @@ impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [records, bad, incomplete, duplicate] =
             [self.records, self.bad, self.incomplete, self.duplicate].map(grouped);
-        write!(f, "{records} records, of which {bad} bad, {incomplete} incomplete, {duplicate} duplicate")?;
-        for BadRecord { file, number, reason } in &self.examples {
-            write!(f, "\n  {}: {number}: {reason}", file.display())?;
+        write!(f, "records: {records} (bad {bad}, incomplete {incomplete}, duplicate {duplicate})")?;
+        for BadRecord { file, unit, number, reason } in &self.examples {
+            write!(f, "\n  {}: {unit} {number}: {reason}", file.display())?;
         }
         if (self.examples.len() as u64) < self.bad {
             write!(f, "\n  and {} more", grouped(self.bad - self.examples.len() as u64))?;
@@ -54,18 +56,25 @@ impl fmt::Display for Report {
     }
 }
 
+/// What a file should be.
+pub(crate) struct Kind {
+    /// As in "an AOL query log".
+    pub(crate) name: &'static str,
+    /// What its records are counted as: line or record.
+    pub(crate) unit: &'static str,
+}
+
 /// The report of one file, which must not be mostly bad.
 pub(crate) struct FileReport<'a> {
     total: &'a mut Report,
     path: &'a Path,
-    /// What it should be, as in "an AOL query log".
-    kind: &'static str,
+    kind: &'static Kind,
     records: u64,
     bad: u64,
 }
 
 impl<'a> FileReport<'a> {
-    pub(crate) fn new(total: &'a mut Report, path: &'a Path, kind: &'static str) -> Self {
+    pub(crate) fn new(total: &'a mut Report, path: &'a Path, kind: &'static Kind) -> Self {
         Self { total, path, kind, records: 0, bad: 0 }
     }
 
@@ -88,7 +97,8 @@ impl<'a> FileReport<'a> {
         self.bad += 1;
         self.total.bad += 1;
         if self.total.examples.len() < EXAMPLES_MAX {
-            self.total.examples.push(BadRecord { file: self.path.to_owned(), number, reason });
+            let file = self.path.to_owned();
+            self.total.examples.push(BadRecord { file, unit: self.kind.unit, number, reason });
         }
         if self.bad == BAD_START && self.records == BAD_START { self.refuse() } else { Ok(()) }
     }
@@ -100,13 +110,14 @@ impl<'a> FileReport<'a> {
 
     fn refuse(&self) -> Result<()> {
         let mine = self.total.examples.iter().find(|example| example.file == self.path);
-        let first = mine.map_or_else(String::new, |bad| format!(", such as {}: {}", bad.number, bad.reason));
+        let first = mine
+            .map_or_else(String::new, |bad| format!(", such as {} {}: {}", bad.unit, bad.number, bad.reason));
         bail!(
             "{}: {} of the first {} records are bad{first}; this is not {}: put the right file there",
             self.path.display(),
             self.bad,
             self.records,
-            self.kind
+            self.kind.name
         )
     }
 }
@@ -117,7 +128,7 @@ mod tests {
 
     fn read(good: u64, bad: u64) -> (Result<()>, Report) {
         let mut total = Report::default();
-        let mut file = FileReport::new(&mut total, Path::new("log"), "a log");
+        let mut file = FileReport::new(&mut total, Path::new("log"), &Kind { name: "a log", unit: "line" });
         (0..good).for_each(|_| file.record());
         let outcome = (0..bad).try_for_each(|number| {
             file.record();
@@ -132,15 +143,15 @@ mod tests {
         let (outcome, report) = read(1_000, 7);
         outcome.expect("mostly good");
         let text = report.to_string();
-        assert!(text.starts_with("1,007 records, of which 7 bad"), "{text}");
-        assert!(text.contains("log: 1: 0 is odd") && text.ends_with("and 2 more"), "{text}");
+        assert!(text.starts_with("records: 1,007 (bad 7, "), "{text}");
+        assert!(text.contains("log: line 1: 0 is odd") && text.ends_with("and 2 more"), "{text}");
     }
 
     #[test]
     fn mostly_bad_records_are_a_wrong_file() {
         for (good, bad) in [(0, 1), (2, 3), (0, 1_000)] {
             let message = read(good, bad).0.expect_err("mostly bad").to_string();
-            assert!(message.contains("such as 1: 0 is odd; this is not a log"), "{message}");
+            assert!(message.contains("such as line 1: 0 is odd; this is not a log"), "{message}");
         }
         assert_eq!(read(0, 1_000).1.bad, BAD_START);
     }

@@ -106,14 +106,12 @@ fn present(dataset: PaperDataset, files: Option<&Files>, statistics: &Statistics
         statistics.top.iter().map(|(name, count)| format!("{name} {}", grouped(*count))).collect();
     let top = format!("most frequent: {}", top.join(", "));
     let Some(files) = files else { return format!("generated\n{top}") };
-    let found = files.logs.len();
-    let part = if found < dataset.files_len() {
-        format!(" of {}, so n and m are of a part", dataset.files_len())
-    } else {
-        String::new()
-    };
+    let (found, all) = (files.logs.len(), dataset.files_len());
+    let part = if found < all { ", so n and m are of a part" } else { "" };
     let from = files.logs.first().map_or_else(String::new, |path| path.display().to_string());
-    format!("{found} files{part}, from {from}\n{}\n{top}", statistics.report)
+    let companion = if files.companion.is_none() { dataset.without_companion() } else { None };
+    let companion = companion.map_or_else(String::new, |remark| format!("{remark}\n"));
+    format!("{from}, {found} of {all}{part}\n{companion}{}\n{top}", statistics.report)
 }
 
 /// A number with a comma between each three digits.

@@ -15,10 +15,11 @@ use anyhow::{Context, Result, bail, ensure};
 use super::input::{Lines, likeness, open, shown, unreadable};
 use super::numbering::{Loaded, Numbering};
 use super::registry::Files;
-use super::report::{FileReport, Report};
+use super::report::{FileReport, Kind, Report};
 use super::statistics::Statistics;
 use super::time::digits;
 
+const KIND: Kind = Kind { name: "a WorldCup98 log", unit: "record" };
 /// The bytes of a record.
 const RECORD_LEN: usize = 20;
 /// Records sorted at once; no file of the archive holds more.
@@ -93,7 +94,7 @@ impl Requests {
 
     /// The names of the objects by number.
     fn finish(self, files: &Files) -> Result<(Vec<String>, Report)> {
-        ensure!(self.objects.len() != 0, "the WorldCup98 logs hold no requests: {}", self.report);
+        ensure!(self.objects.len() != 0, "the WorldCup98 logs hold no requests; {}", self.report);
         let paths = files.companion.as_deref().map(read_paths).transpose()?.unwrap_or_default();
         let name = |object: u32| paths.get(&object).cloned().unwrap_or_else(|| format!("object {object}"));
         Ok((self.objects.into_keys().into_iter().map(name).collect(), self.report))
@@ -102,7 +103,7 @@ impl Requests {
     fn read(&mut self, path: &Path, each: &mut impl FnMut(u32) -> bool) -> Result<bool> {
         let mut reader = open(path)?;
         let mut total = std::mem::take(&mut self.report);
-        let mut file = FileReport::new(&mut total, path, "a WorldCup98 log");
+        let mut file = FileReport::new(&mut total, path, &KIND);
         let mut number = 0;
         let mut wants_more = true;
         while wants_more {
