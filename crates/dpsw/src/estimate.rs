@@ -2,8 +2,9 @@
 //! may be off. Pure functions of released numbers, so a view loaded from bytes computes the same.
 
 use std::cmp::Reverse;
+use std::collections::HashSet;
 
-use crate::counters::Mapping;
+use crate::counters::{Mapping, Shape};
 use crate::item::Keys;
 use crate::plan::CANDIDATE_SHARE;
 use crate::sketch::SealedSketch;
@@ -14,6 +15,9 @@ const DUMMIES: usize = 1024;
 const SWEEPS: usize = 6;
 /// A candidate stands out by this many deviations of the bulk of all keys.
 const CANDIDATE_DEVIATIONS: f64 = 4.0;
+
+/// Collisions are looked at again where they add this much to the noise.
+const COLLISIONS_MIN: f64 = 1.2;
 
 /// A sealed whole substream to be fitted.
 #[derive(Clone, Copy)]
@@ -73,10 +77,24 @@ impl Fitted {
             Self::Residual { residual, mean, .. } => {
                 let (sum, rows) =
                     cells.fold((0.0, 0.0), |(sum, rows), cell| (sum + f64::from(residual[cell]), rows + 1.0));
-                let columns = f64::from(sketch.shape().columns);
-                let rest = columns / (columns - 1.0) * (sum / rows - mean);
+                let rest = self.scale(sketch.shape()) * (sum / rows - mean);
                 rest + candidate.map_or(0.0, |rank| self.count(rank))
             }
+        }
+    }
+
+    /// What makes up for the share of a key's count that its own counter adds to the mean, and for the share that the fit
+    /// gives to candidates on the same counters: one counter a candidate is spent.
+    fn scale(&self, shape: Shape) -> f64 {
+        let columns = f64::from(shape.columns);
+        columns / (columns - 1.0) / self.free(shape)
+    }
+
+    /// The share of the counters that the fit leaves free.
+    fn free(&self, shape: Shape) -> f64 {
+        match self {
+            Self::Residual { counts, .. } => 1.0 - counts.len() as f64 / shape.cells() as f64,
+            _ => 1.0,
         }
     }
 
@@ -106,8 +124,7 @@ impl Fitted {
                 observed.minima(fingerprints, |place, minimum| put(place, f64::from(minimum) - bias));
             }
             Self::Residual { residual, mean, .. } => {
-                let (columns, rows) = (f64::from(sketch.shape().columns), f64::from(sketch.shape().rows));
-                let scale = columns / (columns - 1.0);
+                let (scale, rows) = (self.scale(sketch.shape()), f64::from(sketch.shape().rows));
                 observed.mapping.rows().fold_all(
                     fingerprints,
                     residual,
@@ -120,15 +137,13 @@ impl Fitted {
     }
 
     /// The variance of an estimate, and the part of it that is privacy noise.
-    pub(crate) fn variance(&self, rows: u32, columns: u32) -> (f64, f64) {
-        let rows = f64::from(rows);
+    pub(crate) fn variance(&self, shape: Shape) -> (f64, f64) {
+        let rows = f64::from(shape.rows);
         match *self {
             Self::Identity { noise_variance } => (noise_variance, noise_variance),
             Self::Minimum { variance, noise_variance, .. } => (variance, variance.min(noise_variance / rows)),
-            Self::Residual { variance, noise_variance, ref counts, .. } => {
-                // The fit spends one counter a candidate, so that much less is left to average over.
-                let free = 1.0 - counts.len() as f64 / (rows * f64::from(columns));
-                let scale = (f64::from(columns) / (f64::from(columns) - 1.0)).powi(2) / (rows * free);
+            Self::Residual { variance, noise_variance, .. } => {
+                let scale = self.scale(shape).powi(2) * self.free(shape) / rows;
                 (variance * scale, variance.min(noise_variance) * scale)
             }
         }
@@ -214,6 +229,31 @@ impl Candidates {
             fit.finish(observed.noise_variance)
         };
         fits.into_iter().zip(observed).map(finish).collect()
+    }
+
+    /// Adds the keys that stand out from what the candidates left: their estimates, summed over the substreams, exceed their
+    /// standard error by far. Says whether there were any.
+    pub(crate) fn add(&mut self, observed: &[Observed<'_>], fitted: &[Fitted], fingerprints: &[u64]) -> bool {
+        let Some(shape) = observed.first().map(|o| o.sketch.shape()) else { return false };
+        let variances = fitted.iter().map(|fitted| fitted.variance(shape));
+        let (all, noise) = variances.fold((0.0, 0.0), |(all, noise), v| (all + v.0, noise + v.1));
+        let room = (CANDIDATE_SHARE * shape.cells() as f64) as usize;
+        if self.places.is_empty() || room <= self.places.len() || all < COLLISIONS_MIN * noise {
+            return false;
+        }
+        let mut totals = vec![0.0; fingerprints.len()];
+        for (observed, fitted) in observed.iter().zip(fitted) {
+            fitted.estimate_all(*observed, fingerprints, 0, |place, step| totals[place] += step);
+        }
+        let known: HashSet<usize> = self.places.iter().copied().collect();
+        let least = CANDIDATE_DEVIATIONS * all.sqrt();
+        let stands_out = |place: &usize| least < totals[*place] && !known.contains(place);
+        let mut more: Vec<usize> = (0..totals.len()).filter(stands_out).collect();
+        more.sort_unstable_by(|&a, &b| totals[b].total_cmp(&totals[a]).then(a.cmp(&b)));
+        more.truncate(room - self.places.len());
+        self.places.extend(&more);
+        self.least = f64::NEG_INFINITY;
+        !more.is_empty()
     }
 
     /// Takes the candidates away one after the other, each with what its counters have in common, and keeps those that

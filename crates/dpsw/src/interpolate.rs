@@ -26,6 +26,9 @@ pub(crate) struct Weights {
     ahead: f64,
 }
 
+/// How often candidates are looked for again in what the others leave.
+const MORE_ROUNDS: usize = 2;
+
 /// How many keys are estimated at a time.
 const BLOCK: usize = 4096;
 
@@ -303,7 +306,13 @@ impl Made {
         let fingerprints = fingerprints(&observed[0], keys);
         let totals = source.totals(observed, &fingerprints, earlier);
         let mut candidates = Candidates::new(&totals.sums, source.plan.shape().cells());
-        let fitted = candidates.fit(observed, keys);
+        let mut fitted = candidates.fit(observed, keys);
+        for _ in 0..MORE_ROUNDS {
+            if !candidates.add(observed, &fitted, &fingerprints) {
+                break;
+            }
+            fitted = candidates.fit(observed, keys);
+        }
         let ranks = candidates.places.iter().enumerate();
         let candidates = ranks.map(|(rank, &place)| (fingerprints[place], rank)).collect();
         Self { totals: Some(Arc::new(totals)), candidates, fitted }
@@ -346,8 +355,7 @@ impl Made {
     }
 
     fn variance(&self, source: Source<'_>, index: usize) -> (f64, f64) {
-        let shape = source.plan.shape();
-        self.fitted[index].variance(shape.rows, shape.columns)
+        self.fitted[index].variance(source.plan.shape())
     }
 }
 

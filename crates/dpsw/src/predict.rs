@@ -108,6 +108,8 @@ impl Expectation {
 pub(crate) struct Counts {
     sorted: Vec<f64>,
     total: f64,
+    /// The sum from each rank on.
+    sums_from: Vec<f64>,
     /// The sum of squares from each rank on.
     squares_from: Vec<f64>,
     /// Some of the rare items, evenly.
@@ -116,24 +118,30 @@ pub(crate) struct Counts {
 
 impl Counts {
     fn new(sorted: Vec<f64>) -> Self {
-        let mut squares_from: Vec<f64> = sorted
-            .iter()
-            .rev()
-            .scan(0.0, |sum, f| {
-                *sum += f * f;
-                Some(*sum)
-            })
-            .collect();
-        squares_from.reverse();
+        let sums = sums_from(sorted.iter().copied());
+        let squares_from = sums_from(sorted.iter().map(|count| count * count));
         let rare = sorted.get(FREQUENT..).unwrap_or_default();
         let rare = &rare[..rare.partition_point(|&count| RARE_COUNT_MIN <= count)];
         let rare = rare.iter().step_by(rare.len().div_ceil(RARE_SAMPLE).max(1)).copied().collect();
-        Self { total: sorted.iter().sum(), squares_from, rare, sorted }
+        Self { total: sorted.iter().sum(), sums_from: sums, squares_from, rare, sorted }
     }
 
     fn frequent(&self) -> &[f64] {
         &self.sorted[..self.sorted.len().min(FREQUENT)]
     }
+}
+
+/// The sum from each place on.
+fn sums_from(values: impl DoubleEndedIterator<Item = f64>) -> Vec<f64> {
+    let mut sums: Vec<f64> = values
+        .rev()
+        .scan(0.0, |sum, value| {
+            *sum += value;
+            Some(*sum)
+        })
+        .collect();
+    sums.reverse();
+    sums
 }
 
 /// A structure whose error is predicted.
@@ -249,7 +257,10 @@ fn with_collisions(
     let can_fit = 1.0 < structure.rows;
     let (mut collisions, mut fitted) = (0.0, 0_usize);
     for _ in 0..8 {
-        collisions = counts.squares_from.get(fitted).copied().unwrap_or(0.0) / (structure.substreams * cells);
+        let [sum, squares] =
+            [&counts.sums_from, &counts.squares_from].map(|from| from.get(fitted).copied().unwrap_or(0.0));
+        // Counts in a substream vary by chance: the mean of a square is the square of the mean, and the mean.
+        collisions = (squares / structure.substreams + sum) / cells;
         let least = CANDIDATE_DEVIATIONS * (typical + collisions).sqrt();
         let most = if can_fit { (0.15 * cells) as usize } else { 0 };
         fitted = counts.sorted.partition_point(|&count| least < count).min(most);
