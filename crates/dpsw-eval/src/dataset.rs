@@ -16,6 +16,8 @@ pub const SYNTHETIC_DOMAIN: usize = 25_600;
 /// The share of items that are uniform noise over the domain.
 const UNIFORM_SHARE: f64 = 0.05;
 
+/// Items between two steps of a stream that swaps.
+const SWAP_STEP: usize = 20_000;
 /// The deviation of the logarithm of a drifting item's weight.
 const DRIFT_DEVIATION: f64 = 0.7;
 
@@ -77,7 +79,13 @@ impl Synthetic {
         };
         let name = format!("{self:?}").to_lowercase();
         let drift = match self {
-            Self::Zipf | Self::Gauss | Self::Swap => None,
+            Self::Zipf | Self::Gauss => None,
+            // A frequent item is swapped with probability 1/100 a step, and its count then changes by about all of itself:
+            // the variance that logarithms with half this variance would gain in a window that forgets.
+            Self::Swap => {
+                let swaps = window_len as f64 / SWAP_STEP as f64 / 100.0;
+                Some(Drift { variance: swaps / 2.0, correlation_windows: 1.0 })
+            }
             Self::Drift => Some(Drift { variance: DRIFT_DEVIATION.powi(2), correlation_windows: 0.5 }),
         };
         Dataset { name, items, domain_len, drift }
@@ -140,13 +148,12 @@ impl Law {
 
     /// Every 20,000 items five ranks of the top 500 change places with ranks of the top 5,000.
     fn swap(&mut self, len: usize) -> Vec<u64> {
-        const STEP: usize = 20_000;
         let sampler = Sampler::zipf(self.domain_len);
         let mut item_of_rank: Vec<u64> = (0..self.domain_len as u64).collect();
         let mut items = Vec::with_capacity(len);
         while items.len() < len {
             let draw = |law: &mut Self| item_of_rank[sampler.draw(&mut law.random) as usize];
-            items.extend(self.mixed(STEP.min(len - items.len()), draw));
+            items.extend(self.mixed(SWAP_STEP.min(len - items.len()), draw));
             for _ in 0..5 {
                 let high = self.random.random_range(0..500.min(self.domain_len));
                 let low = self.random.random_range(0..5_000.min(self.domain_len));

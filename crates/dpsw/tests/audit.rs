@@ -71,3 +71,31 @@ fn texts_without_a_public_domain_hold() {
     let domain = Domain::Asked(Kind::Bytes);
     check_holds(&Settings { domain, ..settings(1.0, tuned(hashed(1), NoiseChoice::Laplace)) });
 }
+
+#[test]
+fn what_the_planner_chooses_holds() {
+    let plan = |bytes, unit, window| {
+        let request = Request {
+            window,
+            unit,
+            epsilon: Epsilon::new(1.0).expect("in range"),
+            delta: None,
+            domain: Domain::Public(Keys::Range(1000)),
+            retention: 1,
+            bytes,
+            expectation: Expectation::zipf(1000),
+        };
+        request.plan().expect("a plan").plan
+    };
+    let window = TimeWindow { len: 3600, lateness: 0, clock: Clock::Caller, expected_items: 100_000 };
+    let identity = plan(500_000, Unit::ReplaceOne, Window::Items(100_000));
+    let hashed = plan(10_000, Unit::ReplaceOne, Window::Items(100_000));
+    let timed = plan(10_000, Unit::AddRemove, Window::Time(window));
+    assert!(identity.is_identity() && !hashed.is_identity() && !timed.is_identity());
+    [identity, hashed, timed].iter().for_each(|plan| check_holds(plan.settings()));
+}
+
+#[test]
+fn gaussian_noise_on_identity_counters_holds() {
+    check_holds(&settings(4.0, tuned(CounterLayout::Identity, NoiseChoice::Gaussian)));
+}
