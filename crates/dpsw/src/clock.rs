@@ -1,6 +1,6 @@
 //! Time windows: events carry times, intervals are sealed when the watermark passes them, also when they are empty.
 
-use crate::counters::{Counters, Mapping};
+use crate::batch::Batch;
 use crate::error::IngestError;
 use crate::item::{Item, Kind};
 use crate::settings::{Clock, TimeWindow, Unit};
@@ -66,10 +66,34 @@ impl DpswSketch {
     /// # Errors
     /// See [`IngestError`].
     pub fn extend_at(&mut self, times: &[u64], items: &[u64]) -> Result<Taken, IngestError> {
+        self.check_events()?;
+        self.extend_integers_at(times, &[], items)
+    }
+
+    /// Takes integers of users with their times, where whole users are protected.
+    ///
+    /// # Errors
+    /// See [`IngestError`].
+    pub fn extend_by_at(
+        &mut self,
+        times: &[u64],
+        users: &[u64],
+        items: &[u64],
+    ) -> Result<Taken, IngestError> {
+        self.check_users(users.len(), items.len())?;
+        self.extend_integers_at(times, users, items)
+    }
+
+    fn extend_integers_at(
+        &mut self,
+        times: &[u64],
+        users: &[u64],
+        items: &[u64],
+    ) -> Result<Taken, IngestError> {
         self.check(Kind::Integers)?;
         self.check_times(times.len(), items.len())?;
         let mut taken = Taken::default();
-        self.take_at(times, items, Counters::count_integers, &mut taken)
+        self.take_at(times, Batch::integers(items, users), &mut taken)
             .map_err(|unsealed| unsealed.after(0))?;
         Ok(taken)
     }
@@ -83,15 +107,40 @@ impl DpswSketch {
         times: &[u64],
         items: &[T],
     ) -> Result<Taken, IngestError> {
+        self.check_events()?;
+        self.extend_strings_at(times, &[], items)
+    }
+
+    /// Takes byte strings or texts of users with their times, like [`extend_by_at`](Self::extend_by_at).
+    ///
+    /// # Errors
+    /// See [`IngestError`].
+    pub fn extend_bytes_by_at<T: AsRef<[u8]>>(
+        &mut self,
+        times: &[u64],
+        users: &[u64],
+        items: &[T],
+    ) -> Result<Taken, IngestError> {
+        self.check_users(users.len(), items.len())?;
+        self.extend_strings_at(times, users, items)
+    }
+
+    fn extend_strings_at<T: AsRef<[u8]>>(
+        &mut self,
+        times: &[u64],
+        users: &[u64],
+        items: &[T],
+    ) -> Result<Taken, IngestError> {
         self.check(Kind::Bytes)?;
         self.check_times(times.len(), items.len())?;
         let mut taken = Taken::default();
-        let mut buffer = [0; HASHED_AT_ONCE];
         let chunks = items.chunks(HASHED_AT_ONCE).zip(times.chunks(HASHED_AT_ONCE));
         for (number, (chunk, times)) in chunks.enumerate() {
-            let fingerprints = self.keys.fingerprints(chunk, &mut buffer);
-            let done = self.take_at(times, fingerprints, Counters::count_fingerprints, &mut taken);
-            done.map_err(|unsealed| unsealed.after(number * HASHED_AT_ONCE))?;
+            let before = number * HASHED_AT_ONCE;
+            let users = users.get(before..before + chunk.len()).unwrap_or_default();
+            let (mut words, mut bytes) = ([0; HASHED_AT_ONCE], [&[][..]; HASHED_AT_ONCE]);
+            let batch = self.keys.batch(chunk, users, &mut words, &mut bytes);
+            self.take_at(times, batch, &mut taken).map_err(|unsealed| unsealed.after(before))?;
         }
         Ok(taken)
     }
@@ -100,18 +149,12 @@ impl DpswSketch {
     #[must_use]
     pub fn late_events(&self) -> Option<u64> {
         match self.plan.settings().unit {
-            Unit::ReplaceOne => Some(self.time.late),
+            Unit::ReplaceOne | Unit::Users { .. } => Some(self.time.late),
             Unit::AddRemove => None,
         }
     }
 
-    fn take_at(
-        &mut self,
-        times: &[u64],
-        items: &[u64],
-        count: impl Fn(&mut Counters, &[u64], &Mapping),
-        taken: &mut Taken,
-    ) -> Result<(), Unsealed> {
+    fn take_at(&mut self, times: &[u64], batch: Batch<'_>, taken: &mut Taken) -> Result<(), Unsealed> {
         let mut done = 0;
         while done < times.len() {
             let time = times[done];
@@ -125,9 +168,7 @@ impl DpswSketch {
                 Place::Late => (taken.late, self.time.late) = (taken.late + 1, self.time.late + 1),
                 Place::Early => taken.early += 1,
                 Place::Open { number, segment } => {
-                    let items = &items[done..done + run];
-                    self.open_substream(number)
-                        .count(segment, |counters, mapping| count(counters, items, mapping));
+                    self.take_now(number, Some(segment), batch.part(done, run));
                     taken.counted += run;
                 }
             }

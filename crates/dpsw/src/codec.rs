@@ -2,7 +2,7 @@
 //! anything is allocated.
 
 use crate::error::SnapshotError;
-use crate::item::{Domain, Keys, Kind};
+use crate::item::{Discovery, Domain, Item, Keys, Kind, Tracking};
 use crate::privacy::{Delta, Epsilon};
 use crate::ratio::Ratio;
 use crate::settings::{
@@ -58,6 +58,19 @@ impl Writer {
         self.0.extend_from_slice(value);
     }
 
+    pub(crate) fn item(&mut self, item: Item<'_>) {
+        match item {
+            Item::Integer(value) => self.u64(value),
+            Item::Bytes(bytes) => self.bytes(bytes),
+        }
+    }
+
+    /// A list of keys whose kind is known.
+    pub(crate) fn keys(&mut self, keys: &Keys) {
+        self.len(keys.len());
+        (0..keys.len()).for_each(|index| self.item(keys.get(index)));
+    }
+
     pub(crate) fn cells(&mut self, cells: &[i32]) {
         self.0.extend(cells.iter().flat_map(|cell| cell.to_le_bytes()));
     }
@@ -73,10 +86,14 @@ impl Writer {
 
     pub(crate) fn settings(&mut self, settings: &Settings) {
         self.window(settings.window);
-        self.u8(match settings.unit {
-            Unit::ReplaceOne => 0,
-            Unit::AddRemove => 1,
-        });
+        match settings.unit {
+            Unit::ReplaceOne => self.u8(0),
+            Unit::AddRemove => self.u8(1),
+            Unit::Users { per_substream } => {
+                self.u8(2);
+                self.u32(per_substream);
+            }
+        }
         self.ratio(settings.epsilon.ratio());
         self.u8(settings.delta.is_some().into());
         self.f64(settings.delta.map_or(0.0, Delta::get));
@@ -121,7 +138,23 @@ impl Writer {
                 self.len(keys.len());
                 keys.iter().for_each(|key| self.bytes(key));
             }
+            Domain::Discovered(discovery) => self.discovery(*discovery),
         }
+    }
+
+    fn discovery(&mut self, discovery: Discovery) {
+        let Discovery { kind, share, epoch, tracking, key_len_max } = discovery;
+        self.u8(match kind {
+            Kind::Integers => 5,
+            Kind::Bytes => 6,
+        });
+        self.ratio(share);
+        self.u64(epoch);
+        self.option(match tracking {
+            Tracking::Exact => None,
+            Tracking::Summary { keys } => Some(keys),
+        });
+        self.u32(key_len_max);
     }
 
     fn method(&mut self, method: &Method) {
@@ -259,6 +292,19 @@ impl<'a> Reader<'a> {
         self.take(len)
     }
 
+    pub(crate) fn item(&mut self, kind: Kind) -> Result<Item<'a>, SnapshotError> {
+        Ok(match kind {
+            Kind::Integers => Item::Integer(self.u64()?),
+            Kind::Bytes => Item::Bytes(self.bytes()?),
+        })
+    }
+
+    /// A list of keys of this kind.
+    pub(crate) fn keys(&mut self, kind: Kind) -> Result<Vec<Item<'a>>, SnapshotError> {
+        let len = self.len(8)?;
+        (0..len).map(|_| self.item(kind)).collect()
+    }
+
     pub(crate) fn cells(&mut self, count: usize) -> Result<Vec<i32>, SnapshotError> {
         let bytes = self.take(count.checked_mul(4).ok_or(SnapshotError::Truncated)?)?;
         let cell = |bytes: &[u8]| i32::from_le_bytes(bytes.try_into().expect("chunks of four bytes"));
@@ -279,6 +325,7 @@ impl<'a> Reader<'a> {
         let unit = match self.u8()? {
             0 => Unit::ReplaceOne,
             1 => Unit::AddRemove,
+            2 => Unit::Users { per_substream: self.u32()? },
             _ => return Err(SnapshotError::Invalid("its unit is unknown")),
         };
         let epsilon = Epsilon::from_ratio(self.ratio()?)
@@ -318,7 +365,19 @@ impl<'a> Reader<'a> {
                     (0..len).map(|_| self.bytes().map(Into::into)).collect::<Result<_, _>>()?,
                 ))
             }
+            5 => Domain::Discovered(self.discovery(Kind::Integers)?),
+            6 => Domain::Discovered(self.discovery(Kind::Bytes)?),
             _ => return Err(SnapshotError::Invalid("its domain is unknown")),
+        })
+    }
+
+    fn discovery(&mut self, kind: Kind) -> Result<Discovery, SnapshotError> {
+        Ok(Discovery {
+            kind,
+            share: self.ratio()?,
+            epoch: self.u64()?,
+            tracking: self.option()?.map_or(Tracking::Exact, |keys| Tracking::Summary { keys }),
+            key_len_max: self.u32()?,
         })
     }
 

@@ -8,7 +8,7 @@ use crate::codec::{Reader, Writer};
 use crate::error::SnapshotError;
 use crate::fault::{self, Fault};
 use crate::hash::{FingerprintKey, Index, column};
-use crate::item::Item;
+use crate::item::{Item, Kind};
 use crate::noise::Generator;
 use crate::settings::Unit;
 use crate::sketch::{SealedSketch, Width};
@@ -204,6 +204,19 @@ impl Counters {
         }
     }
 
+    /// Counts items of either kind.
+    pub(crate) fn count_words(&mut self, kind: Kind, words: &[u64], mapping: &Mapping) {
+        match kind {
+            Kind::Integers => self.count_integers(words, mapping),
+            Kind::Bytes => self.count_fingerprints(words, mapping),
+        }
+    }
+
+    /// Takes null items.
+    pub(crate) fn count_nulls(&mut self, items: usize) {
+        self.items += items as u64;
+    }
+
     /// Counts byte strings by their fingerprints.
     pub(crate) fn count_fingerprints(&mut self, fingerprints: &[u64], mapping: &Mapping) {
         if self.is_near_full(fingerprints.len()) {
@@ -331,7 +344,7 @@ impl Counters {
         #[cfg(test)]
         fault::sealed(&exact, &mut self.cells, table.law());
         let items = match unit {
-            Unit::ReplaceOne => Some(self.items),
+            Unit::ReplaceOne | Unit::Users { .. } => Some(self.items),
             Unit::AddRemove => fault::is(Fault::ExactTotals).then_some(self.items),
         };
         SealedSketch::new(self.shape, &self.cells, items, width)

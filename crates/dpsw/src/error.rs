@@ -71,6 +71,9 @@ pub enum PlanError {
     /// Presence can only be hidden where positions do not depend on it.
     #[error("add/remove neighbours need a time window and the caller's clock: {0}")]
     AddRemove(&'static str),
+    /// Whole users cannot be protected like this.
+    #[error("{0}")]
+    Users(&'static str),
     /// Gaussian noise without a delta.
     #[error("{0} needs a delta: give one below 1/(items per window x retention)")]
     DeltaNeeded(&'static str),
@@ -182,6 +185,17 @@ pub enum IngestError {
     Lengths {
         /// How many times were given.
         times: usize,
+        /// How many items were given.
+        items: usize,
+    },
+    /// Users where single events are protected, or none where users are. Nothing was taken.
+    #[error("{0}; nothing was taken")]
+    Users(&'static str),
+    /// As many users as items are needed. Nothing was taken.
+    #[error("{users} users for {items} items; nothing was taken")]
+    UserCount {
+        /// How many users were given.
+        users: usize,
         /// How many items were given.
         items: usize,
     },

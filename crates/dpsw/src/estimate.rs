@@ -205,7 +205,15 @@ impl Candidates {
             *sorted.select_nth_unstable(index).1 as f64
         };
         let (median, lower) = (quantile(0.5), quantile(0.159));
-        let least = median + CANDIDATE_DEVIATIONS * (median - lower);
+        Self::above(median + CANDIDATE_DEVIATIONS * (median - lower), totals, cells)
+    }
+
+    /// All keys, most frequent first.
+    pub(crate) fn all(totals: &[i64], cells: usize) -> Self {
+        Self::above(f64::NEG_INFINITY, totals, cells)
+    }
+
+    fn above(least: f64, totals: &[i64], cells: usize) -> Self {
         let mut places: Vec<usize> =
             (0..totals.len()).filter(|&place| least < totals[place] as f64).collect();
         places.sort_unstable_by_key(|&place| (Reverse(totals[place]), place));

@@ -23,13 +23,39 @@ pub(crate) enum Fault {
     OpenAnswers,
     /// Totals are exact where they are private.
     ExactTotals,
+    /// Keys come out above half of the threshold.
+    LowThreshold,
+    /// Keys come out that only reach the threshold.
+    ReachedThreshold,
+    /// Found keys are listed in the order of their map.
+    MapOrder,
+    /// The map of an epoch takes the first few keys alone.
+    FirstKeysCap,
+    /// A map with more than a few keys is taken for a summary.
+    SummaryWhenFull,
+    /// A summary is reduced by the items that were not null.
+    SummaryOfKnown,
+    /// What a user may send counts over two substreams, and null items are free.
+    SlidingCap,
+    /// An item over a user's cap takes no position.
+    ShiftedPositions,
 }
+
+/// Keys of the mistakes with few of them.
+pub(crate) const FEW_KEYS: usize = 8;
 
 /// Whether a mistake is planted on this thread.
 #[cfg(not(test))]
 #[inline(always)]
 pub(crate) const fn is(_: Fault) -> bool {
     false
+}
+
+/// The mistake that is planted on this thread.
+#[cfg(not(test))]
+#[inline(always)]
+pub(crate) const fn planted_now() -> Option<Fault> {
+    None
 }
 
 #[cfg(test)]
@@ -66,6 +92,10 @@ mod planted {
 
     pub(crate) fn is(fault: Fault) -> bool {
         PLANTED.get() == Some(fault)
+    }
+
+    pub(crate) fn planted_now() -> Option<Fault> {
+        PLANTED.get()
     }
 
     /// Runs something with a mistake planted.

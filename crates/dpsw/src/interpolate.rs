@@ -181,6 +181,8 @@ pub(crate) struct Variances {
 pub(crate) struct Source<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) substreams: &'a [Arc<SealedSubstream>],
+    /// The keys that may be listed.
+    pub(crate) keys: Option<&'a Keys>,
     /// How many independent noises are in each counter.
     pub(crate) noises: f64,
 }
@@ -230,7 +232,7 @@ impl Fits {
     fn made(&self, source: Source<'_>) -> &Made {
         self.made.get_or_init(|| {
             let observed = source.observed();
-            match (observed.first(), source.plan.settings().domain.keys()) {
+            match (observed.first(), source.keys.filter(|keys| !keys.is_empty())) {
                 (Some(first), Some(keys)) if first.can_separate() => {
                     Made::with_candidates(source, &observed, keys, self.earlier.as_ref())
                 }
@@ -305,9 +307,14 @@ impl Made {
     ) -> Self {
         let fingerprints = fingerprints(&observed[0], keys);
         let totals = source.totals(observed, &fingerprints, earlier);
-        let mut candidates = Candidates::new(&totals.sums, source.plan.shape().cells());
+        let cells = source.plan.shape().cells();
+        // Found keys all stand out; in a public list the bulk of the keys does not.
+        let (mut candidates, rounds) = match source.plan.discovery() {
+            Some(_) => (Candidates::all(&totals.sums, cells), 0),
+            None => (Candidates::new(&totals.sums, cells), MORE_ROUNDS),
+        };
         let mut fitted = candidates.fit(observed, keys);
-        for _ in 0..MORE_ROUNDS {
+        for _ in 0..rounds {
             if !candidates.add(observed, &fitted, &fingerprints) {
                 break;
             }

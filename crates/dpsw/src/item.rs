@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::fmt;
 
 use crate::error::PlanError;
+use crate::ratio::Ratio;
 
 /// One item of a stream: an integer, or bytes (text is its UTF-8 bytes). Integer 5 and text "5" are different.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -82,6 +83,46 @@ pub enum Domain {
     Public(Keys),
     /// No list: only questions about keys that the asker names.
     Asked(Kind),
+    /// Keys that a private search finds in the stream itself: those that are frequent enough. Needs a δ.
+    Discovered(Discovery),
+}
+
+/// How keys are found. Every key of an epoch gets a noisy count; those above a threshold are released when the epoch ends
+/// and stay listed until it leaves what is retained.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Discovery {
+    /// The kind of the keys.
+    pub kind: Kind,
+    /// The share of ε that finding keys takes, strictly between 0 and 1; counting them has the rest.
+    pub share: Ratio,
+    /// Substreams in an epoch. Longer epochs find rarer keys, later.
+    pub epoch: u64,
+    /// How the keys of an epoch are counted.
+    pub tracking: Tracking,
+    /// Longer keys are never found. At most 65,536 bytes.
+    pub key_len_max: u32,
+}
+
+/// How the keys of an epoch are counted. Fixed in the plan: it must not depend on what arrives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Tracking {
+    /// Every key exactly: as many entries as an epoch has items.
+    Exact,
+    /// So many keys in a Misra-Gries summary, whose counts are too small by at most items of an epoch / (keys + 1).
+    Summary {
+        /// At least 1.
+        keys: u64,
+    },
+}
+
+impl Discovery {
+    /// A fifth of ε, epochs of four substreams, exact counts, keys of up to 256 bytes.
+    #[must_use]
+    pub fn new(kind: Kind) -> Self {
+        let share = Ratio::new(1, 5).expect("5 is not zero");
+        Self { kind, share, epoch: 4, tracking: Tracking::Exact, key_len_max: 256 }
+    }
 }
 
 /// A public list of keys, each once.
@@ -170,6 +211,7 @@ impl Domain {
         match self {
             Self::Public(keys) => keys.kind(),
             Self::Asked(kind) => *kind,
+            Self::Discovered(discovery) => discovery.kind,
         }
     }
 
@@ -178,7 +220,16 @@ impl Domain {
     pub fn keys(&self) -> Option<&Keys> {
         match self {
             Self::Public(keys) => Some(keys),
-            Self::Asked(_) => None,
+            Self::Asked(_) | Self::Discovered(_) => None,
+        }
+    }
+
+    /// How keys are found, if they are.
+    #[must_use]
+    pub fn discovery(&self) -> Option<Discovery> {
+        match self {
+            Self::Discovered(discovery) => Some(*discovery),
+            Self::Public(_) | Self::Asked(_) => None,
         }
     }
 }

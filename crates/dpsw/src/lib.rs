@@ -148,11 +148,13 @@ mod item;
 mod hash;
 mod settings;
 mod codec;
+mod batch;
 mod sketch;
 mod counters;
 pub mod checkpoint;
 mod plan;
 mod planner;
+mod tracker;
 mod keys;
 mod substream;
 mod estimate;
@@ -178,11 +180,11 @@ pub use error::{
     SnapshotError, StateError,
 };
 pub use hash::StreamKey;
-pub use item::{Domain, Item, Keys, Kind};
+pub use item::{Discovery, Domain, Item, Keys, Kind, Tracking};
 pub use ledger::{Cost, Ledger};
 pub use noise::{Generator, Law, Noise};
 pub use partial::{PartialCounters, PartialId, Worker};
-pub use plan::{PaperBounds, Plan, PlannedRange};
+pub use plan::{PaperBounds, Plan, PlannedDiscovery, PlannedRange};
 pub use planner::{Group, Planned, Request, Target};
 pub use predict::{Drift, Expectation, Prediction, Prior};
 pub use privacy::{Claim, Delta, Epsilon, Rho, Threshold};

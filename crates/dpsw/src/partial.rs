@@ -186,6 +186,9 @@ impl Worker {
         if plan.settings().window.time().is_none() {
             return Err(IngestError::Times("partial counters need a time window"));
         }
+        if plan.discovery().is_some() || plan.settings().unit.per_substream().is_some() {
+            return Err(IngestError::Users("partial counters hold no keys and no users"));
+        }
         let origin = Origin::new(&plan, &key);
         Ok(Self { keys: HashKeys::new(&plan, key), plan, origin })
     }

@@ -6,13 +6,14 @@ use std::sync::{Arc, OnceLock};
 
 use dashu_int::UBig;
 
-use crate::accounting::{gaussian_variance, heaviest, laplace_scale, paper_rho};
+use crate::accounting::{gaussian_variance, heaviest, laplace_scale, paper_rho, zcdp_rho};
+use crate::batch::USER_LEN;
 use crate::bound::{Asymptotic, Structure, frequency_error, frequency_parts, main_error, sketch_error};
 use crate::checkpoint::{Role, checkpoints, ranges};
 use crate::counters::Shape;
 use crate::error::{ParameterError, PlanError};
 use crate::hash::Index;
-use crate::item::Keys;
+use crate::item::{Discovery, Keys, Kind, Tracking};
 use crate::ledger::{Cost, Ledger};
 use crate::noise::Law;
 use crate::privacy::{Claim, Delta, Epsilon, Rho};
@@ -50,6 +51,17 @@ pub(crate) const LEFT_MAX: usize = 2;
 const KEY_SUMS_LEN: usize = 32;
 /// Bytes of a candidate in the map of a fit, at its usual load.
 const CANDIDATE_LEN: u64 = 28;
+/// The most substreams of an epoch, and the longest keys that can be found.
+pub(crate) const EPOCH_MAX: u64 = 1000;
+pub(crate) const KEY_LEN_MAX: u64 = 1 << 16;
+/// The most items of an epoch: their counts and noise fit in 32 bits.
+pub(crate) const EPOCH_ITEMS_MAX: u64 = 1 << 30;
+/// Time windows leave room for this many times the expected items of an epoch or substream.
+const ROOM: u64 = 2;
+/// Bytes of a key in the map of an epoch, without those of a byte string.
+pub(crate) const TRACKED_LEN: usize = 32;
+/// Bytes that a released key is taken to have.
+const FOUND_KEY_LEN: u64 = 32;
 /// How many sets of domain estimates a view's cache holds.
 pub(crate) const CACHED_COVERS_MAX: usize = 2;
 
@@ -87,6 +99,106 @@ impl PlannedRange {
     }
 }
 
+/// How keys are found: everything that follows from a [`Discovery`].
+#[derive(Debug, Clone)]
+pub struct PlannedDiscovery {
+    discovery: Discovery,
+    items_max: u64,
+    law: Law,
+    table: Arc<OnceLock<Table>>,
+    threshold: i64,
+    seen_once: f64,
+}
+
+impl PlannedDiscovery {
+    /// Substreams of an epoch.
+    #[must_use]
+    pub fn epoch(&self) -> u64 {
+        self.discovery.epoch
+    }
+
+    /// The items of an epoch, or as many as are looked at in a time window; the others are null items here.
+    #[must_use]
+    pub fn items_max(&self) -> u64 {
+        self.items_max
+    }
+
+    /// The law of the noise on the count of a key.
+    #[must_use]
+    pub fn law(&self) -> Law {
+        self.law
+    }
+
+    /// A key is released if its noisy count exceeds this.
+    #[must_use]
+    pub fn threshold(&self) -> i64 {
+        self.threshold
+    }
+
+    /// The probability that a key comes out that only what is protected together has brought in: one event, or all that one
+    /// user sends in a window.
+    #[must_use]
+    pub fn seen_once(&self) -> f64 {
+        self.seen_once
+    }
+
+    /// The smallest count in an epoch that is found with this probability.
+    #[must_use]
+    pub fn count_found(&self, probability: f64) -> f64 {
+        let missing = match self.discovery.tracking {
+            Tracking::Exact => 0,
+            Tracking::Summary { keys } => self.items_max / (keys + 1),
+        };
+        let steps = steps_beyond(self.scale(), 1.0 - probability);
+        self.threshold as f64 + missing as f64 + steps as f64
+    }
+
+    /// The smallest share of an epoch that is found with this probability; above 1 if none is.
+    #[must_use]
+    pub fn share_found(&self, probability: f64) -> f64 {
+        self.count_found(probability) / self.items_max as f64
+    }
+
+    pub(crate) fn table(&self) -> &Table {
+        self.table.get_or_init(|| Table::new(self.law))
+    }
+
+    fn scale(&self) -> f64 {
+        match self.law {
+            Law::Laplace { scale } => scale.to_f64(),
+            Law::Gaussian { .. } => unreachable!("keys are found with Laplace noise"),
+        }
+    }
+
+    /// The most keys of a summary.
+    pub(crate) fn limit(&self) -> Option<usize> {
+        match self.discovery.tracking {
+            Tracking::Exact => None,
+            Tracking::Summary { keys } => usize::try_from(keys).ok(),
+        }
+    }
+
+    pub(crate) fn key_len_max(&self) -> usize {
+        self.discovery.key_len_max as usize
+    }
+
+    /// About how many keys an epoch releases at most.
+    fn found_max(&self) -> u64 {
+        self.items_max / self.threshold.max(1) as u64 + 1
+    }
+
+    /// The most bytes that the keys of a running epoch take: entries at the least load of the map, and key bytes.
+    fn tracker_bytes(&self) -> u64 {
+        let entries = self.limit().map_or(self.items_max, |limit| self.items_max.min(limit as u64));
+        let slots = (entries * 8 / 7 + 1).next_power_of_two();
+        let keys = match self.discovery.kind {
+            Kind::Integers => 0,
+            Kind::Bytes => entries * u64::from(self.discovery.key_len_max),
+        };
+        slots * (TRACKED_LEN as u64 + 1) + keys
+    }
+}
+
 /// Everything that follows from [`Settings`]: structure, noise, cost, bytes and error bounds.
 ///
 /// Invariant: what one event can touch costs at most the budget, by the [`Ledger`] inside.
@@ -100,7 +212,41 @@ pub struct Plan {
     threshold_slack: f64,
     ranges: Vec<PlannedRange>,
     boundaries: Vec<u64>,
+    discovery: Option<PlannedDiscovery>,
     ledger: Ledger,
+}
+
+/// What the sketches may spend.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Budget {
+    pub(crate) epsilon: Epsilon,
+    pub(crate) delta: Option<Delta>,
+    /// What finding keys may spend.
+    keys: Option<(Ratio, f64)>,
+}
+
+/// What one event, or all events of a user in a window, can move in the sketches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Reach {
+    /// The sum of the changes of all counters.
+    pub(crate) sum: u64,
+    /// The sum of their squares.
+    pub(crate) squares: u64,
+}
+
+impl Reach {
+    /// With so many rows, where a window touches at most so many substreams. In the worst case all that a user sends in a
+    /// substream falls on the same counters.
+    pub(crate) fn new(unit: Unit, rows: u32, substreams: u64) -> Self {
+        let (of_substream, of_window) = unit.events(substreams);
+        let sum = unit.shifts().saturating_mul(rows.into()).saturating_mul(of_window);
+        Self { sum, squares: sum.saturating_mul(of_substream) }
+    }
+
+    /// Whether every counter moves by at most one.
+    fn is_by_ones(self) -> bool {
+        self.sum == self.squares
+    }
 }
 
 impl Plan {
@@ -113,6 +259,7 @@ impl Plan {
         check_time(&settings)?;
         check("retention", settings.retention.into(), 1, RETENTION_MAX.into(), "")?;
         check_delta(&settings)?;
+        check_unit(&settings)?;
         if let Some(keys) = settings.domain.keys() {
             check(
                 "number of keys in the domain",
@@ -139,7 +286,8 @@ impl Plan {
     }
 
     fn paper(settings: Settings, method: &PaperMethod) -> Result<Self, PlanError> {
-        let delta = settings.delta.ok_or(PlanError::DeltaNeeded("the paper's method"))?;
+        let budget = Budget::of(&settings, true)?;
+        let delta = budget.delta.ok_or(PlanError::DeltaNeeded("the paper's method"))?;
         check_fraction("alpha", method.alpha.to_f64())?;
         let substream_len = substream_len(method.substream, settings.window.len())?;
         let lengths = checkpoint_lengths(method, substream_len)?;
@@ -147,42 +295,49 @@ impl Plan {
         let shares = shares(&method.shares, method.alpha, lengths.len())?;
         let planned = ranges(&lengths);
         check_share_sum(&planned, &shares)?;
-        let rho = paper_rho(settings.epsilon, delta);
+        let rho = paper_rho(budget.epsilon, delta);
         let shifts = settings.unit.shifts() * u64::from(shape.rows);
         let laws =
             shares.iter().map(|&share| shared_law(shifts, rho, share)).collect::<Result<Vec<_>, _>>()?;
-        let mut ledger = Ledger::new(settings.epsilon, Some(delta));
+        let mut ledger = Ledger::new(settings.epsilon, settings.delta);
         let costs: Vec<_> = planned
             .iter()
             .map(|(_, offsets, index)| (offsets.clone(), spent_rho(shifts, laws[*index])))
             .collect();
         ledger.charge("the sketches over one position", Cost::Zcdp(heaviest(&costs)))?;
         let laws: Vec<Law> = planned.iter().map(|(_, _, index)| laws[*index]).collect();
-        Ok(Self::assemble(settings, substream_len, shape, planned, &laws, ledger))
+        Self::assemble(settings, budget, substream_len, shape, planned, &laws, ledger)
     }
 
     fn tuned(settings: Settings, method: &TunedMethod) -> Result<Self, PlanError> {
         let substream_len = substream_len(SubstreamLen::PerWindow(method.substreams), settings.window.len())?;
         let shape = shape(method.counters, &settings)?;
-        let shifts = settings.unit.shifts() * u64::from(shape.rows);
-        let (law, cost, delta) = match method.noise {
-            NoiseChoice::Laplace => laplace(settings.epsilon, shifts)?,
-            NoiseChoice::Gaussian => gaussian(&settings, shifts)?,
+        let budget = Budget::of(&settings, method.noise == NoiseChoice::Gaussian)?;
+        let reach = Reach::new(settings.unit, shape.rows, touched(settings.window.len(), substream_len));
+        let (law, cost) = match method.noise {
+            NoiseChoice::Laplace => laplace(budget.epsilon, reach)?,
+            NoiseChoice::Gaussian => gaussian(budget, reach)?,
         };
+        let delta = settings.delta.filter(|_| budget.delta.is_some() || budget.keys.is_some());
         let mut ledger = Ledger::new(settings.epsilon, delta);
-        ledger.charge("the sketch over one position", cost)?;
+        let what = match settings.unit {
+            Unit::Users { .. } => "the sketches that a user reaches in a window",
+            Unit::ReplaceOne | Unit::AddRemove => "the sketch over one position",
+        };
+        ledger.charge(what, cost)?;
         let planned = ranges(&[substream_len]);
-        Ok(Self::assemble(settings, substream_len, shape, planned, &[law], ledger))
+        Self::assemble(settings, budget, substream_len, shape, planned, &[law], ledger)
     }
 
     fn assemble(
         settings: Settings,
+        budget: Budget,
         substream_len: u64,
         shape: Shape,
         planned: Vec<(Role, Range<u64>, usize)>,
         laws: &[Law],
-        ledger: Ledger,
-    ) -> Self {
+        mut ledger: Ledger,
+    ) -> Result<Self, PlanError> {
         let (one_hash, layout) = match &settings.method {
             Method::Paper(method) => (true, method.counters),
             Method::Tuned(method) => (false, method.counters),
@@ -196,7 +351,13 @@ impl Plan {
             .map(|((role, offsets, _), (law, table))| PlannedRange { role, offsets, law, table })
             .collect();
         let boundaries = boundaries(&ranges);
-        Self {
+        let discovery = match (settings.domain.discovery(), budget.keys) {
+            (Some(discovery), Some(keys)) => {
+                Some(plan_discovery(&settings, discovery, keys, substream_len, &mut ledger)?)
+            }
+            _ => None,
+        };
+        Ok(Self {
             settings,
             substream_len,
             shape,
@@ -205,8 +366,9 @@ impl Plan {
             threshold_slack,
             ranges,
             boundaries,
+            discovery,
             ledger,
-        }
+        })
     }
 
     /// What was asked for.
@@ -239,6 +401,12 @@ impl Plan {
         &self.ranges
     }
 
+    /// How keys are found, if they are.
+    #[must_use]
+    pub fn discovery(&self) -> Option<&PlannedDiscovery> {
+        self.discovery.as_ref()
+    }
+
     /// What one event can cost.
     #[must_use]
     pub fn ledger(&self) -> &Ledger {
@@ -256,11 +424,14 @@ impl Plan {
         for range in &self.ranges {
             range.table();
         }
+        if let Some(discovery) = &self.discovery {
+            discovery.table();
+        }
     }
 
     /// Whether the number of items in a range is public.
     pub(crate) fn has_public_totals(&self) -> bool {
-        self.settings.unit == Unit::ReplaceOne
+        self.settings.unit != Unit::AddRemove
     }
 
     /// Whether windows are interpolated from whole substreams; else covered by the nearest checkpoints.
@@ -315,13 +486,14 @@ impl Plan {
         let cells = self.shape.cells() as u64;
         let sealed = kept * self.substreams_kept();
         let open = self.open_arrays_max() + further;
-        match self.width() {
+        let counters = match self.width() {
             Width::Wide => (sealed + open) * cells * size_of::<i32>() as u64,
             Width::Narrow => {
                 let reserve = sealed * overflow_bytes(self.shape.rows, self.substream_items());
                 Self::flat_cell_bytes(sealed, open) * cells + reserve
             }
-        }
+        };
+        counters + self.found_bytes()
     }
 
     /// How wide sealed counters are stored: 32 bits in the paper's structure, else 16 with a list for the few that are
@@ -332,10 +504,52 @@ impl Plan {
 
     /// About how many items a substream holds.
     fn substream_items(&self) -> u64 {
+        substream_items(self.settings.window, self.substream_len)
+    }
+
+    /// The most users of a substream whose items count.
+    pub(crate) fn users_max(&self) -> u64 {
         match self.settings.window {
             Window::Items(_) => self.substream_len,
-            Window::Time(time) => time.expected_items.div_ceil(time.len.div_ceil(self.substream_len)),
+            Window::Time(_) => ROOM.saturating_mul(self.substream_items()),
         }
+    }
+
+    /// The most epochs that are retained, and that run at a time.
+    fn epochs(&self, epoch: u64) -> (u64, u64) {
+        (self.substreams_kept().div_ceil(epoch) + 1, self.open_substreams_max().div_ceil(epoch) + 1)
+    }
+
+    /// Bytes of released keys.
+    fn found_bytes(&self) -> u64 {
+        self.discovery.as_ref().map_or(0, |discovery| {
+            let len = match discovery.discovery.kind {
+                Kind::Integers => size_of::<u64>() as u64,
+                Kind::Bytes => size_of::<Box<[u8]>>() as u64 + FOUND_KEY_LEN,
+            };
+            self.epochs(discovery.epoch()).0 * discovery.found_max() * len
+        })
+    }
+
+    /// Bytes of the keys of running epochs, and of what views keep for each key that was found.
+    fn discovery_bytes(&self) -> u64 {
+        self.discovery.as_ref().map_or(0, |discovery| {
+            let (retained, running) = self.epochs(discovery.epoch());
+            let found = retained * discovery.found_max();
+            let running = if self.settings.window.time().is_some() { running } else { 1 };
+            let listed = self.found_bytes() + found * self.key_cache_bytes() as u64;
+            let table = Table::bytes(discovery.law) + Index::bytes(found as usize);
+            running * discovery.tracker_bytes() + listed + table as u64
+        })
+    }
+
+    /// Bytes of the users of open substreams.
+    fn user_bytes(&self) -> u64 {
+        if self.settings.unit.per_substream().is_none() {
+            return 0;
+        }
+        let slots = (self.users_max() * 8 / 7 + 1).next_power_of_two();
+        self.open_substreams_max() * slots * (USER_LEN as u64 + 1)
     }
 
     /// Bytes of one counter in all the sketches of a plan with one range a substream.
@@ -356,7 +570,8 @@ impl Plan {
         let mut laws: Vec<Law> = self.ranges.iter().map(|range| range.law).collect();
         laws.dedup();
         let tables: usize = laws.into_iter().map(Table::bytes).sum();
-        self.sketch_bytes() + fitted + (listed + index + cached + tables) as u64
+        let fixed = (listed + index + cached + tables) as u64;
+        self.sketch_bytes() + fitted + fixed + self.discovery_bytes() + self.user_bytes()
     }
 
     /// Bytes of what a view caches for each key.
@@ -491,15 +706,43 @@ impl fmt::Display for Plan {
                 writeln!(f, "           main theorem, up to a constant: {main:.0}")?;
             }
         }
-        let change = match settings.unit {
-            Unit::ReplaceOne => "replaced by another",
-            Unit::AddRemove => "added or removed",
-        };
-        write!(
-            f,
-            "contract   everything released, for ever, together: {} for one event {change}",
-            self.claim()
-        )
+        if let Some(discovery) = &self.discovery {
+            let (share, epoch) = (discovery.share_found(0.99), discovery.epoch());
+            writeln!(
+                f,
+                "keys       found in epochs of {epoch} substreams by {}, above {}",
+                describe(discovery.law),
+                discovery.threshold
+            )?;
+            writeln!(
+                f,
+                "           {:.4} % of an epoch is found with 99 %; what one event or user brings in, with {:.1e}",
+                100.0 * share,
+                discovery.seen_once
+            )?;
+        }
+        write!(f, "contract   {}", self.contract())
+    }
+}
+
+impl Plan {
+    /// What is promised, in one sentence.
+    #[must_use]
+    pub fn contract(&self) -> String {
+        let claim = self.claim();
+        match self.settings.unit {
+            Unit::ReplaceOne => {
+                format!("everything released, for ever, together: {claim} for one event replaced by another")
+            }
+            Unit::AddRemove => {
+                format!("everything released, for ever, together: {claim} for one event added or removed")
+            }
+            Unit::Users { per_substream } => format!(
+                "everything released, together: {claim} for all items of one user inside any one window, of which \
+                {per_substream} a substream count; who sends when is public, and over n windows a user's loss grows \
+                up to n-fold"
+            ),
+        }
     }
 }
 
@@ -533,7 +776,7 @@ fn check_time(settings: &Settings) -> Result<(), PlanError> {
         check("expected items per window", time.expected_items, 1, WINDOW_LEN_MAX, "")?;
     }
     match (settings.unit, settings.window.time().map(|time| time.clock)) {
-        (Unit::ReplaceOne, _) | (Unit::AddRemove, Some(Clock::Caller)) => Ok(()),
+        (Unit::ReplaceOne | Unit::Users { .. }, _) | (Unit::AddRemove, Some(Clock::Caller)) => Ok(()),
         (Unit::AddRemove, None) => {
             Err(PlanError::AddRemove("removing an item would shift all later positions"))
         }
@@ -541,6 +784,104 @@ fn check_time(settings: &Settings) -> Result<(), PlanError> {
             Err(PlanError::AddRemove("one event far ahead would make all others late"))
         }
     }
+}
+
+fn check_unit(settings: &Settings) -> Result<(), PlanError> {
+    let Unit::Users { per_substream } = settings.unit else { return Ok(()) };
+    check("items of a user and substream that count", per_substream.into(), 1, 1 << 20, "")?;
+    match settings.method {
+        Method::Tuned(_) => Ok(()),
+        Method::Paper(_) => {
+            Err(PlanError::Users("the paper's method protects single events; use the tuned one for users"))
+        }
+    }
+}
+
+/// About how many items a substream of this length holds.
+fn substream_items(window: Window, substream_len: u64) -> u64 {
+    match window {
+        Window::Items(_) => substream_len,
+        Window::Time(time) => time.expected_items.div_ceil(time.len.div_ceil(substream_len)),
+    }
+}
+
+/// How many substreams a window touches at most.
+pub(crate) fn touched(window_len: u64, substream_len: u64) -> u64 {
+    window_len.div_ceil(substream_len) + 1
+}
+
+impl Budget {
+    pub(crate) fn of(settings: &Settings, needs_delta: bool) -> Result<Self, PlanError> {
+        Self::new(settings.epsilon, settings.delta, settings.domain.discovery(), needs_delta)
+    }
+
+    /// What the sketches have left after the keys; a δ only if their noise needs one.
+    pub(crate) fn new(
+        whole: Epsilon,
+        delta: Option<Delta>,
+        discovery: Option<Discovery>,
+        needs_delta: bool,
+    ) -> Result<Self, PlanError> {
+        let Some(discovery) = discovery else {
+            return Ok(Self { epsilon: whole, delta: delta.filter(|_| needs_delta), keys: None });
+        };
+        let delta = delta.ok_or(PlanError::DeltaNeeded("finding keys"))?.get();
+        check_fraction("the share of epsilon that finding keys takes", discovery.share.to_f64())?;
+        let too_fine = ParameterError::Epsilon(whole.get());
+        let keys = whole.ratio().checked_mul(discovery.share).ok_or(too_fine.clone())?;
+        let rest = whole.ratio().checked_sub(keys).ok_or(too_fine.clone())?;
+        let of_sketch = if needs_delta { delta / 2.0 } else { 0.0 };
+        let of_key = (delta - of_sketch) / (1.0 + whole.get().exp()) * (1.0 - KEY_MARGIN);
+        if of_key < f64::MIN_POSITIVE {
+            return Err(too_fine.into());
+        }
+        let sketch_delta = needs_delta.then(|| Delta::new(of_sketch)).transpose()?;
+        Ok(Self { epsilon: Epsilon::from_ratio(rest)?, delta: sketch_delta, keys: Some((keys, of_key)) })
+    }
+}
+
+/// Kept back from the δ of a key, so that rounding errors fall on the side of a higher threshold.
+const KEY_MARGIN: f64 = 1e-9;
+
+/// The smallest z ≥ 0 with P[noise > z - 1] = qᶻ / (1 + q) ≤ `probability`, for q = exp(-1 / scale).
+fn steps_beyond(scale: f64, probability: f64) -> u64 {
+    let q = (-1.0 / scale).exp();
+    let z = -scale * (probability * (1.0 + q)).ln();
+    (z * (1.0 + 1e-12)).ceil().max(0.0) as u64
+}
+
+/// How keys are found with this ε and this δ for each side of a neighbouring pair; see PRIVACY.md.
+fn plan_discovery(
+    settings: &Settings,
+    discovery: Discovery,
+    (epsilon, of_key): (Ratio, f64),
+    substream_len: u64,
+    ledger: &mut Ledger,
+) -> Result<PlannedDiscovery, PlanError> {
+    let kept = (settings.window.len() * u64::from(settings.retention)).div_ceil(substream_len);
+    let hint = "; an epoch must not outlast what is retained";
+    check("substreams of an epoch", discovery.epoch, 1, kept.min(EPOCH_MAX), hint)?;
+    check("length of a key", discovery.key_len_max.into(), 1, KEY_LEN_MAX, "")?;
+    if let Tracking::Summary { keys } = discovery.tracking {
+        check("keys of a summary", keys, 1, KEYS_MAX, "")?;
+    }
+    let room = if settings.window.time().is_some() { ROOM } else { 1 };
+    let items = substream_items(settings.window, substream_len).saturating_mul(discovery.epoch);
+    let items_max = items.saturating_mul(room);
+    check("items of an epoch", items_max, 1, EPOCH_ITEMS_MAX, "; use shorter epochs or more substreams")?;
+    let (of_substream, of_window) = settings.unit.events(touched(settings.window.len(), substream_len));
+    let of_epoch = of_window.min(of_substream.saturating_mul(discovery.epoch));
+    // An event that is added can push the last one out of the epoch's room, so also then two counts change.
+    let too_fine = || ParameterError::Epsilon(epsilon.to_f64());
+    let scale = epsilon.checked_divide(2 * of_window).ok_or_else(too_fine)?;
+    let steps = steps_beyond(scale.to_f64(), of_key / of_window as f64);
+    let threshold = i64::try_from(of_epoch - 1 + steps).ok().filter(|&t| t < 1 << 29).ok_or_else(too_fine)?;
+    let q = (-1.0 / scale.to_f64()).exp();
+    let seen_once = of_window as f64 * q.powf(steps as f64) / (1.0 + q);
+    let delta = (1.0 + settings.epsilon.get().exp()) * of_key;
+    ledger.charge("the keys of an epoch", Cost::Approximate(epsilon, delta))?;
+    let law = Law::Laplace { scale };
+    Ok(PlannedDiscovery { discovery, items_max, law, table: Arc::default(), threshold, seen_once })
 }
 
 fn check_delta(settings: &Settings) -> Result<(), PlanError> {
@@ -673,16 +1014,26 @@ fn spent_rho(shifts: u64, law: Law) -> f64 {
     }
 }
 
-fn laplace(epsilon: Epsilon, shifts: u64) -> Result<(Law, Cost, Option<Delta>), PlanError> {
-    let scale = laplace_scale(epsilon, shifts).ok_or(ParameterError::Epsilon(epsilon.get()))?;
-    let cost = scale.checked_divide(shifts).ok_or(ParameterError::Epsilon(epsilon.get()))?;
-    Ok((Law::Laplace { scale }, Cost::Pure(cost), None))
+fn laplace(epsilon: Epsilon, reach: Reach) -> Result<(Law, Cost), PlanError> {
+    let scale = laplace_scale(epsilon, reach.sum).ok_or(ParameterError::Epsilon(epsilon.get()))?;
+    let cost = scale.checked_divide(reach.sum).ok_or(ParameterError::Epsilon(epsilon.get()))?;
+    Ok((Law::Laplace { scale }, Cost::Pure(cost)))
 }
 
-fn gaussian(settings: &Settings, shifts: u64) -> Result<(Law, Cost, Option<Delta>), PlanError> {
-    let delta = settings.delta.ok_or(PlanError::DeltaNeeded("Gaussian noise"))?;
-    let law = gaussian_law(gaussian_variance(settings.epsilon, delta, shifts))?;
-    Ok((law, Cost::Approximate(settings.epsilon.ratio(), delta.get()), Some(delta)))
+fn gaussian(budget: Budget, reach: Reach) -> Result<(Law, Cost), PlanError> {
+    let delta = budget.delta.ok_or(PlanError::DeltaNeeded("Gaussian noise"))?;
+    let law = gaussian_law(reach_variance(budget.epsilon, delta, reach))?;
+    Ok((law, Cost::Approximate(budget.epsilon.ratio(), delta.get())))
+}
+
+/// The smallest variance that covers this reach: by the exact lattice sum where counters move by one, else by zCDP, which
+/// holds for any integers.
+pub(crate) fn reach_variance(epsilon: Epsilon, delta: Delta, reach: Reach) -> u64 {
+    if reach.is_by_ones() {
+        return gaussian_variance(epsilon, delta, reach.sum);
+    }
+    let variance = reach.squares as f64 / (2.0 * zcdp_rho(epsilon, delta).get()) * (1.0 + 1e-12);
+    variance.ceil().max(2.0) as u64
 }
 
 /// One place for a table for each different law.

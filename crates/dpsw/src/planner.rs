@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use crate::accounting::{gaussian_variance, laplace_scale};
+use crate::accounting::laplace_scale;
 use crate::error::PlanError;
 use crate::item::Domain;
 use crate::noise::Law;
-use crate::plan::{Plan, VARIANCE_MAX, overflow_bytes};
+use crate::plan::{Budget, Plan, Reach, VARIANCE_MAX, overflow_bytes, reach_variance, touched};
 use crate::predict::{Expectation, Prediction, Structure};
 use crate::privacy::{Delta, Epsilon};
 use crate::settings::{CounterLayout, Method, NoiseChoice, Settings, TunedMethod, Unit, Window};
@@ -128,11 +128,12 @@ impl Request {
     /// The structure with the smallest score.
     fn best(&self, score: impl Fn(&Prediction) -> f64) -> Result<Choice, PlanError> {
         let counts = self.expectation.counts(self.items())?;
-        let laws = self.laws();
         let mut best: Option<Choice> = None;
         for substreams in SUBSTREAMS.filter(|&substreams| substreams <= self.window.len()) {
             let cells = self.cells(substreams);
-            for (counters, law, noise) in laws.iter().filter_map(|&law| self.layout(cells, law)) {
+            for (counters, law, noise) in
+                self.laws(substreams)?.into_iter().filter_map(|law| self.layout(cells, law))
+            {
                 let structure = structure(self.window.len(), substreams, counters, law);
                 let prediction = Prediction::new(structure, &counts, self.expectation.drift);
                 let score = score(&prediction);
@@ -145,13 +146,16 @@ impl Request {
     }
 
     /// The noise for each number of rows; identity counters are like one row.
-    fn laws(&self) -> Vec<(u32, bool, Law, NoiseChoice)> {
+    fn laws(&self, substreams: u64) -> Result<Vec<(u32, bool, Law, NoiseChoice)>, PlanError> {
         let mut laws = Vec::new();
+        let substreams = touched(self.window.len(), self.window.len().div_ceil(substreams));
+        let [pure, approximate] = [false, true].map(|needs_delta| self.budget(needs_delta));
+        let (pure, approximate) = (pure?, approximate?);
         for rows in ROWS {
-            let shifts = self.unit.shifts() * u64::from(rows);
-            let laplace = laplace_scale(self.epsilon, shifts)
+            let reach = Reach::new(self.unit, rows, substreams);
+            let laplace = laplace_scale(pure.epsilon, reach.sum)
                 .map(|scale| (Law::Laplace { scale }, NoiseChoice::Laplace));
-            let gaussian = self.delta.map(|delta| gaussian_variance(self.epsilon, delta, shifts));
+            let gaussian = approximate.delta.map(|delta| reach_variance(approximate.epsilon, delta, reach));
             let gaussian = gaussian.filter(|variance| *variance <= VARIANCE_MAX);
             let gaussian = gaussian.map(|variance| (Law::Gaussian { variance }, NoiseChoice::Gaussian));
             // With equal noise the pure promise is taken, as it comes first.
@@ -162,7 +166,11 @@ impl Request {
                 }
             }
         }
-        laws
+        Ok(laws)
+    }
+
+    fn budget(&self, needs_delta: bool) -> Result<Budget, PlanError> {
+        Budget::new(self.epsilon, self.delta, self.domain.discovery(), needs_delta)
     }
 
     fn layout(

@@ -225,7 +225,12 @@ impl WindowView {
     }
 
     fn source(&self) -> Source<'_> {
-        Source { plan: &self.plan, substreams: self.released.substreams(), noises: self.sites.len() as f64 }
+        Source {
+            plan: &self.plan,
+            substreams: self.released.substreams(),
+            keys: self.released.keys(&self.plan),
+            noises: self.sites.len() as f64,
+        }
     }
 
     fn reading(&self) -> &Reading {
@@ -236,7 +241,7 @@ impl WindowView {
     /// Keys of a public list are answered from the cache of the whole window, which then answers everyone alike.
     fn interpolate(&self, item: Item<'_>) -> interpolate::Answer {
         let (fits, reading) = (self.released.fits(), self.reading());
-        let keys = self.plan.settings().domain.keys().filter(|_| self.is_whole());
+        let keys = self.released.keys(&self.plan).filter(|_| self.is_whole());
         let place = keys.and_then(|keys| Some((keys, self.released.place(keys, item)?)));
         match place {
             Some((keys, place)) => {
@@ -402,7 +407,7 @@ impl WindowView {
     }
 
     fn ranked(&self, choose: impl FnOnce(&[f64]) -> Vec<usize>) -> Result<Vec<Ranked<'_>>, QueryError> {
-        let keys: &Keys = self.plan.settings().domain.keys().ok_or(QueryError::NoDomain)?;
+        let keys: &Keys = self.released.keys(&self.plan).ok_or(QueryError::NoDomain)?;
         if self.plan.interpolates() {
             return Ok(self.ranked_by_weights(keys, choose));
         }

@@ -78,6 +78,22 @@ impl Ratio {
         Self::narrow(numerator, wide(self.denominator, other.denominator))
     }
 
+    /// The exact product, if it fits.
+    #[must_use]
+    pub fn checked_mul(self, other: Self) -> Option<Self> {
+        let wide = |a: u64, b: u64| u128::from(a) * u128::from(b);
+        Self::narrow(wide(self.numerator, other.numerator), wide(self.denominator, other.denominator))
+    }
+
+    /// The exact difference, if it fits and is not negative.
+    #[must_use]
+    pub fn checked_sub(self, other: Self) -> Option<Self> {
+        let wide = |a: u64, b: u64| u128::from(a) * u128::from(b);
+        let numerator =
+            wide(self.numerator, other.denominator).checked_sub(wide(other.numerator, self.denominator))?;
+        Self::narrow(numerator, wide(self.denominator, other.denominator))
+    }
+
     /// The exact quotient `factor / self`, if it fits. `None` for zero.
     #[must_use]
     pub fn checked_divide(self, factor: u64) -> Option<Self> {

@@ -91,6 +91,13 @@ pub enum Unit {
     ReplaceOne,
     /// One event is there or not, so totals are private. Time windows with the caller's clock only.
     AddRemove,
+    /// All items of one user inside any one window are other ones. Who sends when is public; the claim holds for each window
+    /// and grows with the number of windows in which a user is active. Of each user so many items of a substream count, in
+    /// order of arrival; the others are null items, which take their position and count nowhere.
+    Users {
+        /// At least 1.
+        per_substream: u32,
+    },
 }
 
 impl Unit {
@@ -98,8 +105,27 @@ impl Unit {
     pub(crate) fn shifts(self) -> u64 {
         match self {
             Self::ReplaceOne if fault::is(Fault::AddRemoveNoise) => 1,
-            Self::ReplaceOne => 2,
+            Self::ReplaceOne | Self::Users { .. } => 2,
             Self::AddRemove => 1,
+        }
+    }
+
+    /// How many events of one substream, and of one window that touches so many substreams, are protected together.
+    pub(crate) fn events(self, substreams: u64) -> (u64, u64) {
+        match self {
+            Self::ReplaceOne | Self::AddRemove => (1, 1),
+            Self::Users { per_substream } => {
+                let each = u64::from(per_substream);
+                (each, each.saturating_mul(substreams))
+            }
+        }
+    }
+
+    /// How many items of a user and substream count, if that is bounded.
+    pub(crate) fn per_substream(self) -> Option<u32> {
+        match self {
+            Self::Users { per_substream } => Some(per_substream),
+            Self::ReplaceOne | Self::AddRemove => None,
         }
     }
 }

@@ -13,7 +13,8 @@ use crate::privacy::Claim;
 use crate::query::WindowView;
 use crate::sketch::SealedSketch;
 use crate::substream::SealedSubstream;
-use crate::window::Released;
+use crate::tracker::collect;
+use crate::window::{Found, Released};
 
 const MAGIC: &[u8; 8] = b"DPSWVIEW";
 const VERSION: u16 = 1;
@@ -71,7 +72,9 @@ impl WindowView {
         let substreams = common.collect::<Result<Vec<_>, _>>()?;
         let start = self.retained().start.max(other.retained().start);
         let end = self.stream.end.min(other.stream.end).max(start);
-        let released = Arc::new(Released::new(substreams, self.released.mapping().clone()));
+        let found = self.released.found().iter().filter_map(|one| one.union(other.released.found()));
+        let released = Released::new(substreams, self.released.mapping().clone());
+        let released = Arc::new(released.with_found(found.map(Arc::new).collect()));
         let mut sites = [&self.sites[..], &other.sites[..]].concat();
         sites.sort_unstable();
         Ok(Self::new(Arc::clone(&self.plan), released, self.claim, start..end, sites))
@@ -94,6 +97,15 @@ impl WindowView {
             Some(&site) => Err(MergeError::Duplicate { site }),
             None => Ok(()),
         }
+    }
+}
+
+impl Found {
+    /// What two sites found in the same epoch.
+    fn union(&self, others: &[Arc<Self>]) -> Option<Self> {
+        let other = others.iter().find(|other| other.epoch == self.epoch)?;
+        let all = [&self.keys, &other.keys].into_iter().flat_map(|keys| (0..keys.len()).map(|i| keys.get(i)));
+        Some(Self { epoch: self.epoch, keys: collect(self.keys.kind(), all) })
     }
 }
 
@@ -132,6 +144,13 @@ pub(crate) fn write_view(writer: &mut Writer, view: &WindowView) {
     for substream in view.released.substreams() {
         write_substream(writer, substream);
     }
+    if view.plan.discovery().is_some() {
+        writer.len(view.released.found().len());
+        for found in view.released.found() {
+            writer.u64(found.epoch);
+            writer.keys(&found.keys);
+        }
+    }
 }
 
 fn write_substream(writer: &mut Writer, substream: &SealedSubstream) {
@@ -161,7 +180,8 @@ pub(crate) fn read_view(reader: &mut Reader<'_>) -> Result<WindowView, SnapshotE
         (0..count).map(|_| read_substream(reader, &plan, &mapper)).collect::<Result<Vec<_>, _>>()?;
     check_numbers(&substreams, &plan, stream.end)?;
     let reference = mapper.mapping(&plan, |rows| Ok::<_, SnapshotError>(vec![1; rows]))?;
-    let released = Released::new(substreams.into_iter().map(Arc::new).collect(), reference);
+    let found = read_found(reader, &plan, stream.end)?;
+    let released = Released::new(substreams.into_iter().map(Arc::new).collect(), reference).with_found(found);
     Ok(WindowView::new(plan, Arc::new(released), claim, stream, sites))
 }
 
@@ -202,6 +222,26 @@ fn read_sketch(reader: &mut Reader<'_>, plan: &Plan) -> Result<(usize, Arc<Seale
     }
     let cells = reader.cells(plan.shape().cells())?;
     Ok((range, Arc::new(SealedSketch::new(plan.shape(), &cells, items, plan.width()))))
+}
+
+fn read_found(reader: &mut Reader<'_>, plan: &Plan, end: u64) -> Result<Vec<Arc<Found>>, SnapshotError> {
+    let Some(discovery) = plan.discovery() else { return Ok(Vec::new()) };
+    let count = reader.len(16)?;
+    if plan.substreams_kept() < count as u64 {
+        return Err(SnapshotError::Invalid("it has more epochs than are kept"));
+    }
+    let kind = plan.settings().domain.kind();
+    let mut found: Vec<Arc<Found>> = Vec::with_capacity(count);
+    for _ in 0..count {
+        let epoch = reader.u64()?;
+        let is_past = epoch < end / plan.substream_len() / discovery.epoch();
+        if !is_past || found.last().is_some_and(|last| epoch <= last.epoch) {
+            return Err(SnapshotError::Invalid("its epochs are not past or not in order"));
+        }
+        let keys = collect(kind, reader.keys(kind)?.into_iter());
+        found.push(Arc::new(Found { epoch, keys }));
+    }
+    Ok(found)
 }
 
 /// Substreams follow each other, and all but the running one are complete.

@@ -20,6 +20,7 @@ use crate::query::WindowView;
 use crate::snapshot::{read_view, write_view};
 use crate::stream::{DpswSketch, Time};
 use crate::substream::OpenSubstream;
+use crate::tracker::Tracker;
 
 const MAGIC: &[u8; 8] = b"DPSWSECR";
 const INNER_MAGIC: &[u8; 8] = b"DPSWOPEN";
@@ -136,6 +137,7 @@ impl DpswSketch {
         // How many substreams are open depends on events, so where the stream goes on must not depend on it.
         let number = resume_at.div_ceil(len);
         self.open.clear();
+        self.trackers.clear();
         self.skip_to(number);
         self.absorbed.clear();
         (self.time.start, self.time.now) = (Some(number * len), number * len);
@@ -157,6 +159,11 @@ impl DpswSketch {
         }
         writer.len(self.open.len());
         self.open.iter().for_each(|open| open.write(&mut writer));
+        writer.len(self.trackers.len());
+        for (epoch, tracker) in &self.trackers {
+            writer.u64(*epoch);
+            tracker.write(&mut writer);
+        }
         writer.finish()
     }
 
@@ -176,6 +183,7 @@ impl DpswSketch {
             .collect::<Result<BTreeSet<_>, SnapshotError>>()?;
         let count = reader.len(8)?;
         sketch.read_open(&mut reader, count)?;
+        sketch.read_trackers(&mut reader)?;
         reader.finish()?;
         sketch.take_view(&view)?;
         Ok(sketch)
@@ -190,6 +198,27 @@ impl DpswSketch {
             let number = self.number.checked_add(index).ok_or(SnapshotError::Truncated)?;
             let mapping = self.keys.mapping(&self.plan, number);
             self.open.push_back(OpenSubstream::read(reader, &self.plan, mapping)?);
+        }
+        Ok(())
+    }
+
+    fn read_trackers(&mut self, reader: &mut Reader<'_>) -> Result<(), SnapshotError> {
+        let count = reader.len(8)?;
+        let plan = Arc::clone(&self.plan);
+        let key = self.keys.mapper.fingerprint_key;
+        for _ in 0..count {
+            let epoch = reader.u64()?;
+            let discovery = plan.discovery().filter(|discovery| {
+                let open = self.number / discovery.epoch()
+                    ..=(self.number + self.open.len() as u64) / discovery.epoch();
+                open.contains(&epoch)
+            });
+            let discovery =
+                discovery.ok_or(SnapshotError::Invalid("the epoch of its keys is not running"))?;
+            let tracker = Tracker::read(reader, discovery, plan.settings().domain.kind(), key)?;
+            if self.trackers.insert(epoch, tracker).is_some() {
+                return Err(SnapshotError::Invalid("an epoch occurs twice"));
+            }
         }
         Ok(())
     }
@@ -256,6 +285,10 @@ impl OpenSubstream {
                 counters.write(writer);
             }
         }
+        writer.u8(self.caps.is_some().into());
+        if let Some(caps) = &self.caps {
+            caps.write(writer);
+        }
     }
 
     fn read(
@@ -268,8 +301,17 @@ impl OpenSubstream {
         let closed = closed.ok_or(SnapshotError::Invalid("an open substream is complete"))?;
         let segments = read_counters(reader, plan, boundaries)?;
         let ranges = read_counters(reader, plan, plan.ranges().len())?;
-        Self::from_parts(plan, mapping, closed, segments, ranges)
-            .ok_or(SnapshotError::Invalid("an open substream's parts do not fit together"))
+        let key = mapping.fingerprint_key;
+        let mut open = Self::from_parts(plan, mapping, closed, segments, ranges)
+            .ok_or(SnapshotError::Invalid("an open substream's parts do not fit together"))?;
+        if reader.flag()? {
+            let mut caps = open
+                .empty_caps(plan)
+                .ok_or(SnapshotError::Invalid("it has users that its plan does not protect"))?;
+            caps.read(reader, key)?;
+            open.caps = Some(caps);
+        }
+        Ok(open)
     }
 }
 

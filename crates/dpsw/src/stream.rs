@@ -1,21 +1,24 @@
 //! DpswSketch: takes items, turns substreams over, hands out views.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use crate::counters::{Counters, Mapping};
+use crate::batch::Batch;
 use crate::error::{EntropyError, IngestError};
+use crate::fault::{self, Fault};
 use crate::hash::StreamKey;
 use crate::item::{Item, Kind};
 use crate::keys::HashKeys;
-use crate::noise::Noise;
+use crate::noise::{Generator, Noise};
 use crate::partial::PartialId;
-use crate::plan::Plan;
+use crate::plan::{Plan, PlannedDiscovery};
 use crate::privacy::Claim;
 use crate::query::WindowView;
+use crate::settings::Unit;
 use crate::sketch::SealedSketch;
 use crate::substream::{OpenSubstream, SealedSubstream};
-use crate::window::Released;
+use crate::tracker::Tracker;
+use crate::window::{Found, Released};
 
 /// Byte strings hashed before they are counted: hashing and counting in turns is faster than item by item.
 pub(crate) const HASHED_AT_ONCE: usize = 128;
@@ -49,6 +52,8 @@ pub struct DpswSketch {
     pub(crate) open: VecDeque<OpenSubstream>,
     pub(crate) time: Time,
     pub(crate) released: Arc<Released>,
+    /// The keys of running epochs, by epoch.
+    pub(crate) trackers: BTreeMap<u64, Tracker>,
     /// Where the events are counted, among sites whose views are merged.
     pub(crate) site: u64,
     /// Which partial counters are in the open substreams, by substream.
@@ -103,6 +108,7 @@ impl DpswSketch {
             open: VecDeque::from([open]),
             time: Time { start, now: 0, late: 0 },
             released,
+            trackers: BTreeMap::new(),
             site: 0,
             absorbed: BTreeSet::new(),
             generation: 0,
@@ -160,9 +166,23 @@ impl DpswSketch {
     /// # Errors
     /// See [`IngestError`].
     pub fn extend(&mut self, items: &[u64]) -> Result<(), IngestError> {
+        self.check_events()?;
+        self.extend_integers(&[], items)
+    }
+
+    /// Takes integers of users, in order, where whole users are protected. A user is any number that stands for them.
+    ///
+    /// # Errors
+    /// See [`IngestError`].
+    pub fn extend_by(&mut self, users: &[u64], items: &[u64]) -> Result<(), IngestError> {
+        self.check_users(users.len(), items.len())?;
+        self.extend_integers(users, items)
+    }
+
+    fn extend_integers(&mut self, users: &[u64], items: &[u64]) -> Result<(), IngestError> {
         self.check(Kind::Integers)?;
         self.check_counted()?;
-        self.take(items, Counters::count_integers).map_err(|unsealed| unsealed.after(0))
+        self.take(Batch::integers(items, users)).map_err(|unsealed| unsealed.after(0))
     }
 
     /// Takes byte strings or texts, in order.
@@ -170,41 +190,115 @@ impl DpswSketch {
     /// # Errors
     /// See [`IngestError`].
     pub fn extend_bytes<T: AsRef<[u8]>>(&mut self, items: &[T]) -> Result<(), IngestError> {
+        self.check_events()?;
+        self.extend_strings(&[], items)
+    }
+
+    /// Takes byte strings or texts of users, like [`extend_by`](Self::extend_by).
+    ///
+    /// # Errors
+    /// See [`IngestError`].
+    pub fn extend_bytes_by<T: AsRef<[u8]>>(&mut self, users: &[u64], items: &[T]) -> Result<(), IngestError> {
+        self.check_users(users.len(), items.len())?;
+        self.extend_strings(users, items)
+    }
+
+    fn extend_strings<T: AsRef<[u8]>>(&mut self, users: &[u64], items: &[T]) -> Result<(), IngestError> {
         self.check(Kind::Bytes)?;
         self.check_counted()?;
-        let mut buffer = [0; HASHED_AT_ONCE];
         for (number, chunk) in items.chunks(HASHED_AT_ONCE).enumerate() {
-            let fingerprints = self.keys.fingerprints(chunk, &mut buffer);
-            let taken = self.take(fingerprints, Counters::count_fingerprints);
-            taken.map_err(|unsealed| unsealed.after(number * HASHED_AT_ONCE))?;
+            let before = number * HASHED_AT_ONCE;
+            let users = users.get(before..before + chunk.len()).unwrap_or_default();
+            let (mut words, mut bytes) = ([0; HASHED_AT_ONCE], [&[][..]; HASHED_AT_ONCE]);
+            let batch = self.keys.batch(chunk, users, &mut words, &mut bytes);
+            self.take(batch).map_err(|unsealed| unsealed.after(before))?;
         }
         Ok(())
     }
 
-    fn take(
-        &mut self,
-        items: &[u64],
-        count: impl Fn(&mut Counters, &[u64], &Mapping),
-    ) -> Result<(), Unsealed> {
-        let mut rest = items;
-        while !rest.is_empty() {
-            let room = self.next_boundary() - self.time.now;
-            let fitting = usize::try_from(room).map_or(rest.len(), |room| room.min(rest.len()));
-            let (now, later) = rest.split_at(fitting);
-            let open = self.oldest_open();
-            open.count(open.closed(), |counters, mapping| count(counters, now, mapping));
-            self.time.now += fitting as u64;
-            rest = later;
-            if self.time.now == self.next_boundary() {
-                let accepted = items.len() - rest.len();
-                self.close_segment().map_err(|source| Unsealed { accepted, source })?;
+    /// Takes so many null items: each has its position and counts nowhere, like an item that was refused for its content.
+    ///
+    /// # Errors
+    /// The plan has a time window, or see [`IngestError`].
+    pub fn extend_nulls(&mut self, items: u64) -> Result<(), IngestError> {
+        self.check_owner()?;
+        self.check_counted()?;
+        let mut taken = 0;
+        while taken < items {
+            let fitting = (self.next_boundary() - self.time.now).min(items - taken);
+            let fitting = usize::try_from(fitting).unwrap_or(usize::MAX);
+            let open = self.open.front_mut().expect("a substream is always open");
+            open.count(open.closed(), |counters, _| counters.count_nulls(fitting));
+            if let Some(tracker) = self.tracker(self.number) {
+                tracker.arrive(fitting);
             }
+            taken += fitting as u64;
+            self.pass(fitting).map_err(|source| Unsealed { accepted: taken as usize, source }.after(0))?;
         }
         Ok(())
     }
 
-    fn oldest_open(&mut self) -> &mut OpenSubstream {
-        self.open.front_mut().expect("a substream is always open")
+    fn take(&mut self, batch: Batch<'_>) -> Result<(), Unsealed> {
+        let mut done = 0;
+        while done < batch.len() {
+            let room = self.next_boundary() - self.time.now;
+            let now = batch.part(done, usize::try_from(room).unwrap_or(usize::MAX));
+            let admitted = self.take_now(self.number, None, now);
+            done += now.len();
+            let positions = if fault::is(Fault::ShiftedPositions) { admitted } else { now.len() };
+            self.pass(positions).map_err(|source| Unsealed { accepted: done, source })?;
+        }
+        Ok(())
+    }
+
+    /// Goes on by so many positions, not past the end of the segment.
+    fn pass(&mut self, positions: usize) -> Result<(), EntropyError> {
+        self.time.now += positions as u64;
+        if self.time.now == self.next_boundary() { self.close_segment() } else { Ok(()) }
+    }
+
+    /// Counts items of one segment of an open substream, by default the oldest, and says how many count.
+    pub(crate) fn take_now(&mut self, number: u64, segment: Option<usize>, batch: Batch<'_>) -> usize {
+        let plan = Arc::clone(&self.plan);
+        let open = self.open_substream(number);
+        let segment = segment.unwrap_or_else(|| open.closed());
+        let admitted = open.take(segment, batch, &plan);
+        self.track(number, batch, admitted.as_deref());
+        admitted.map_or(batch.len(), |places| places.len())
+    }
+
+    fn track(&mut self, number: u64, batch: Batch<'_>, admitted: Option<&[usize]>) {
+        let (plan, key) = (Arc::clone(&self.plan), self.keys.mapper.fingerprint_key);
+        let (Some(discovery), Some(tracker)) = (plan.discovery(), self.tracker(number)) else { return };
+        let room = tracker.room(discovery).min(batch.len());
+        let mut count = |place: usize| {
+            let word = batch.words[place];
+            match batch.kind {
+                Kind::Integers => tracker.count(key.integer(word), Item::Integer(word)),
+                Kind::Bytes if batch.bytes[place].len() <= discovery.key_len_max() => {
+                    tracker.count(word, Item::Bytes(batch.bytes[place]));
+                }
+                Kind::Bytes => {}
+            }
+        };
+        match admitted {
+            None => (0..room).for_each(&mut count),
+            Some(places) => places.iter().copied().take_while(|&place| place < room).for_each(&mut count),
+        }
+        tracker.arrive(batch.len());
+    }
+
+    /// The keys of the epoch of a substream, if keys are found.
+    fn tracker(&mut self, number: u64) -> Option<&mut Tracker> {
+        let discovery = self.plan.discovery()?;
+        let epoch = number / discovery.epoch();
+        Some(self.trackers.entry(epoch).or_insert_with(|| Tracker::new(discovery)))
+    }
+
+    /// The smallest number that stands for a user with this name in [`extend_by`](Self::extend_by).
+    #[must_use]
+    pub fn user(&self, name: &[u8]) -> u64 {
+        self.keys.mapper.fingerprint_key.bytes(name)
     }
 
     /// The position at which the oldest open segment ends.
@@ -218,6 +312,22 @@ impl DpswSketch {
             None => Ok(()),
             Some(_) => Err(IngestError::Times("a time window needs the time of each event: use extend_at")),
         }
+    }
+
+    pub(crate) fn check_events(&self) -> Result<(), IngestError> {
+        match self.plan.settings().unit {
+            Unit::Users { .. } => {
+                Err(IngestError::Users("this plan protects whole users: use extend_by and its like"))
+            }
+            Unit::ReplaceOne | Unit::AddRemove => Ok(()),
+        }
+    }
+
+    pub(crate) fn check_users(&self, users: usize, items: usize) -> Result<(), IngestError> {
+        if self.plan.settings().unit.per_substream().is_none() {
+            return Err(IngestError::Users("this plan protects single events: use extend and its like"));
+        }
+        if users == items { Ok(()) } else { Err(IngestError::UserCount { users, items }) }
     }
 
     pub(crate) fn check(&self, got: Kind) -> Result<(), IngestError> {
@@ -234,16 +344,35 @@ impl DpswSketch {
 
     /// Seals the ranges that end with the oldest open segment and makes them readable.
     pub(crate) fn close_segment(&mut self) -> Result<(), EntropyError> {
+        let of_keys = self.ends_epoch().then(|| self.noise.generator()).transpose()?;
         let open = self.open.front_mut().expect("a substream is always open");
         let sealed = open.close_segment(&self.plan, &mut self.noise)?;
         let is_complete = open.next_boundary(&self.plan).is_none();
+        let found = of_keys.map(|generator| self.find(generator));
         if !sealed.is_empty() {
-            self.release(sealed);
+            self.release(sealed, found);
         }
         if is_complete {
             self.turn_over();
         }
         Ok(())
+    }
+
+    /// Whether an epoch ends with the oldest open segment.
+    fn ends_epoch(&self) -> bool {
+        let Some(discovery) = self.plan.discovery() else { return false };
+        let open = self.open.front().expect("a substream is always open");
+        let is_last = open.next_boundary(&self.plan) == Some(self.plan.substream_len());
+        is_last && (self.number + 1).is_multiple_of(discovery.epoch())
+    }
+
+    /// Ends the epoch of the oldest open substream.
+    fn find(&mut self, mut generator: Generator) -> Found {
+        let discovery = self.plan.discovery().expect("an epoch has ended");
+        let epoch = self.number / discovery.epoch();
+        let tracker = self.trackers.remove(&epoch).unwrap_or_else(|| Tracker::new(discovery));
+        let kind = self.plan.settings().domain.kind();
+        Found { epoch, keys: tracker.release(discovery, kind, &mut generator) }
     }
 
     /// Goes on with the next substream.
@@ -274,10 +403,13 @@ impl DpswSketch {
         if self.open.is_empty() {
             self.open.push_back(OpenSubstream::new(self.keys.mapping(&self.plan, number)));
         }
+        if let Some(discovery) = self.plan.discovery() {
+            self.trackers = self.trackers.split_off(&(number / discovery.epoch()));
+        }
         self.released = Arc::new(Released::new(Vec::new(), self.released.mapping().clone()));
     }
 
-    fn release(&mut self, sealed: Vec<(usize, SealedSketch)>) {
+    fn release(&mut self, sealed: Vec<(usize, SealedSketch)>, found: Option<Found>) {
         let mapping = self.open.front().expect("a substream is always open").mapping();
         let running = match self.released.substream(self.number) {
             Some(substream) => substream.with(sealed, &self.plan),
@@ -289,7 +421,11 @@ impl DpswSketch {
             self.released.substreams().iter().filter(|s| s.number != self.number && is_kept(s.number));
         let mut substreams: Vec<_> = before.cloned().collect();
         substreams.push(Arc::new(running));
-        self.released = Arc::new(self.released.next(substreams));
+        let epoch = self.plan.discovery().map_or(1, PlannedDiscovery::epoch);
+        let is_live = |found: &&Arc<Found>| is_kept((found.epoch + 1) * epoch - 1);
+        let before = self.released.found().iter().filter(is_live).cloned();
+        let found = before.chain(found.map(Arc::new)).collect();
+        self.released = Arc::new(self.released.next(substreams, found));
     }
 }
 

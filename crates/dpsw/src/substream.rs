@@ -4,9 +4,11 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::batch::{Batch, Caps};
 use crate::checkpoint::Role;
 use crate::counters::{Counters, Mapping};
 use crate::error::EntropyError;
+use crate::fault::{self, Fault};
 use crate::noise::Noise;
 use crate::plan::Plan;
 use crate::sketch::SealedSketch;
@@ -24,6 +26,8 @@ pub(crate) struct OpenSubstream {
     /// An empty array for the next segment, at hand for the processor.
     spare: Option<Counters>,
     ranges: Vec<(usize, Counters)>,
+    /// What each user has sent, once one has.
+    pub(crate) caps: Option<Caps>,
 }
 
 impl std::fmt::Debug for OpenSubstream {
@@ -34,7 +38,7 @@ impl std::fmt::Debug for OpenSubstream {
 
 impl OpenSubstream {
     pub(crate) fn new(mapping: Mapping) -> Self {
-        Self { mapping, closed: 0, segments: VecDeque::new(), spare: None, ranges: Vec::new() }
+        Self { mapping, closed: 0, segments: VecDeque::new(), spare: None, ranges: Vec::new(), caps: None }
     }
 
     /// A substream with these counters; `None` unless they are those of open segments, each once, and of exactly the
@@ -86,6 +90,44 @@ impl OpenSubstream {
         );
         self.closed = 0;
         self.mapping = mapping;
+        if let Some(caps) = &mut self.caps {
+            caps.turn_over();
+        }
+    }
+
+    /// Counts the items of a segment that is not closed; those over their user's cap are null items. Says which of them
+    /// count, by their places, unless all do.
+    pub(crate) fn take(&mut self, segment: usize, batch: Batch<'_>, plan: &Plan) -> Option<Vec<usize>> {
+        let admitted = self.admitted(batch, plan);
+        let Some(places) = &admitted else {
+            self.count(segment, |counters, mapping| counters.count_words(batch.kind, batch.words, mapping));
+            return None;
+        };
+        let words: Vec<u64> = places.iter().map(|&place| batch.words[place]).collect();
+        self.count(segment, |counters, mapping| {
+            counters.count_words(batch.kind, &words, mapping);
+            counters.count_nulls(batch.len() - words.len());
+        });
+        admitted
+    }
+
+    /// The caps of a substream in which nobody has sent anything; none where single events are protected.
+    pub(crate) fn empty_caps(&self, plan: &Plan) -> Option<Caps> {
+        let users_max = usize::try_from(plan.users_max()).unwrap_or(usize::MAX);
+        plan.settings().unit.per_substream().map(|each| Caps::new(each, users_max))
+    }
+
+    fn admitted(&mut self, batch: Batch<'_>, plan: &Plan) -> Option<Vec<usize>> {
+        let empty = self.empty_caps(plan)?;
+        let caps = self.caps.get_or_insert(empty);
+        let (key, mapping) = (self.mapping.fingerprint_key, &self.mapping);
+        let admits = |place: &usize| {
+            if fault::is(Fault::SlidingCap) && mapping.cells(batch.item(*place)).next().is_none() {
+                return false;
+            }
+            caps.admit(batch.users[*place], key)
+        };
+        Some((0..batch.len()).filter(admits).collect())
     }
 
     pub(crate) fn mapping(&self) -> &Mapping {
@@ -167,7 +209,7 @@ impl OpenSubstream {
     /// Shows the counters of the oldest segment to a planted mistake.
     #[cfg(test)]
     pub(crate) fn show(&self) {
-        crate::fault::show(&self.mapping, self.segments.front().and_then(Option::as_ref));
+        fault::show(&self.mapping, self.segments.front().and_then(Option::as_ref));
     }
 
     /// The counters of a range; `None` if it has had no segment before this one.

@@ -4,12 +4,13 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::counters::{Columns, Mapping};
-use crate::hash::Index;
+use crate::hash::{FingerprintKey, Index};
 use crate::interpolate::Fits;
-use crate::item::{Item, Keys};
+use crate::item::{Domain, Item, Keys};
 use crate::plan::{CACHED_COVERS_MAX, Plan};
 use crate::sketch::SealedSketch;
 use crate::substream::SealedSubstream;
+use crate::tracker::collect;
 
 /// One sketch of a cover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,19 +38,54 @@ pub(crate) struct Released {
     mapping: Mapping,
     cache: Mutex<Vec<(Cover, Arc<[f64]>)>>,
     fits: Fits,
+    /// The keys found in epochs that are retained, oldest first.
+    found: Vec<Arc<Found>>,
+    /// All of them, each once.
+    listed: Option<Keys>,
     /// Places of the keys of a public list, where items are hashed.
     places: OnceLock<Index>,
 }
 
 impl Released {
     pub(crate) fn new(substreams: Vec<Arc<SealedSubstream>>, mapping: Mapping) -> Self {
-        Self { substreams, mapping, cache: Mutex::default(), fits: Fits::default(), places: OnceLock::new() }
+        Self {
+            substreams,
+            mapping,
+            cache: Mutex::default(),
+            fits: Fits::default(),
+            found: Vec::new(),
+            listed: None,
+            places: OnceLock::new(),
+        }
     }
 
     /// What is readable after these substreams were sealed or have left.
-    pub(crate) fn next(&self, substreams: Vec<Arc<SealedSubstream>>) -> Self {
+    pub(crate) fn next(&self, substreams: Vec<Arc<SealedSubstream>>, found: Vec<Arc<Found>>) -> Self {
         let first = substreams.first().map_or(u64::MAX, |substream| substream.number);
-        Self { fits: self.fits.next(&self.substreams, first), ..Self::new(substreams, self.mapping.clone()) }
+        let next = Self::new(substreams, self.mapping.clone()).with_found(found);
+        // Sums over keys can only be carried on for the same keys.
+        let fits =
+            if next.listed.is_none() { self.fits.next(&self.substreams, first) } else { Fits::default() };
+        Self { fits, ..next }
+    }
+
+    /// The same with these keys.
+    pub(crate) fn with_found(self, found: Vec<Arc<Found>>) -> Self {
+        let listed = union(&found, self.mapping.fingerprint_key);
+        Self { found, listed, ..self }
+    }
+
+    pub(crate) fn found(&self) -> &[Arc<Found>] {
+        &self.found
+    }
+
+    /// The keys that may be listed: public ones, or those that were found.
+    pub(crate) fn keys<'a>(&'a self, plan: &'a Plan) -> Option<&'a Keys> {
+        match &plan.settings().domain {
+            Domain::Public(keys) => Some(keys),
+            Domain::Asked(_) => None,
+            Domain::Discovered(_) => Some(self.listed.as_ref().unwrap_or(&NO_KEYS)),
+        }
     }
 
     /// Whether an item has counters; without a public list every item has.
@@ -141,6 +177,25 @@ impl Released {
         cache.push((cover.clone(), Arc::clone(&estimates)));
         estimates
     }
+}
+
+/// The keys released when an epoch ended, in the order of their keyed hashes.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub(crate) epoch: u64,
+    pub(crate) keys: Keys,
+}
+
+static NO_KEYS: Keys = Keys::Integers(Vec::new());
+
+/// All keys that were found, each once, in the order of their keyed hashes; `None` before the first epoch ended.
+fn union(found: &[Arc<Found>], key: FingerprintKey) -> Option<Keys> {
+    let kind = found.first()?.keys.kind();
+    let all = found.iter().flat_map(|found| (0..found.keys.len()).map(|place| found.keys.get(place)));
+    let mut all: Vec<(u64, Item<'_>)> = all.map(|item| (key.item(item), item)).collect();
+    all.sort_unstable();
+    all.dedup();
+    Some(collect(kind, all.into_iter().map(|(_, item)| item)))
 }
 
 /// The positions of a part.

@@ -50,6 +50,7 @@ pub(super) fn tiny(settings: &Settings) -> Result<Settings, AuditError> {
     let domain = match &settings.domain {
         Domain::Public(_) => Domain::Public(tiny_keys(&settings.domain)),
         Domain::Asked(kind) => Domain::Asked(*kind),
+        Domain::Discovered(discovery) => Domain::Asked(discovery.kind),
     };
     Ok(Settings { window, domain, method, retention: 1, ..settings.clone() })
 }
@@ -59,12 +60,10 @@ pub(super) fn tiny_keys(domain: &Domain) -> Keys {
     let numbers = 0..u64::from(COLUMNS);
     match domain {
         Domain::Public(Keys::Range(_)) => Keys::Range(numbers.end),
-        Domain::Public(Keys::Bytes(_)) | Domain::Asked(Kind::Bytes) => {
-            Keys::text(numbers.map(|number| format!("key {number}")))
-        }
-        Domain::Public(Keys::Integers(_)) | Domain::Asked(Kind::Integers) => {
-            Keys::Integers(numbers.map(|number| number * 1_000_003 + 17).collect())
-        }
+        other => match other.kind() {
+            Kind::Bytes => Keys::text(numbers.map(|number| format!("key {number}"))),
+            Kind::Integers => Keys::Integers(numbers.map(|number| number * 1_000_003 + 17).collect()),
+        },
     }
 }
 

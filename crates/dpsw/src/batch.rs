@@ -1,0 +1,127 @@
+//! Items of one call with their users, and which of them count.
+
+use hashbrown::HashTable;
+
+use crate::codec::{Reader, Writer};
+use crate::error::SnapshotError;
+use crate::fault::{self, Fault};
+use crate::hash::FingerprintKey;
+use crate::item::{Item, Kind};
+
+/// Items in order of arrival.
+#[derive(Clone, Copy)]
+pub(crate) struct Batch<'a> {
+    pub(crate) kind: Kind,
+    /// The integers, or the fingerprints of byte strings.
+    pub(crate) words: &'a [u64],
+    /// The byte strings; empty for integers.
+    pub(crate) bytes: &'a [&'a [u8]],
+    /// Who sent each; empty where single events are protected.
+    pub(crate) users: &'a [u64],
+}
+
+impl<'a> Batch<'a> {
+    pub(crate) fn integers(words: &'a [u64], users: &'a [u64]) -> Self {
+        Self { kind: Kind::Integers, words, bytes: &[], users }
+    }
+
+    pub(crate) fn bytes(words: &'a [u64], bytes: &'a [&'a [u8]], users: &'a [u64]) -> Self {
+        Self { kind: Kind::Bytes, words, bytes, users }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.words.len()
+    }
+
+    /// Those from `start` on, at most `len`.
+    pub(crate) fn part(self, start: usize, len: usize) -> Self {
+        fn cut<T>(list: &[T], start: usize, len: usize) -> &[T] {
+            let start = start.min(list.len());
+            &list[start..start.saturating_add(len).min(list.len())]
+        }
+        Self {
+            words: cut(self.words, start, len),
+            bytes: cut(self.bytes, start, len),
+            users: cut(self.users, start, len),
+            ..self
+        }
+    }
+
+    pub(crate) fn item(&self, index: usize) -> Item<'a> {
+        match self.kind {
+            Kind::Integers => Item::Integer(self.words[index]),
+            Kind::Bytes => Item::Bytes(self.bytes[index]),
+        }
+    }
+}
+
+/// How many items each user has sent in a substream. Secret: no `Clone`, and a `Debug` that shows nothing.
+pub(crate) struct Caps {
+    counts: HashTable<(u64, u32)>,
+    /// Items of a user that count.
+    each: u32,
+    /// Users beyond this many send null items.
+    users_max: usize,
+}
+
+/// Bytes of a user.
+pub(crate) const USER_LEN: usize = size_of::<(u64, u32)>();
+
+impl std::fmt::Debug for Caps {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Caps")
+    }
+}
+
+impl Caps {
+    pub(crate) fn new(each: u32, users_max: usize) -> Self {
+        Self { counts: HashTable::new(), each, users_max }
+    }
+
+    /// Whether the next item of a user counts. That depends on who sent when, never on what was sent.
+    pub(crate) fn admit(&mut self, user: u64, key: FingerprintKey) -> bool {
+        let hash = |user: u64| key.integer(user);
+        if let Some((_, count)) = self.counts.find_mut(hash(user), |(known, _)| *known == user) {
+            let admitted = *count < self.each;
+            *count += u32::from(admitted);
+            return admitted;
+        }
+        let has_room = self.counts.len() < self.users_max;
+        if has_room {
+            self.counts.insert_unique(hash(user), (user, 1), |(user, _)| hash(*user));
+        }
+        has_room
+    }
+
+    /// Goes on with the next substream, where every user starts anew.
+    pub(crate) fn turn_over(&mut self) {
+        if fault::is(Fault::SlidingCap) {
+            self.counts.retain(|(_, count)| *count == self.each);
+            self.counts.iter_mut().for_each(|(_, count)| *count = self.each + 1);
+            return;
+        }
+        self.counts.clear();
+    }
+
+    pub(crate) fn write(&self, writer: &mut Writer) {
+        writer.len(self.counts.len());
+        for (user, count) in &self.counts {
+            writer.u64(*user);
+            writer.u32(*count);
+        }
+    }
+
+    pub(crate) fn read(&mut self, reader: &mut Reader<'_>, key: FingerprintKey) -> Result<(), SnapshotError> {
+        let len = reader.len(12)?;
+        for _ in 0..len {
+            let (user, count) = (reader.u64()?, reader.u32()?);
+            let hash = |user: u64| key.integer(user);
+            let is_known = self.counts.find(hash(user), |(known, _)| *known == user).is_some();
+            if is_known || count == 0 || self.each < count || self.users_max <= self.counts.len() {
+                return Err(SnapshotError::Invalid("its users are repeated, too many or sent too much"));
+            }
+            self.counts.insert_unique(hash(user), (user, count), |(user, _)| hash(*user));
+        }
+        Ok(())
+    }
+}
