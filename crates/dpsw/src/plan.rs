@@ -520,8 +520,20 @@ impl Plan {
         (self.substreams_kept().div_ceil(epoch) + 1, self.open_substreams_max().div_ceil(epoch) + 1)
     }
 
+    /// The smallest count in a window of a key that is usually found; 0 where all keys are listed.
+    pub(crate) fn least_found(&self) -> f64 {
+        self.discovery.as_ref().map_or(0.0, |discovery| {
+            let items = substream_items(self.settings.window, self.substream_len) * discovery.epoch();
+            let in_window = match self.settings.window {
+                Window::Items(len) => len,
+                Window::Time(time) => time.expected_items,
+            };
+            discovery.count_found(0.5) * in_window as f64 / items as f64
+        })
+    }
+
     /// Bytes of released keys.
-    fn found_bytes(&self) -> u64 {
+    pub(crate) fn found_bytes(&self) -> u64 {
         self.discovery.as_ref().map_or(0, |discovery| {
             let len = match discovery.discovery.kind {
                 Kind::Integers => size_of::<u64>() as u64,

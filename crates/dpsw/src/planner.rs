@@ -102,7 +102,8 @@ impl Request {
         if 1.0 <= best.prediction.detectable_share() {
             return Err(PlanError::OnlyNoise { epsilon: self.epsilon.get(), items: self.items() });
         }
-        let plan = Plan::new(self.settings(&best))?;
+        let Choice { substreams, counters, noise, .. } = best;
+        let plan = Plan::new(self.settings(TunedMethod { substreams, counters, noise }))?;
         debug_assert!(plan.sketch_bytes() <= self.bytes, "{} bytes for {}", plan.sketch_bytes(), self.bytes);
         Ok(Planned { plan, prediction: best.prediction })
     }
@@ -129,12 +130,19 @@ impl Request {
     fn best(&self, score: impl Fn(&Prediction) -> f64) -> Result<Choice, PlanError> {
         let counts = self.expectation.counts(self.items())?;
         let mut best: Option<Choice> = None;
+        let mut laws = Vec::new();
         for substreams in SUBSTREAMS.filter(|&substreams| substreams <= self.window.len()) {
-            let cells = self.cells(substreams);
-            for (counters, law, noise) in
-                self.laws(substreams)?.into_iter().filter_map(|law| self.layout(cells, law))
-            {
-                let structure = structure(self.window.len(), substreams, counters, law);
+            // What one event reaches does not depend on the number of substreams; what a user reaches does.
+            if laws.is_empty() || self.unit.per_substream().is_some() {
+                laws = self.laws(substreams)?;
+            }
+            let Some(keys) = self.keys(substreams) else { continue };
+            let cells = self.cells(substreams, keys.bytes);
+            for (counters, law, noise) in laws.iter().filter_map(|&law| self.layout(cells, law)) {
+                let structure = Structure {
+                    least_fitted: keys.least,
+                    ..structure(self.window.len(), substreams, counters, law)
+                };
                 let prediction = Prediction::new(structure, &counts, self.expectation.drift);
                 let score = score(&prediction);
                 if best.as_ref().is_none_or(|best| score < best.score) {
@@ -143,6 +151,17 @@ impl Request {
             }
         }
         best.ok_or(PlanError::TooSmall { bytes: self.bytes })
+    }
+
+    /// What found keys take and which are found, with so many substreams; `None` if there is no such plan.
+    fn keys(&self, substreams: u64) -> Option<FoundKeys> {
+        if self.domain.discovery().is_none() {
+            return Some(FoundKeys { bytes: 0, least: 0.0 });
+        }
+        let counters = CounterLayout::Hashed { rows: 1, columns: COLUMNS_MIN as u32 };
+        let method = TunedMethod { substreams, counters, noise: NoiseChoice::Laplace };
+        let plan = Plan::new(self.settings(method)).ok()?;
+        Some(FoundKeys { bytes: plan.found_bytes(), least: plan.least_found() })
     }
 
     /// The noise for each number of rows; identity counters are like one row.
@@ -188,31 +207,36 @@ impl Request {
         Some((counters, law, noise))
     }
 
-    /// How many counters a sketch can have.
-    fn cells(&self, substreams: u64) -> u64 {
+    /// How many counters a sketch can have beside found keys of so many bytes.
+    fn cells(&self, substreams: u64, found: u64) -> u64 {
         let len = self.window.len().div_ceil(substreams);
         let kept = (self.window.len() * u64::from(self.retention)).div_ceil(len);
         let open = self.window.time().map_or(1, |time| time.lateness.div_ceil(len) + 2);
         let reserve = kept * overflow_bytes(*ROWS.end(), self.items().div_ceil(substreams));
-        self.bytes.saturating_sub(reserve) / Plan::flat_cell_bytes(kept, open)
+        self.bytes.saturating_sub(reserve + found) / Plan::flat_cell_bytes(kept, open)
     }
 
     fn items(&self) -> u64 {
         items(self.window)
     }
 
-    fn settings(&self, choice: &Choice) -> Settings {
-        let Choice { substreams, counters, noise, .. } = *choice;
+    fn settings(&self, method: TunedMethod) -> Settings {
         Settings {
             window: self.window,
             unit: self.unit,
             epsilon: self.epsilon,
             delta: self.delta,
             domain: self.domain.clone(),
-            method: Method::Tuned(TunedMethod { substreams, counters, noise }),
+            method: Method::Tuned(method),
             retention: self.retention,
         }
     }
+}
+
+struct FoundKeys {
+    bytes: u64,
+    /// The smallest count in a window that is usually found.
+    least: f64,
 }
 
 struct Choice {
@@ -238,6 +262,7 @@ impl Plan {
             _ => CounterLayout::Hashed { rows: shape.rows, columns: shape.columns },
         };
         let structure = structure(settings.window.len(), method.substreams, counters, self.ranges()[0].law());
+        let structure = Structure { least_fitted: self.least_found(), ..structure };
         Ok(Some(Prediction::new(structure, &expectation.counts(items)?, expectation.drift)))
     }
 }
@@ -275,9 +300,9 @@ pub(crate) fn structure(window_len: u64, substreams: u64, counters: CounterLayou
     let substreams = window_len as f64 / window_len.div_ceil(substreams) as f64;
     match counters {
         CounterLayout::Hashed { rows, columns } => {
-            Structure { substreams, rows: rows.into(), columns: Some(columns.into()), law }
+            Structure { substreams, rows: rows.into(), columns: Some(columns.into()), law, least_fitted: 0.0 }
         }
-        _ => Structure { substreams, rows: 1.0, columns: None, law },
+        _ => Structure { substreams, rows: 1.0, columns: None, law, least_fitted: 0.0 },
     }
 }
 

@@ -155,6 +155,8 @@ pub(crate) struct Structure {
     pub(crate) columns: Option<f64>,
     /// The noise on a counter.
     pub(crate) law: Law,
+    /// Keys with smaller counts are not known, so they cannot be fitted.
+    pub(crate) least_fitted: f64,
 }
 
 /// What error to expect, in items.
@@ -261,7 +263,7 @@ fn with_collisions(
             [&counts.sums_from, &counts.squares_from].map(|from| from.get(fitted).copied().unwrap_or(0.0));
         // Counts in a substream vary by chance: the mean of a square is the square of the mean, and the mean.
         collisions = (squares / structure.substreams + sum) / cells;
-        let least = CANDIDATE_DEVIATIONS * (typical + collisions).sqrt();
+        let least = (CANDIDATE_DEVIATIONS * (typical + collisions).sqrt()).max(structure.least_fitted);
         let most = if can_fit { (0.15 * cells) as usize } else { 0 };
         fitted = counts.sorted.partition_point(|&count| least < count).min(most);
     }
@@ -276,7 +278,7 @@ mod tests {
 
     fn structure(substreams: f64, rows: f64, columns: Option<f64>) -> Structure {
         let scale = Ratio::new(2 * rows as u64, 1).expect("a ratio");
-        Structure { substreams, rows, columns, law: Law::Laplace { scale } }
+        Structure { substreams, rows, columns, law: Law::Laplace { scale }, least_fitted: 0.0 }
     }
 
     fn prediction(structure: Structure) -> Prediction {
