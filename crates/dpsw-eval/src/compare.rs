@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use dpsw::{Claim, DpswSketch, Expectation, Item, Noise, Plan, Prior, Threshold, WindowView};
+use dpsw::{Claim, DpswSketch, Expectation, Item, Noise, Plan, Prior, Threshold, Unit, WindowView};
 use indicatif::{ProgressBar, ProgressStyle};
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
@@ -246,7 +246,12 @@ fn measure(comparison: &Comparison<'_>, plan: &Plan, seed: usize, queries: usize
     for time in times {
         let items = &dataset.items[position..time];
         let start = Instant::now();
-        sketch.extend(items)?;
+        if let Unit::Users { .. } = plan.settings().unit {
+            let users: Vec<u64> = (position as u64..time as u64).collect();
+            sketch.extend_by(&users, items)?;
+        } else {
+            sketch.extend(items)?;
+        }
         outcome.inserting += start.elapsed();
         outcome.inserted += items.len() as u64;
         position = time;

@@ -2,8 +2,8 @@
 
 use anyhow::{Context, Result};
 use dpsw::{
-    Claim, CounterLayout, Delta, Domain, Epsilon, Expectation, Keys, Method, PaperMethod, Plan, Ratio,
-    Request, Settings, Shares, SubstreamLen, Unit, Window,
+    Claim, CounterLayout, Delta, Discovery, Domain, Epsilon, Expectation, Keys, Kind, Method, PaperMethod,
+    Plan, Ratio, Request, Settings, Shares, SubstreamLen, Unit, Window,
 };
 
 /// A method by the name that results use.
@@ -15,6 +15,10 @@ pub enum MethodName {
     PaperBalanced,
     /// One sketch per substream, pure epsilon.
     Tuned,
+    /// The same without a public domain: keys are found in the stream.
+    TunedDiscovered,
+    /// The same for whole users, of each of whom one item a substream counts; here every item has a user of its own.
+    TunedUser,
 }
 
 /// What a plan is made for.
@@ -105,6 +109,8 @@ impl MethodName {
             Self::Paper => "paper",
             Self::PaperBalanced => "paper-balanced",
             Self::Tuned => "tuned",
+            Self::TunedDiscovered => "tuned-discovered",
+            Self::TunedUser => "tuned-user",
         }
     }
 
@@ -114,13 +120,46 @@ impl MethodName {
     /// No plan fits.
     pub fn variants(self, size: Size, choices: &Choices) -> Result<Vec<Variant>> {
         let variants: Result<Vec<Variant>> = match self {
-            Self::Tuned => tuned(size, choices.expectation.clone()).map(|variant| vec![variant]),
+            Self::Tuned | Self::TunedDiscovered | Self::TunedUser => {
+                self.tuned(size, choices.expectation.clone()).map(|variant| vec![variant])
+            }
             Self::Paper | Self::PaperBalanced => {
                 let grid = PaperParameters::grid(choices.tune);
                 grid.into_iter().map(|parameters| self.paper(size, parameters)).collect()
             }
         };
         variants.with_context(|| format!("{} with {} bytes", self.name(), size.bytes))
+    }
+
+    /// What the planner chooses for a public guess: the structure must not be made for the data.
+    fn tuned(self, size: Size, expectation: Expectation) -> Result<Variant> {
+        let domain = match self {
+            Self::TunedDiscovered => {
+                Domain::Discovered(Discovery { epoch: 0, ..Discovery::new(Kind::Integers) })
+            }
+            _ => Domain::Public(Keys::Range(size.domain_len as u64)),
+        };
+        let unit = match self {
+            Self::TunedUser => Unit::Users { per_substream: 1 },
+            _ => Unit::ReplaceOne,
+        };
+        let delta = (self != Self::Tuned).then(|| Delta::new(size.delta)).transpose()?;
+        let request = Request {
+            window: Window::Items(size.window_len),
+            unit,
+            epsilon: Epsilon::new(size.epsilon)?,
+            delta,
+            domain,
+            retention: 1,
+            bytes: size.bytes,
+            expectation,
+        };
+        let plan = request.plan()?.plan;
+        let counters = if plan.is_identity() { "identity" } else { "hashed" };
+        let shape = plan.shape();
+        let substreams = size.window_len.div_ceil(plan.substream_len());
+        let parameters = format!("{counters} {} x {}, {substreams} substreams", shape.rows, shape.columns);
+        Ok(Variant { parameters, plan })
     }
 
     fn paper(self, size: Size, parameters: PaperParameters) -> Result<Variant> {
@@ -153,26 +192,6 @@ fn balanced(checkpoints: u64) -> Result<Shares> {
         shares.push(Ratio::new(1, 10 << halvings)?);
     }
     Ok(Shares::Explicit(shares))
-}
-
-/// What the planner chooses for a public guess: the structure must not be made for the data.
-fn tuned(size: Size, expectation: Expectation) -> Result<Variant> {
-    let request = Request {
-        window: Window::Items(size.window_len),
-        unit: Unit::ReplaceOne,
-        epsilon: Epsilon::new(size.epsilon)?,
-        delta: None,
-        domain: Domain::Public(Keys::Range(size.domain_len as u64)),
-        retention: 1,
-        bytes: size.bytes,
-        expectation,
-    };
-    let plan = request.plan()?.plan;
-    let counters = if plan.is_identity() { "identity" } else { "hashed" };
-    let shape = plan.shape();
-    let substreams = size.window_len.div_ceil(plan.substream_len());
-    let parameters = format!("{counters} {} x {}, {substreams} substreams", shape.rows, shape.columns);
-    Ok(Variant { parameters, plan })
 }
 
 /// The claim as results name it.

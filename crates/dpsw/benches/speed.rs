@@ -256,6 +256,33 @@ fn ingest_strings() -> Row {
     }
 }
 
+/// Items a second while keys are found, and the speed relative to counting alone.
+fn ingest_discovered() -> Row {
+    let method = || tuned(CounterLayout::Hashed { rows: 2, columns: 6666 });
+    let items = zipf(WINDOW as usize);
+    let mut finding = sketch(plan(method(), Domain::Discovered(Discovery::new(Kind::Integers))));
+    let mut counting = sketch(plan(method(), Domain::Asked(Kind::Integers)));
+    let (seconds, ratio) =
+        paired(&mut || finding.extend(&items).unwrap(), &mut || counting.extend(&items).unwrap());
+    let value = items.len() as f64 / seconds / 1e6;
+    let reach = Reach::AtLeast(0.25);
+    Row { name: "ingest_discovered", value, unit: "M items/s", ratio: Some(1.0 / ratio), reach }
+}
+
+/// The same for short strings.
+fn ingest_discovered_strings() -> Row {
+    let items: Vec<String> =
+        zipf(WINDOW as usize / 4).iter().map(|item| format!("/page/{item:06}")).collect();
+    let method = || tuned(CounterLayout::Hashed { rows: 2, columns: 6666 });
+    let mut finding = sketch(plan(method(), Domain::Discovered(Discovery::new(Kind::Bytes))));
+    let mut counting = sketch(plan(method(), Domain::Asked(Kind::Bytes)));
+    let (seconds, ratio) =
+        paired(&mut || finding.extend_bytes(&items).unwrap(), &mut || counting.extend_bytes(&items).unwrap());
+    let value = items.len() as f64 / seconds / 1e6;
+    let reach = Reach::AtLeast(0.25);
+    Row { name: "ingest_discovered_strings", value, unit: "M items/s", ratio: Some(1.0 / ratio), reach }
+}
+
 /// Nanoseconds a draw, relative to one u64 of the same generator.
 fn noise(name: &'static str, law: Law) -> Row {
     let table = Table::new(law);
@@ -429,6 +456,8 @@ fn main() {
         ("ingest_strings", Box::new(ingest_strings)),
         ("noise_laplace", Box::new(move || noise("noise_laplace", laplace))),
         ("noise_gaussian", Box::new(|| noise("noise_gaussian", Law::Gaussian { variance: 147 }))),
+        ("ingest_discovered", Box::new(ingest_discovered)),
+        ("ingest_discovered_strings", Box::new(ingest_discovered_strings)),
         ("count_min_vs_asap_sketchlib", Box::new(count_min_vs_asap_sketchlib)),
         ("count_min_vs_datasketches", Box::new(count_min_vs_datasketches)),
         ("frequency_any", Box::new(frequency_any)),

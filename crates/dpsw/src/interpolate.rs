@@ -233,7 +233,7 @@ impl Fits {
         self.made.get_or_init(|| {
             let observed = source.observed();
             match (observed.first(), source.keys.filter(|keys| !keys.is_empty())) {
-                (Some(first), Some(keys)) if first.can_separate() => {
+                (Some(first), Some(keys)) if first.can_separate() || source.plan.discovery().is_some() => {
                     Made::with_candidates(source, &observed, keys, self.earlier.as_ref())
                 }
                 _ => Made { totals: None, candidates: HashMap::default(), fitted: fit(&observed) },

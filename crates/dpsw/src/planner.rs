@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::accounting::laplace_scale;
 use crate::error::PlanError;
-use crate::item::Domain;
+use crate::item::{Discovery, Domain};
 use crate::noise::Law;
 use crate::plan::{Budget, Plan, Reach, VARIANCE_MAX, overflow_bytes, reach_variance, touched};
 use crate::predict::{Expectation, Prediction, Structure};
@@ -83,6 +83,9 @@ const SUBSTREAMS: std::ops::RangeInclusive<u64> = 5..=50;
 const ROWS: std::ops::RangeInclusive<u32> = 1..=5;
 /// Narrower sketches are not worth having.
 const COLUMNS_MIN: u64 = 16;
+/// Where the planner chooses the length of an epoch, it finds keys with this share of it, with this probability.
+const SHARE_FOUND: f64 = 0.002;
+const FOUND: f64 = 0.99;
 /// Bounds of the searches for an epsilon or a size.
 const EPSILON_RANGE: (f64, f64) = (1e-3, 1e3);
 const BYTES_RANGE: (f64, f64) = (1e3, 1e11);
@@ -153,14 +156,25 @@ impl Request {
         best.ok_or(PlanError::TooSmall { bytes: self.bytes })
     }
 
+    /// The domain, with the length of an epoch for so many substreams where the planner chooses it.
+    fn domain(&self, substreams: u64) -> Domain {
+        let Some(discovery) = self.domain.discovery().filter(|discovery| discovery.epoch == 0) else {
+            return self.domain.clone();
+        };
+        let with = |epoch| Domain::Discovered(Discovery { epoch, ..discovery });
+        let shortest = Self { domain: with(1), ..self.clone() };
+        let plan = Plan::new(shortest.settings(smallest(substreams))).ok();
+        let share = plan.as_ref().and_then(Plan::discovery).map_or(1.0, |found| found.share_found(FOUND));
+        let window = self.window.len().div_ceil(self.window.len().div_ceil(substreams));
+        with(((share / SHARE_FOUND).ceil() as u64).clamp(1, window))
+    }
+
     /// What found keys take and which are found, with so many substreams; `None` if there is no such plan.
     fn keys(&self, substreams: u64) -> Option<FoundKeys> {
         if self.domain.discovery().is_none() {
             return Some(FoundKeys { bytes: 0, least: 0.0 });
         }
-        let counters = CounterLayout::Hashed { rows: 1, columns: COLUMNS_MIN as u32 };
-        let method = TunedMethod { substreams, counters, noise: NoiseChoice::Laplace };
-        let plan = Plan::new(self.settings(method)).ok()?;
+        let plan = Plan::new(self.settings(smallest(substreams))).ok()?;
         Some(FoundKeys { bytes: plan.found_bytes(), least: plan.least_found() })
     }
 
@@ -226,11 +240,17 @@ impl Request {
             unit: self.unit,
             epsilon: self.epsilon,
             delta: self.delta,
-            domain: self.domain.clone(),
+            domain: self.domain(method.substreams),
             method: Method::Tuned(method),
             retention: self.retention,
         }
     }
+}
+
+/// A plan by which keys are judged; they do not depend on the counters.
+fn smallest(substreams: u64) -> TunedMethod {
+    let counters = CounterLayout::Hashed { rows: 1, columns: COLUMNS_MIN as u32 };
+    TunedMethod { substreams, counters, noise: NoiseChoice::Laplace }
 }
 
 struct FoundKeys {

@@ -256,7 +256,8 @@ fn with_collisions(
 ) -> [f64; PHASES.len()] {
     let cells = structure.rows * columns;
     let typical = noise.iter().sum::<f64>() / PHASES.len() as f64;
-    let can_fit = 1.0 < structure.rows;
+    // Keys that were found need not be told from others, so that one row is enough.
+    let can_fit = 1.0 < structure.rows || 0.0 < structure.least_fitted;
     let (mut collisions, mut fitted) = (0.0, 0_usize);
     for _ in 0..8 {
         let [sum, squares] =
