@@ -449,7 +449,7 @@ fn main() {
     let only = arguments.iter().find(|argument| !argument.starts_with("--"));
     let laplace = Law::Laplace { scale: Ratio::new(4, 1).unwrap() };
     type Bench = Box<dyn Fn() -> Row>;
-    let benches: [(&str, Bench); 14] = [
+    let benches: [(&str, Bench); 16] = [
         ("ingest_hashed", Box::new(ingest_hashed)),
         ("ingest_identity", Box::new(ingest_identity)),
         ("ingest_paper", Box::new(ingest_paper)),

@@ -134,13 +134,15 @@ impl DpswSketch {
         self.check(Kind::Bytes)?;
         self.check_times(times.len(), items.len())?;
         let mut taken = Taken::default();
+        let mut words = [0; HASHED_AT_ONCE];
         let chunks = items.chunks(HASHED_AT_ONCE).zip(times.chunks(HASHED_AT_ONCE));
         for (number, (chunk, times)) in chunks.enumerate() {
             let before = number * HASHED_AT_ONCE;
             let users = users.get(before..before + chunk.len()).unwrap_or_default();
-            let (mut words, mut bytes) = ([0; HASHED_AT_ONCE], [&[][..]; HASHED_AT_ONCE]);
-            let batch = self.keys.batch(chunk, users, &mut words, &mut bytes);
-            self.take_at(times, batch, &mut taken).map_err(|unsealed| unsealed.after(before))?;
+            let bytes = self.key_bytes(chunk);
+            let words = self.keys.fingerprints(chunk, &mut words);
+            self.take_at(times, Batch::bytes(words, &bytes, users), &mut taken)
+                .map_err(|unsealed| unsealed.after(before))?;
         }
         Ok(taken)
     }

@@ -265,23 +265,43 @@ impl Candidates {
     }
 
     /// Takes the candidates away one after the other, each with what its counters have in common, and keeps those that
-    /// still stand out when their turn comes. Each then starts from the same count in all substreams: where two cannot be
-    /// told apart in one substream, the others decide.
+    /// still stand out when their turn comes. Each starts in a substream from what it has in those around it: where two
+    /// cannot be told apart in one substream, its neighbours decide.
     fn peel(&self, fits: &mut [Fit]) -> Vec<bool> {
         let mut leasts = vec![0.0; fits.len()];
         let stands_out = |candidate: usize| {
             leasts.iter_mut().zip(&*fits).for_each(|(least, fit)| *least = fit.least(candidate));
             let is_kept = self.least < leasts.iter().sum();
             if is_kept {
-                fits.iter_mut().zip(&leasts).for_each(|(fit, least)| {
-                    fit.take(candidate, (least - fit.level).max(0.0));
-                });
-                let mean = fits.iter().map(|fit| fit.counts[candidate]).sum::<f64>() / fits.len() as f64;
-                fits.iter_mut().for_each(|fit| fit.take(candidate, mean - fit.counts[candidate]));
+                leasts.iter_mut().zip(&*fits).for_each(|(least, fit)| *least = (*least - fit.level).max(0.0));
+                for (index, fit) in fits.iter_mut().enumerate() {
+                    fit.take(candidate, around(&leasts, index));
+                }
             }
             is_kept
         };
         (0..self.places.len()).map(stands_out).collect()
+    }
+}
+
+/// The middle of the two values before and the two after a place, or of as many as there are; a lone value itself.
+fn around(values: &[f64], place: usize) -> f64 {
+    let at = |index: Option<usize>| index.and_then(|index| values.get(index)).copied();
+    let near = [
+        at(place.checked_sub(2)),
+        at(place.checked_sub(1)),
+        at(place.checked_add(1)),
+        at(place.checked_add(2)),
+    ];
+    if let [Some(a), Some(b), Some(c), Some(d)] = near {
+        // Without the largest and the smallest.
+        return (a + b + c + d - a.max(b).max(c.max(d)) - a.min(b).min(c.min(d))) / 2.0;
+    }
+    let mut near: Vec<f64> = near.into_iter().flatten().collect();
+    near.sort_unstable_by(f64::total_cmp);
+    match near.len() {
+        0 => values[place],
+        len => f64::midpoint(near[(len - 1) / 2], near[len / 2]),
     }
 }
 

@@ -96,7 +96,7 @@ pub struct Discovery {
     /// The share of ε that finding keys takes, strictly between 0 and 1; counting them has the rest.
     pub share: Ratio,
     /// Substreams in an epoch. Longer epochs find rarer keys, later. In a [`Request`](crate::Request) 0 stands for as few
-    /// as find keys with 0.2 % of the window, or a whole window.
+    /// as find keys with 0.1 % of the window, or a whole window.
     pub epoch: u64,
     /// How the keys of an epoch are counted.
     pub tracking: Tracking,

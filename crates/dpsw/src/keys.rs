@@ -3,7 +3,6 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use crate::batch::Batch;
 use crate::counters::{Columns, Mapping};
 use crate::hash::{FingerprintKey, Index, StreamKey};
 use crate::item::Keys;
@@ -59,21 +58,6 @@ impl HashKeys {
     }
 
     /// Hashes items. The caller's code runs here, before any of them is counted: if it panics, positions stay right.
-    pub(crate) fn batch<'b, T: AsRef<[u8]>>(
-        &self,
-        items: &'b [T],
-        users: &'b [u64],
-        words: &'b mut [u64],
-        bytes: &'b mut [&'b [u8]],
-    ) -> Batch<'b> {
-        for ((word, bytes), item) in words.iter_mut().zip(bytes.iter_mut()).zip(items) {
-            *bytes = item.as_ref();
-            *word = self.mapper.fingerprint_key.bytes(bytes);
-        }
-        Batch::bytes(&words[..items.len()], &bytes[..items.len()], users)
-    }
-
-    /// Hashes items for a worker.
     pub(crate) fn fingerprints<'b, T: AsRef<[u8]>>(&self, items: &[T], buffer: &'b mut [u64]) -> &'b [u64] {
         for (fingerprint, item) in buffer.iter_mut().zip(items) {
             *fingerprint = self.mapper.fingerprint_key.bytes(item.as_ref());

@@ -59,7 +59,7 @@ pub(crate) const EPOCH_ITEMS_MAX: u64 = 1 << 30;
 /// Time windows leave room for this many times the expected items of an epoch or substream.
 const ROOM: u64 = 2;
 /// Bytes of a key in the map of an epoch, without those of a byte string.
-pub(crate) const TRACKED_LEN: usize = 32;
+pub(crate) const TRACKED_LEN: usize = 24;
 /// Bytes that a released key is taken to have.
 const FOUND_KEY_LEN: u64 = 32;
 /// How many sets of domain estimates a view's cache holds.
@@ -170,6 +170,10 @@ impl PlannedDiscovery {
         }
     }
 
+    pub(crate) fn kind(&self) -> Kind {
+        self.discovery.kind
+    }
+
     /// The most keys of a summary.
     pub(crate) fn limit(&self) -> Option<usize> {
         match self.discovery.tracking {
@@ -182,6 +186,13 @@ impl PlannedDiscovery {
         self.discovery.key_len_max as usize
     }
 
+    fn entry_len(&self) -> u64 {
+        match self.discovery.kind {
+            Kind::Integers => 16,
+            Kind::Bytes => TRACKED_LEN as u64,
+        }
+    }
+
     /// About how many keys an epoch releases at most.
     fn found_max(&self) -> u64 {
         self.items_max / self.threshold.max(1) as u64 + 1
@@ -190,12 +201,13 @@ impl PlannedDiscovery {
     /// The most bytes that the keys of a running epoch take: entries at the least load of the map, and key bytes.
     fn tracker_bytes(&self) -> u64 {
         let entries = self.limit().map_or(self.items_max, |limit| self.items_max.min(limit as u64));
-        let slots = (entries * 8 / 7 + 1).next_power_of_two();
+        // Lists grow by doubling; the map of places holds 8 bytes a slot.
+        let slots = (entries * 4 / 3 + 1).next_power_of_two();
         let keys = match self.discovery.kind {
             Kind::Integers => 0,
             Kind::Bytes => entries * u64::from(self.discovery.key_len_max),
         };
-        slots * (TRACKED_LEN as u64 + 1) + keys
+        slots * 8 + entries.next_power_of_two() * self.entry_len() + keys
     }
 }
 
@@ -881,6 +893,13 @@ fn plan_discovery(
     let items = substream_items(settings.window, substream_len).saturating_mul(discovery.epoch);
     let items_max = items.saturating_mul(room);
     check("items of an epoch", items_max, 1, EPOCH_ITEMS_MAX, "; use shorter epochs or more substreams")?;
+    let entries = match discovery.tracking {
+        Tracking::Exact => items_max,
+        Tracking::Summary { keys } => keys.min(items_max),
+    };
+    let bytes = entries.saturating_mul(discovery.key_len_max.into());
+    let hint = "; use a summary, shorter epochs or shorter keys";
+    check("bytes of the keys of an epoch", bytes, 1, u32::MAX.into(), hint)?;
     let (of_substream, of_window) = settings.unit.events(touched(settings.window.len(), substream_len));
     let of_epoch = of_window.min(of_substream.saturating_mul(discovery.epoch));
     // An event that is added can push the last one out of the epoch's room, so also then two counts change.

@@ -84,7 +84,7 @@ const ROWS: std::ops::RangeInclusive<u32> = 1..=5;
 /// Narrower sketches are not worth having.
 const COLUMNS_MIN: u64 = 16;
 /// Where the planner chooses the length of an epoch, it finds keys with this share of it, with this probability.
-const SHARE_FOUND: f64 = 0.002;
+const SHARE_FOUND: f64 = 0.001;
 const FOUND: f64 = 0.99;
 /// Bounds of the searches for an epsilon or a size.
 const EPSILON_RANGE: (f64, f64) = (1e-3, 1e3);

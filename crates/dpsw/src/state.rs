@@ -215,7 +215,7 @@ impl DpswSketch {
             });
             let discovery =
                 discovery.ok_or(SnapshotError::Invalid("the epoch of its keys is not running"))?;
-            let tracker = Tracker::read(reader, discovery, plan.settings().domain.kind(), key)?;
+            let tracker = Tracker::read(reader, discovery, key)?;
             if self.trackers.insert(epoch, tracker).is_some() {
                 return Err(SnapshotError::Invalid("an epoch occurs twice"));
             }

@@ -54,6 +54,8 @@ pub struct DpswSketch {
     pub(crate) released: Arc<Released>,
     /// The keys of running epochs, by epoch.
     pub(crate) trackers: BTreeMap<u64, Tracker>,
+    /// An empty one, with its room at hand.
+    spare_tracker: Option<Tracker>,
     /// Where the events are counted, among sites whose views are merged.
     pub(crate) site: u64,
     /// Which partial counters are in the open substreams, by substream.
@@ -109,6 +111,7 @@ impl DpswSketch {
             time: Time { start, now: 0, late: 0 },
             released,
             trackers: BTreeMap::new(),
+            spare_tracker: None,
             site: 0,
             absorbed: BTreeSet::new(),
             generation: 0,
@@ -206,14 +209,21 @@ impl DpswSketch {
     fn extend_strings<T: AsRef<[u8]>>(&mut self, users: &[u64], items: &[T]) -> Result<(), IngestError> {
         self.check(Kind::Bytes)?;
         self.check_counted()?;
+        let mut words = [0; HASHED_AT_ONCE];
         for (number, chunk) in items.chunks(HASHED_AT_ONCE).enumerate() {
             let before = number * HASHED_AT_ONCE;
             let users = users.get(before..before + chunk.len()).unwrap_or_default();
-            let (mut words, mut bytes) = ([0; HASHED_AT_ONCE], [&[][..]; HASHED_AT_ONCE]);
-            let batch = self.keys.batch(chunk, users, &mut words, &mut bytes);
-            self.take(batch).map_err(|unsealed| unsealed.after(before))?;
+            let bytes = self.key_bytes(chunk);
+            let words = self.keys.fingerprints(chunk, &mut words);
+            self.take(Batch::bytes(words, &bytes, users)).map_err(|unsealed| unsealed.after(before))?;
         }
         Ok(())
+    }
+
+    /// The items themselves, where keys are found. The caller's code runs here, before any of them is counted.
+    pub(crate) fn key_bytes<'i, T: AsRef<[u8]>>(&self, items: &'i [T]) -> Vec<&'i [u8]> {
+        let needed = if self.plan.discovery().is_some() { items } else { &[] };
+        needed.iter().map(AsRef::as_ref).collect()
     }
 
     /// Takes so many null items: each has its position and counts nowhere, like an item that was refused for its content.
@@ -268,31 +278,19 @@ impl DpswSketch {
     }
 
     fn track(&mut self, number: u64, batch: Batch<'_>, admitted: Option<&[usize]>) {
-        let (plan, key) = (Arc::clone(&self.plan), self.keys.mapper.fingerprint_key);
-        let (Some(discovery), Some(tracker)) = (plan.discovery(), self.tracker(number)) else { return };
-        let room = tracker.room(discovery).min(batch.len());
-        let mut count = |place: usize| {
-            let word = batch.words[place];
-            match batch.kind {
-                Kind::Integers => tracker.count(key.integer(word), Item::Integer(word)),
-                Kind::Bytes if batch.bytes[place].len() <= discovery.key_len_max() => {
-                    tracker.count(word, Item::Bytes(batch.bytes[place]));
-                }
-                Kind::Bytes => {}
-            }
-        };
-        match admitted {
-            None => (0..room).for_each(&mut count),
-            Some(places) => places.iter().copied().take_while(|&place| place < room).for_each(&mut count),
+        let plan = Arc::clone(&self.plan);
+        if let (Some(discovery), Some(tracker)) = (plan.discovery(), self.tracker(number)) {
+            tracker.take(batch, admitted, discovery);
         }
-        tracker.arrive(batch.len());
     }
 
     /// The keys of the epoch of a substream, if keys are found.
     fn tracker(&mut self, number: u64) -> Option<&mut Tracker> {
         let discovery = self.plan.discovery()?;
-        let epoch = number / discovery.epoch();
-        Some(self.trackers.entry(epoch).or_insert_with(|| Tracker::new(discovery)))
+        let (epoch, key) = (number / discovery.epoch(), self.keys.mapper.fingerprint_key);
+        let spare = &mut self.spare_tracker;
+        let empty = || spare.take().unwrap_or_else(|| Tracker::new(discovery, key));
+        Some(self.trackers.entry(epoch).or_insert_with(empty))
     }
 
     /// The smallest number that stands for a user with this name in [`extend_by`](Self::extend_by).
@@ -369,10 +367,12 @@ impl DpswSketch {
     /// Ends the epoch of the oldest open substream.
     fn find(&mut self, mut generator: Generator) -> Found {
         let discovery = self.plan.discovery().expect("an epoch has ended");
-        let epoch = self.number / discovery.epoch();
-        let tracker = self.trackers.remove(&epoch).unwrap_or_else(|| Tracker::new(discovery));
-        let kind = self.plan.settings().domain.kind();
-        Found { epoch, keys: tracker.release(discovery, kind, &mut generator) }
+        let (epoch, key) = (self.number / discovery.epoch(), self.keys.mapper.fingerprint_key);
+        let mut tracker = self.trackers.remove(&epoch).unwrap_or_else(|| Tracker::new(discovery, key));
+        let keys = tracker.release(discovery, &mut generator);
+        tracker.clear();
+        self.spare_tracker = Some(tracker);
+        Found { epoch, keys }
     }
 
     /// Goes on with the next substream.

@@ -1,8 +1,10 @@
 //! The keys of an epoch: counted in secret while it runs, and released once, those whose noisy counts pass the threshold.
 
-use hashbrown::HashTable;
+use std::ops::Range;
+
 use zeroize::Zeroize;
 
+use crate::batch::Batch;
 use crate::codec::{Reader, Writer};
 use crate::error::SnapshotError;
 use crate::fault::{self, Fault};
@@ -12,39 +14,249 @@ use crate::noise::Generator;
 use crate::plan::{PlannedDiscovery, TRACKED_LEN};
 
 /// A key and how often it came.
-struct Entry {
-    hash: u64,
-    key: Key,
+struct Entry<K> {
+    key: K,
     count: u32,
 }
 
-/// A key of its own.
-enum Key {
-    Integer(u64),
-    Bytes(Box<[u8]>),
+/// A byte string: its hash, and where it lies in the arena.
+struct Placed {
+    hash: u64,
+    start: u32,
+    len: u32,
 }
 
-const _: () = assert!(size_of::<Entry>() <= TRACKED_LEN, "the plan counts on it");
+const _: () = assert!(size_of::<Entry<Placed>>() <= TRACKED_LEN, "the plan counts on it");
 
-impl Key {
-    fn of(item: Item<'_>) -> Self {
-        match item {
-            Item::Integer(value) => Self::Integer(value),
-            Item::Bytes(bytes) => Self::Bytes(bytes.into()),
+/// A key of the map, as it is stored.
+trait Key: Sized {
+    /// As it is looked up.
+    type Borrowed<'a>: Copy;
+    fn new(hash: u64, key: Self::Borrowed<'_>, arena: &mut Vec<u8>) -> Self;
+    fn is(&self, hash: u64, key: Self::Borrowed<'_>, arena: &[u8]) -> bool;
+    fn hash(&self, by: FingerprintKey) -> u64;
+    fn item<'a>(&self, arena: &'a [u8]) -> Item<'a>;
+    /// Moves its bytes into a new arena.
+    fn move_to(&mut self, old: &[u8], new: &mut Vec<u8>);
+}
+
+impl Key for u64 {
+    type Borrowed<'a> = u64;
+
+    fn new(_: u64, key: u64, _: &mut Vec<u8>) -> Self {
+        key
+    }
+
+    #[inline]
+    fn is(&self, _: u64, key: u64, _: &[u8]) -> bool {
+        *self == key
+    }
+
+    fn hash(&self, by: FingerprintKey) -> u64 {
+        by.integer(*self)
+    }
+
+    fn item<'a>(&self, _: &'a [u8]) -> Item<'a> {
+        Item::Integer(*self)
+    }
+
+    fn move_to(&mut self, _: &[u8], _: &mut Vec<u8>) {}
+}
+
+impl Placed {
+    fn bytes<'a>(&self, arena: &'a [u8]) -> &'a [u8] {
+        &arena[self.start as usize..][..self.len as usize]
+    }
+}
+
+impl Key for Placed {
+    type Borrowed<'a> = &'a [u8];
+
+    fn new(hash: u64, key: &[u8], arena: &mut Vec<u8>) -> Self {
+        let start = arena.len() as u32;
+        arena.extend_from_slice(key);
+        Self { hash, start, len: key.len() as u32 }
+    }
+
+    #[inline]
+    fn is(&self, hash: u64, key: &[u8], arena: &[u8]) -> bool {
+        self.hash == hash && self.bytes(arena) == key
+    }
+
+    fn hash(&self, _: FingerprintKey) -> u64 {
+        self.hash
+    }
+
+    fn item<'a>(&self, arena: &'a [u8]) -> Item<'a> {
+        Item::Bytes(self.bytes(arena))
+    }
+
+    fn move_to(&mut self, old: &[u8], new: &mut Vec<u8>) {
+        *self = Self::new(self.hash, self.bytes(old), new);
+    }
+}
+
+/// Places of entries that were met lately, by the last bits of their hashes.
+const RECENT: usize = 4096;
+/// The fewest slots of a map.
+const SLOTS_MIN: usize = 64;
+
+/// Counts by key: a list of entries, and a map of their places with open addressing, at most three quarters full.
+struct Counts<K> {
+    entries: Vec<Entry<K>>,
+    /// The bytes of the keys.
+    arena: Vec<u8>,
+    /// The last 32 bits of a hash, and a place plus one; 0 is free.
+    slots: Vec<u64>,
+    recent: Box<[u32; RECENT]>,
+    /// The hash of a key.
+    by: FingerprintKey,
+}
+
+impl<K: Key> Counts<K> {
+    fn new(by: FingerprintKey) -> Self {
+        let recent = Box::new([0; RECENT]);
+        Self { entries: Vec::new(), arena: Vec::new(), slots: vec![0; SLOTS_MIN], recent, by }
+    }
+
+    /// Counts the keys that were met lately; the others are `missed`.
+    fn count_block<'b>(
+        &mut self,
+        block: Range<usize>,
+        at: impl Fn(usize) -> Option<(u64, K::Borrowed<'b>)>,
+        missed: &mut [usize; BLOCK],
+    ) -> usize {
+        let mut misses = 0;
+        for index in block {
+            let Some((hash, key)) = at(index) else { continue };
+            let entry = self.entries.get_mut(self.recent[hash as usize % RECENT] as usize);
+            let is_hit = entry.is_some_and(|entry| {
+                let is_it = entry.key.is(hash, key, &self.arena);
+                entry.count = entry.count.saturating_add(is_it.into());
+                is_it
+            });
+            missed[misses] = index;
+            misses += usize::from(!is_hit);
+        }
+        misses
+    }
+
+    /// Counts a known key; `false` for one that is not known.
+    #[inline]
+    fn count(&mut self, hash: u64, key: K::Borrowed<'_>) -> bool {
+        let recent = self.recent[hash as usize % RECENT];
+        let is_recent = |entry: &&mut Entry<K>| entry.key.is(hash, key, &self.arena);
+        if let Some(entry) = self.entries.get_mut(recent as usize).filter(is_recent) {
+            entry.count = entry.count.saturating_add(1);
+            return true;
+        }
+        let Some(place) = self.find(hash, key) else { return false };
+        self.recent[hash as usize % RECENT] = place;
+        let count = &mut self.entries[place as usize].count;
+        *count = count.saturating_add(1);
+        true
+    }
+
+    #[inline]
+    fn find(&self, hash: u64, key: K::Borrowed<'_>) -> Option<u32> {
+        let mut slot = self.first_slot(hash);
+        loop {
+            let held = self.slots[slot];
+            let place = (held as u32).checked_sub(1)?;
+            let is_it = || self.entries[place as usize].key.is(hash, key, &self.arena);
+            if (held >> 32) as u32 == hash as u32 && is_it() {
+                return Some(place);
+            }
+            slot = (slot + 1) & (self.slots.len() - 1);
         }
     }
 
-    fn item(&self) -> Item<'_> {
-        match self {
-            Self::Integer(value) => Item::Integer(*value),
-            Self::Bytes(bytes) => Item::Bytes(bytes),
+    /// Where the search for a hash begins: by its first bits.
+    #[inline]
+    fn first_slot(&self, hash: u64) -> usize {
+        (hash >> (64 - self.slots.len().trailing_zeros())) as usize
+    }
+
+    fn insert(&mut self, hash: u64, key: K::Borrowed<'_>, count: u32) {
+        if self.slots.len() * 3 <= self.entries.len() * 4 {
+            self.map_again(self.slots.len() * 2);
+        }
+        let key = K::new(hash, key, &mut self.arena);
+        self.recent[hash as usize % RECENT] = self.entries.len() as u32;
+        self.entries.push(Entry { key, count });
+        self.put(hash, self.entries.len());
+    }
+
+    /// Notes an entry by its place plus one.
+    fn put(&mut self, hash: u64, next: usize) {
+        let mut slot = self.first_slot(hash);
+        while self.slots[slot] != 0 {
+            slot = (slot + 1) & (self.slots.len() - 1);
+        }
+        self.slots[slot] = hash << 32 | next as u64;
+    }
+
+    fn map_again(&mut self, slots: usize) {
+        self.slots.clear();
+        self.slots.resize(slots, 0);
+        for place in 0..self.entries.len() {
+            self.put(self.entries[place].key.hash(self.by), place + 1);
         }
     }
+
+    /// Puts back a key; `false` if it is there.
+    fn restore(&mut self, hash: u64, key: K::Borrowed<'_>, count: u32) -> bool {
+        let is_new = self.find(hash, key).is_none();
+        if is_new {
+            self.insert(hash, key, count);
+        }
+        is_new
+    }
+
+    fn clear(&mut self) {
+        self.entries.iter_mut().for_each(|entry| entry.count.zeroize());
+        self.entries.clear();
+        self.arena.zeroize();
+        self.slots.fill(0);
+        self.recent.fill(0);
+    }
+
+    /// Lowers all counts by one and forgets keys without a count.
+    fn lower(&mut self) {
+        let before = self.entries.len();
+        self.entries.retain_mut(|entry| {
+            entry.count -= 1;
+            0 < entry.count
+        });
+        if self.entries.len() < before {
+            let mut kept = Vec::with_capacity(self.arena.len());
+            self.entries.iter_mut().for_each(|entry| entry.key.move_to(&self.arena, &mut kept));
+            std::mem::swap(&mut self.arena, &mut kept);
+            kept.zeroize();
+            self.recent.fill(0);
+            self.map_again(self.slots.len());
+        }
+    }
+}
+
+/// Calls the same of whichever kind of keys is counted.
+macro_rules! each_kind {
+    ($counts:expr, $each:ident => $do:expr) => {
+        match $counts {
+            AnyCounts::Integers($each) => $do,
+            AnyCounts::Bytes($each) => $do,
+        }
+    };
+}
+
+enum AnyCounts {
+    Integers(Counts<u64>),
+    Bytes(Counts<Placed>),
 }
 
 /// The keys of a running epoch. Secret, like counters: no `Clone`, a `Debug` that shows nothing, wiped when dropped.
 pub(crate) struct Tracker {
-    entries: HashTable<Entry>,
+    counts: AnyCounts,
     /// The most entries; a summary that is full lowers all counts instead.
     limit: Option<usize>,
     /// Items of the epoch so far, null items included.
@@ -61,126 +273,106 @@ impl std::fmt::Debug for Tracker {
 
 impl Drop for Tracker {
     fn drop(&mut self) {
-        for entry in &mut self.entries {
-            entry.count.zeroize();
-            match &mut entry.key {
-                Key::Integer(value) => value.zeroize(),
-                Key::Bytes(bytes) => bytes.zeroize(),
-            }
-        }
+        self.clear();
     }
 }
 
 impl Tracker {
-    pub(crate) fn new(plan: &PlannedDiscovery) -> Self {
-        Self { entries: HashTable::new(), limit: plan.limit(), arrivals: 0, lowered: 0 }
+    pub(crate) fn new(plan: &PlannedDiscovery, by: FingerprintKey) -> Self {
+        let counts = match plan.kind() {
+            Kind::Integers => AnyCounts::Integers(Counts::new(by)),
+            Kind::Bytes => AnyCounts::Bytes(Counts::new(by)),
+        };
+        Self { counts, limit: plan.limit(), arrivals: 0, lowered: 0 }
     }
 
-    /// How many of the next items still count: the epoch's length is a constant of the plan.
-    pub(crate) fn room(&self, plan: &PlannedDiscovery) -> usize {
-        usize::try_from(plan.items_max().saturating_sub(self.arrivals)).unwrap_or(usize::MAX)
+    /// Wipes everything, for another epoch.
+    pub(crate) fn clear(&mut self) {
+        each_kind!(&mut self.counts, counts => counts.clear());
+        (self.arrivals, self.lowered) = (0, 0);
     }
 
-    /// So many items arrived, whether they count or not.
+    /// Takes items of the epoch in order; `admitted` are the places of those that count, unless all do. Those beyond the
+    /// epoch's length, which is a constant of the plan, and keys that are too long are null items here.
+    pub(crate) fn take(&mut self, batch: Batch<'_>, admitted: Option<&[usize]>, plan: &PlannedDiscovery) {
+        let room = usize::try_from(plan.items_max().saturating_sub(self.arrivals)).unwrap_or(usize::MAX);
+        let room = room.min(batch.len());
+        let places = match admitted {
+            None => Places::First(room),
+            Some(places) => Places::These(&places[..places.partition_point(|&place| place < room)]),
+        };
+        self.count_all(batch, &places, plan);
+        self.arrive(batch.len());
+    }
+
+    /// So many null items arrive.
     pub(crate) fn arrive(&mut self, items: usize) {
         self.arrivals += items as u64;
     }
 
-    /// Counts an item by the hash of its key.
-    #[inline]
-    pub(crate) fn count(&mut self, hash: u64, item: Item<'_>) {
-        let is_it = |entry: &Entry| entry.hash == hash && entry.key.item() == item;
-        if let Some(entry) = self.entries.find_mut(hash, is_it) {
-            entry.count = entry.count.saturating_add(1);
-        } else {
-            self.insert(hash, item);
+    fn count_all(&mut self, batch: Batch<'_>, places: &Places<'_>, plan: &PlannedDiscovery) {
+        let (limit, lowered) = (self.limit, &mut self.lowered);
+        match &mut self.counts {
+            AnyCounts::Integers(counts) => {
+                let by = counts.by;
+                let at = |index| {
+                    let word = batch.words[places.get(index)];
+                    Some((by.integer(word), word))
+                };
+                count_all(counts, places.len(), at, limit, lowered);
+            }
+            AnyCounts::Bytes(counts) => {
+                let at = |index| {
+                    let place = places.get(index);
+                    let key = batch.bytes[place];
+                    (key.len() <= plan.key_len_max()).then_some((batch.words[place], key))
+                };
+                count_all(counts, places.len(), at, limit, lowered);
+            }
         }
     }
 
-    #[inline(never)]
-    fn insert(&mut self, hash: u64, item: Item<'_>) {
-        if fault::is(Fault::FirstKeysCap) && self.entries.len() == fault::FEW_KEYS {
-            return;
-        }
-        if self.limit.is_some_and(|limit| limit <= self.entries.len()) {
-            return self.lower();
-        }
-        let entry = Entry { hash, key: Key::of(item), count: 1 };
-        self.entries.insert_unique(hash, entry, |entry| entry.hash);
-    }
-
-    /// Lowers all counts by one. The item that had no room is not stored.
-    fn lower(&mut self) {
-        self.lowered += 1;
-        self.entries.retain(|entry| {
-            entry.count -= 1;
-            0 < entry.count
-        });
-    }
-
-    /// What a key counts for: exactly, or the reduced count of a summary, which one event moves by at most one.
-    fn value(&self, entry: &Entry, plan: &PlannedDiscovery) -> u32 {
-        let Some(limit) = self.limit else { return self.exact_value(entry, plan) };
-        let items = if fault::is(Fault::SummaryOfKnown) {
-            self.entries.iter().map(|entry| u64::from(entry.count)).sum::<u64>()
-                + self.lowered * (limit as u64 + 1)
-        } else {
-            plan.items_max()
+    /// What is taken off every count of a summary, so that one event moves a count by at most one.
+    fn reduction(&self, plan: &PlannedDiscovery) -> u64 {
+        let known = each_kind!(&self.counts, counts => counts.entries.len());
+        let Some(limit) = self.limit else {
+            let is_taken = fault::is(Fault::SummaryWhenFull) && fault::FEW_KEYS < known;
+            return if is_taken { plan.items_max() / (fault::FEW_KEYS as u64 + 1) } else { 0 };
         };
-        let taken = items / (limit as u64 + 1);
-        (u64::from(entry.count) + self.lowered).saturating_sub(taken) as u32
-    }
-
-    fn exact_value(&self, entry: &Entry, plan: &PlannedDiscovery) -> u32 {
-        if fault::is(Fault::SummaryWhenFull) && fault::FEW_KEYS < self.entries.len() {
-            let taken = plan.items_max() / (fault::FEW_KEYS as u64 + 1);
-            return u64::from(entry.count).saturating_sub(taken) as u32;
+        let keys = limit as u64 + 1;
+        if fault::is(Fault::SummaryOfKnown) {
+            let stored: u64 =
+                each_kind!(&self.counts, counts => counts.entries.iter().map(|e| u64::from(e.count)).sum());
+            return (stored + self.lowered * keys) / keys;
         }
-        entry.count
+        plan.items_max() / keys
     }
 
     /// The keys whose counts plus noise exceed the threshold, in the order of their keyed hashes.
-    pub(crate) fn release(self, plan: &PlannedDiscovery, kind: Kind, generator: &mut Generator) -> Keys {
-        let present: Vec<&Entry> = self.entries.iter().filter(|entry| 0 < self.value(entry, plan)).collect();
-        let count = |entry: &&Entry| self.value(entry, plan).min(i32::MAX as u32 >> 1) as i32;
-        let mut scores: Vec<i32> = present.iter().map(count).collect();
-        plan.table().add_to(&mut scores, generator);
-        let threshold = plan.threshold();
-        let passes = |score: i32| match fault::planted_now() {
-            Some(Fault::LowThreshold) => threshold / 2 < i64::from(score),
-            Some(Fault::ReachedThreshold) => threshold <= i64::from(score),
-            _ => threshold < i64::from(score),
-        };
-        let mut found: Vec<&Entry> = present
-            .into_iter()
-            .zip(&scores)
-            .filter(|(_, score)| passes(**score))
-            .map(|(entry, _)| entry)
-            .collect();
-        if !fault::is(Fault::MapOrder) {
-            found.sort_unstable_by(|a, b| (a.hash, a.key.item()).cmp(&(b.hash, b.key.item())));
-        }
-        scores.zeroize();
-        collect(kind, found.into_iter().map(|entry| entry.key.item()))
+    pub(crate) fn release(&self, plan: &PlannedDiscovery, generator: &mut Generator) -> Keys {
+        let (lowered, reduction) = (self.lowered, self.reduction(plan));
+        let value = |count: u32| (u64::from(count) + lowered).saturating_sub(reduction);
+        each_kind!(&self.counts, counts => release(counts, value, plan, generator))
     }
 
     pub(crate) fn write(&self, writer: &mut Writer) {
         writer.u64(self.arrivals);
         writer.u64(self.lowered);
-        writer.len(self.entries.len());
-        for entry in &self.entries {
-            writer.u32(entry.count);
-            writer.item(entry.key.item());
-        }
+        each_kind!(&self.counts, counts => {
+            writer.len(counts.entries.len());
+            for entry in &counts.entries {
+                writer.u32(entry.count);
+                writer.item(entry.key.item(&counts.arena));
+            }
+        });
     }
 
     pub(crate) fn read(
         reader: &mut Reader<'_>,
         plan: &PlannedDiscovery,
-        kind: Kind,
-        fingerprint_key: FingerprintKey,
+        by: FingerprintKey,
     ) -> Result<Self, SnapshotError> {
-        let mut tracker = Self::new(plan);
+        let mut tracker = Self::new(plan, by);
         tracker.arrivals = reader.u64()?;
         tracker.lowered = reader.u64()?;
         let len = reader.len(4 + 8)?;
@@ -189,18 +381,117 @@ impl Tracker {
         }
         for _ in 0..len {
             let count = reader.u32()?;
-            let item = reader.item(kind)?;
-            let hash = fingerprint_key.item(item);
-            let is_it = |entry: &Entry| entry.hash == hash && entry.key.item() == item;
-            if count == 0 || tracker.entries.find(hash, is_it).is_some() {
+            let item = reader.item(plan.kind())?;
+            if count == 0 || !tracker.restore(by.item(item), item, count) {
                 return Err(SnapshotError::Invalid("a key has no count or occurs twice"));
             }
-            tracker
-                .entries
-                .insert_unique(hash, Entry { hash, key: Key::of(item), count }, |entry| entry.hash);
         }
         Ok(tracker)
     }
+
+    /// Puts back a key; `false` if it is there.
+    fn restore(&mut self, hash: u64, item: Item<'_>, count: u32) -> bool {
+        match (&mut self.counts, item) {
+            (AnyCounts::Integers(counts), Item::Integer(key)) => counts.restore(hash, key, count),
+            (AnyCounts::Bytes(counts), Item::Bytes(key)) => counts.restore(hash, key, count),
+            _ => false,
+        }
+    }
+}
+
+/// Which items of a batch count.
+enum Places<'a> {
+    First(usize),
+    /// Ascending.
+    These(&'a [usize]),
+}
+
+impl Places<'_> {
+    fn len(&self) -> usize {
+        match self {
+            Self::First(len) => *len,
+            Self::These(places) => places.len(),
+        }
+    }
+
+    #[inline]
+    fn get(&self, index: usize) -> usize {
+        match self {
+            Self::First(_) => index,
+            Self::These(places) => places[index],
+        }
+    }
+}
+
+/// Counts the keys from 0 up to `len`. A summary takes them one by one, as its counts depend on their order; exact counts
+/// do not.
+fn count_all<'b, K: Key>(
+    counts: &mut Counts<K>,
+    len: usize,
+    at: impl Fn(usize) -> Option<(u64, K::Borrowed<'b>)>,
+    limit: Option<usize>,
+    lowered: &mut u64,
+) {
+    let Some(limit) = limit else { return count_in_blocks(counts, len, at) };
+    for (hash, key) in (0..len).filter_map(at) {
+        if counts.count(hash, key) {
+            continue;
+        }
+        if limit <= counts.entries.len() {
+            // The key that has no room is not stored.
+            *lowered += 1;
+            counts.lower();
+        } else {
+            counts.insert(hash, key, 1);
+        }
+    }
+}
+
+/// Keys that are counted at a time.
+const BLOCK: usize = 128;
+
+/// Keys that were met lately go first, without waiting for one another.
+fn count_in_blocks<'b, K: Key>(
+    counts: &mut Counts<K>,
+    len: usize,
+    at: impl Fn(usize) -> Option<(u64, K::Borrowed<'b>)>,
+) {
+    let mut missed = [0; BLOCK];
+    for start in (0..len).step_by(BLOCK) {
+        let misses = counts.count_block(start..len.min(start + BLOCK), &at, &mut missed);
+        for (hash, key) in missed[..misses].iter().filter_map(|&index| at(index)) {
+            let is_refused = fault::is(Fault::FirstKeysCap) && counts.entries.len() == fault::FEW_KEYS;
+            if !counts.count(hash, key) && !is_refused {
+                counts.insert(hash, key, 1);
+            }
+        }
+    }
+}
+
+fn release<K: Key>(
+    counts: &Counts<K>,
+    value: impl Fn(u32) -> u64,
+    plan: &PlannedDiscovery,
+    generator: &mut Generator,
+) -> Keys {
+    let present: Vec<&Entry<K>> = counts.entries.iter().filter(|entry| 0 < value(entry.count)).collect();
+    let mut scores: Vec<i32> =
+        present.iter().map(|entry| value(entry.count).min(i32::MAX as u64 >> 1) as i32).collect();
+    plan.table().add_to(&mut scores, generator);
+    let threshold = plan.threshold();
+    let passes = |score: i32| match fault::planted_now() {
+        Some(Fault::LowThreshold) => threshold / 2 < i64::from(score),
+        Some(Fault::ReachedThreshold) => threshold <= i64::from(score),
+        _ => threshold < i64::from(score),
+    };
+    let found = present.into_iter().zip(&scores).filter(|(_, score)| passes(**score));
+    let mut found: Vec<(u64, Item<'_>)> =
+        found.map(|(entry, _)| (entry.key.hash(counts.by), entry.key.item(&counts.arena))).collect();
+    if !fault::is(Fault::MapOrder) {
+        found.sort_unstable();
+    }
+    scores.zeroize();
+    collect(plan.kind(), found.into_iter().map(|(_, item)| item))
 }
 
 /// A list of keys of one kind.
@@ -210,5 +501,176 @@ pub(crate) fn collect<'i>(kind: Kind, items: impl Iterator<Item = Item<'i>>) -> 
     match kind {
         Kind::Integers => Keys::Integers(items.filter_map(integer).collect()),
         Kind::Bytes => Keys::Bytes(items.filter_map(bytes).collect()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::hash::StreamKey;
+    use crate::item::{Discovery, Domain, Tracking};
+    use crate::noise::Noise;
+    use crate::plan::Plan;
+    use crate::privacy::{Delta, Epsilon};
+    use crate::settings::{CounterLayout, Method, NoiseChoice, Settings, TunedMethod, Unit, Window};
+
+    /// One epoch of so many items.
+    fn plan(tracking: Tracking, kind: Kind, items: u64) -> Plan {
+        let counters = CounterLayout::Hashed { rows: 1, columns: 2 };
+        Plan::new(Settings {
+            window: Window::Items(items),
+            unit: Unit::ReplaceOne,
+            epsilon: Epsilon::new(1.0).expect("in range"),
+            delta: Delta::new(1e-9).ok(),
+            domain: Domain::Discovered(Discovery { epoch: 1, tracking, ..Discovery::new(kind) }),
+            method: Method::Tuned(TunedMethod { substreams: 1, counters, noise: NoiseChoice::Laplace }),
+            retention: 1,
+        })
+        .expect("a plan")
+    }
+
+    fn key() -> FingerprintKey {
+        StreamKey::from_bytes([3; 32]).fingerprint_key()
+    }
+
+    /// What each key counts for; `NULL` items arrive and count nowhere.
+    const NULL: u64 = u64::MAX;
+
+    fn values(items: &[u64], plan: &PlannedDiscovery) -> BTreeMap<u64, u64> {
+        let mut tracker = Tracker::new(plan, key());
+        for &item in items {
+            if item == NULL {
+                tracker.arrive(1);
+            } else {
+                tracker.take(Batch::integers(&[item], &[]), None, plan);
+            }
+        }
+        assert_eq!(tracker.arrivals, items.len() as u64);
+        let reduction = tracker.reduction(plan);
+        let AnyCounts::Integers(counts) = &tracker.counts else { unreachable!("integers") };
+        let value = |count: u32| (u64::from(count) + tracker.lowered).saturating_sub(reduction);
+        let all = counts.entries.iter().map(|entry| (entry.key, value(entry.count)));
+        all.filter(|(_, value)| 0 < *value).collect()
+    }
+
+    /// One replacement moves one count up by one and one down by one at most, and a key on one side alone counts 1.
+    #[track_caller]
+    fn check_neighbours(one: &BTreeMap<u64, u64>, other: &BTreeMap<u64, u64>) {
+        let keys: std::collections::BTreeSet<&u64> = one.keys().chain(other.keys()).collect();
+        let value = |map: &BTreeMap<u64, u64>, key| map.get(key).copied().unwrap_or(0) as i64;
+        let changes: Vec<i64> =
+            keys.iter().map(|key| value(one, key) - value(other, key)).filter(|c| *c != 0).collect();
+        let up = changes.iter().filter(|change| 0 < **change).sum::<i64>();
+        let down = changes.iter().filter(|change| **change < 0).sum::<i64>();
+        assert!(up <= 1 && -1 <= down, "{one:?} {other:?}");
+        let alone = |map: &BTreeMap<u64, u64>, rest: &BTreeMap<u64, u64>| {
+            map.iter().filter(|(key, _)| !rest.contains_key(key)).map(|(_, value)| *value).sum::<u64>()
+        };
+        assert!(alone(one, other) <= 1 && alone(other, one) <= 1, "{one:?} {other:?}");
+    }
+
+    #[test]
+    fn a_replaced_item_moves_reduced_counts_by_one() {
+        // All streams of n items over m keys and null, all replacements.
+        for (limit, keys, len) in [(1, 2, 6), (2, 3, 6), (3, 4, 5)] {
+            let plan = plan(Tracking::Summary { keys: limit }, Kind::Integers, len);
+            let discovery = plan.discovery().expect("discovery");
+            let symbol = |number: u64| if number == keys { NULL } else { number };
+            let stream = |mut number: u64| -> Vec<u64> {
+                let mut next = || {
+                    let item = symbol(number % (keys + 1));
+                    number /= keys + 1;
+                    item
+                };
+                (0..len).map(|_| next()).collect()
+            };
+            for number in 0..(keys + 1).pow(len as u32) {
+                let items = stream(number);
+                let before = values(&items, discovery);
+                for position in 0..len as usize {
+                    for other in (0..=keys).map(symbol) {
+                        let mut neighbour = items.clone();
+                        neighbour[position] = other;
+                        check_neighbours(&before, &values(&neighbour, discovery));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_published_vectors_hold() {
+        // a b a c d a with two keys: a:2, d:1, lowered once; 6 / 3 = 2 is taken off.
+        let summary = plan(Tracking::Summary { keys: 2 }, Kind::Integers, 6);
+        let discovery = summary.discovery().expect("discovery");
+        assert_eq!(values(&[0, 1, 0, 2, 3, 0], discovery), BTreeMap::from([(0, 1)]));
+        let exact = plan(Tracking::Exact, Kind::Integers, 6);
+        let all = values(&[0, 1, 0, 2, 3, 0], exact.discovery().expect("discovery"));
+        assert_eq!(all, BTreeMap::from([(0, 3), (1, 1), (2, 1), (3, 1)]));
+    }
+
+    #[test]
+    fn a_summary_is_too_small_by_at_most_its_error() {
+        let plan = plan(Tracking::Summary { keys: 20 }, Kind::Integers, 5000);
+        let discovery = plan.discovery().expect("discovery");
+        let items: Vec<u64> = (0..5000_u64).map(|i| (i * i * 7919) % 1009 % (1 + i % 97)).collect();
+        let mut exact: BTreeMap<u64, u64> = BTreeMap::new();
+        items.iter().for_each(|&item| *exact.entry(item).or_default() += 1);
+        let reduced = values(&items, discovery);
+        assert!(!reduced.is_empty());
+        for (item, count) in exact {
+            let value = reduced.get(&item).copied().unwrap_or(0);
+            assert!(value <= count && count <= value + 5000 / 21, "{item}: {value} of {count}");
+        }
+    }
+
+    /// P[found | count = threshold] is q / (1 + q). 20,000 keys: five deviations fail with probability 6e-7.
+    #[test]
+    fn a_key_at_the_threshold_comes_out_as_often_as_it_should() {
+        let keys = 20_000_u64;
+        let limit = plan(Tracking::Exact, Kind::Integers, 1000).discovery().expect("discovery").threshold();
+        let plan = plan(Tracking::Exact, Kind::Integers, keys * limit as u64);
+        let discovery = plan.discovery().expect("discovery");
+        assert_eq!(discovery.threshold(), limit);
+        let mut tracker = Tracker::new(discovery, key());
+        let items: Vec<u64> = (0..keys * limit as u64).map(|i| i % keys).collect();
+        tracker.take(Batch::integers(&items, &[]), None, discovery);
+        let mut generator = Noise::from_system().generator().expect("randomness");
+        let found = tracker.release(discovery, &mut generator);
+        let q = (-1.0 / discovery.law().variance().sqrt() * std::f64::consts::SQRT_2).exp();
+        // The scale is 10, where deviation and scale differ by 0.04 %.
+        let expected = keys as f64 * q / (1.0 + q);
+        let deviation = (expected * (1.0 - expected / keys as f64)).sqrt();
+        assert!((found.len() as f64 - expected).abs() < 5.0 * deviation, "{} {expected}", found.len());
+        let hashes: Vec<u64> = (0..found.len()).map(|i| key().item(found.get(i))).collect();
+        assert!(hashes.is_sorted());
+        // A key seen once never comes out: 1e6 trials at a probability below 3e-10.
+        let once: Vec<u64> = (0..1_000_000).collect();
+        tracker.clear();
+        tracker.take(Batch::integers(&once, &[]), None, discovery);
+        assert!(tracker.release(discovery, &mut generator).is_empty());
+    }
+
+    #[test]
+    fn texts_are_kept_apart_and_wiped() {
+        let plan = plan(Tracking::Summary { keys: 3 }, Kind::Bytes, 12);
+        let discovery = plan.discovery().expect("discovery");
+        let mut tracker = Tracker::new(discovery, key());
+        let words = ["ab", "abc", "ab", "d", "e", "ab", "", "ab"];
+        for word in words {
+            let hash = key().bytes(word.as_bytes());
+            tracker.take(Batch::bytes(&[hash], &[word.as_bytes()], &[]), None, discovery);
+        }
+        let AnyCounts::Bytes(counts) = &tracker.counts else { unreachable!("bytes") };
+        let entries: Vec<(Item<'_>, u32)> =
+            counts.entries.iter().map(|entry| (entry.key.item(&counts.arena), entry.count)).collect();
+        // "e" found no room: all were lowered, and "abc" and "d" are gone.
+        assert_eq!(entries, [(Item::from("ab"), 3), (Item::from(""), 1)]);
+        assert_eq!(counts.arena, b"ab");
+        tracker.clear();
+        let AnyCounts::Bytes(counts) = &tracker.counts else { unreachable!("bytes") };
+        assert!(counts.entries.is_empty() && counts.arena.is_empty());
     }
 }
