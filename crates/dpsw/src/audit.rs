@@ -32,6 +32,7 @@ mod statistics;
 mod conversation;
 mod trial;
 mod repeats;
+mod keys;
 mod control;
 
 use conversation::{Conversation, Tally, claimed};
@@ -39,8 +40,9 @@ use trial::Trial;
 
 /// The fewest runs and seals with which the controls are caught.
 const EFFORT_MIN: usize = 2_000;
-/// Limits on probabilities that one audit uses: two for each of 12 tests, four for the tightness, one for the signs.
-const LIMITS: f64 = 29.0;
+/// Limits on probabilities that one audit uses: two for each of 18 tests, four for the tightness, one for the signs, one for
+/// what counts, two for the threshold of keys.
+const LIMITS: f64 = 44.0;
 
 /// How much work an audit does. The default takes some seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -199,7 +201,7 @@ pub struct Control {
 /// The result of an audit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
-    /// What is claimed.
+    /// What is claimed of the sealed counters; the tests of found keys have limits of their own.
     pub claimed: Claimed,
     /// The largest loss that was shown.
     pub observed: f64,
@@ -250,7 +252,7 @@ fn audit_claim(settings: &Settings, effort: Effort) -> Result<Report, AuditError
     let mut tally = Tally::default();
     let trial =
         Trial::new(claimed, conversation.planned(), effort, |second| conversation.run(second, &mut tally))?;
-    Ok(Report {
+    let mut report = Report {
         claimed,
         observed: trial.tests.iter().map(|test| test.bound).fold(0.0, f64::max),
         effort,
@@ -258,7 +260,15 @@ fn audit_claim(settings: &Settings, effort: Effort) -> Result<Report, AuditError
         tightness: trial.tightness,
         checks: checks(&tally, effort, repeats::repeated_seals(&tiny, effort.seals)?),
         controls: Vec::new(),
-    })
+    };
+    let violations = conversation.miscounted(&tally, effort.doubt());
+    report.checks.push(Check { name: "what should count is in the counters, and nothing else", violations });
+    if let Some(discovery) = settings.domain.discovery() {
+        let verdict = keys::audit(settings, discovery, effort)?;
+        report.tests.extend(verdict.tests);
+        report.checks.extend(verdict.checks);
+    }
+    Ok(report)
 }
 
 fn checks(tally: &Tally, effort: Effort, repeats: u64) -> Vec<Check> {
@@ -266,6 +276,7 @@ fn checks(tally: &Tally, effort: Effort, repeats: u64) -> Vec<Check> {
     let check = |name, violations| Check { name, violations };
     vec![
         check("answers inside a segment change through the position alone", tally.moved),
+        check("every arrival takes its position", tally.shifted),
         check("the same question has the same answer", tally.wavered),
         check("sealed counters are the same in every view", tally.altered),
         check("bytes, merged views and restored streams hold the same sealed counters", tally.lost),

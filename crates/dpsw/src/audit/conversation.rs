@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::tiny::{SUBSTREAMS, arrive, lag, start, tiny_keys};
 use super::{AuditError, Claimed};
-use crate::accounting::{gaussian_mu, paper_mu};
+use crate::accounting::{gaussian_mu, normal_quantile, paper_mu, zcdp_rho};
 use crate::item::{Item, Keys};
 use crate::noise::{Law, Noise};
 use crate::plan::Plan;
@@ -45,7 +45,7 @@ pub(super) struct Outcome {
 }
 
 /// What never happens in a correct build, over all runs.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Tally {
     /// Runs in which an answer inside a segment was not the one that the view before foretold.
     pub(super) moved: u64,
@@ -56,8 +56,12 @@ pub(super) struct Tally {
     /// Views that did not come back from bytes, from a merge or from a saved state, and sketches that came back
     /// differently.
     pub(super) lost: u64,
+    /// Runs that did not end at the position of their last arrival.
+    pub(super) shifted: u64,
     runs: u64,
     pub(super) signs: Signs,
+    /// Of each counter that differs between the streams, the sum of its noise.
+    noise: Vec<f64>,
 }
 
 /// How the signs of the noise agree between one seal and the next.
@@ -89,7 +93,9 @@ pub(super) struct Conversation {
     hash_key: [u8; 32],
     /// By position or tick, the index of the key that arrives.
     streams: [Vec<Option<usize>>; 2],
-    /// Where they differ.
+    /// Where they differ: at one event, or at all events of one user.
+    positions: Vec<u64>,
+    /// The first of them in the last substream.
     changed: u64,
     /// How many positions are past when a view is taken.
     stops: Vec<u64>,
@@ -119,15 +125,27 @@ impl Conversation {
         let plan = Plan::new(tiny)?;
         let settings = plan.settings();
         let lag = lag(settings.window);
-        let (len, changed) = (plan.substream_len(), changed_position(&plan, lag));
-        let arrivals: Vec<_> = (0..SUBSTREAMS * len + lag).map(|i| Some(OTHER + i as usize % 2)).collect();
+        let len = plan.substream_len();
+        // A window touches one substream more than it is long, and a user can send in all of them.
+        let each = settings.unit.per_substream();
+        let substreams = if each.is_some() { SUBSTREAMS + 1 } else { SUBSTREAMS };
+        let positions: Vec<u64> = match each {
+            // Two items more than count.
+            Some(each) => (0..substreams).flat_map(|n| n * len + 1..n * len + 3 + u64::from(each)).collect(),
+            None => vec![changed_position(&plan, lag)],
+        };
+        let changed = positions.iter().copied().find(|position| (substreams - 1) * len <= *position);
+        let changed = changed.expect("the last substream is changed");
+        let arrivals: Vec<_> = (0..substreams * len + lag).map(|i| Some(OTHER + i as usize % 2)).collect();
         let streams = [FIRST, SECOND].map(|key| {
             let mut stream = arrivals.clone();
-            stream[changed as usize] =
-                Some(key).filter(|_| settings.unit == Unit::ReplaceOne || key == SECOND);
+            for &position in &positions {
+                stream[position as usize] =
+                    Some(key).filter(|_| settings.unit != Unit::AddRemove || key == SECOND);
+            }
             stream
         });
-        let ends = (0..SUBSTREAMS).flat_map(|n| plan.boundaries().iter().map(move |end| n * len + end + lag));
+        let ends = (0..substreams).flat_map(|n| plan.boundaries().iter().map(move |end| n * len + end + lag));
         let mut stops: Vec<u64> = ends.chain([changed, changed + 1]).collect();
         stops.sort_unstable();
         stops.dedup();
@@ -137,6 +155,7 @@ impl Conversation {
             keys,
             hash_key: [0; 32],
             streams,
+            positions,
             changed,
             stops,
             slots: Vec::new(),
@@ -178,9 +197,13 @@ impl Conversation {
         let mut exact = vec![0; self.plan.shape().cells()];
         let start = sealed.substream() * self.plan.substream_len();
         let offsets = self.plan.ranges()[sealed.range()].offsets();
-        let arrived = &self.streams[second][(start + offsets.start) as usize..(start + offsets.end) as usize];
-        for key in arrived.iter().flatten() {
-            for cell in sealed.cells(self.keys.get(*key)) {
+        let each = self.plan.settings().unit.per_substream().unwrap_or(u32::MAX);
+        let mut sent = 0;
+        for position in start + offsets.start..start + offsets.end {
+            let is_changed = self.positions.contains(&position);
+            sent += u32::from(is_changed);
+            let key = self.streams[second][position as usize].filter(|_| !is_changed || sent <= each);
+            for cell in key.into_iter().flat_map(|key| sealed.cells(self.keys.get(key))) {
                 exact[cell] += 1;
             }
         }
@@ -216,7 +239,8 @@ impl Conversation {
         let mut position = 0;
         for &stop in &self.stops {
             for key in &self.streams[usize::from(second)][position as usize..stop as usize] {
-                arrive(&mut sketch, position, key.map(|key| self.keys.get(key)))?;
+                let user = if self.positions.contains(&position) { u64::MAX } else { position };
+                arrive(&mut sketch, position, user, key.map(|key| self.keys.get(key)))?;
                 position += 1;
             }
             look(stop, &sketch.view())?;
@@ -237,9 +261,17 @@ impl Conversation {
             }
             Ok(())
         })?;
+        let arrived = self.stops.last().copied().unwrap_or(0);
+        let is_counted = self.plan.settings().window.time().is_none();
+        tally.shifted += u64::from(is_counted && sketch.position() != arrived);
         tally.altered += seen.iter().filter(|cells| cells.is_empty()).count() as u64;
         tally.moved += u64::from(beside[0] != beside[1]);
         self.compare_noise(second, &seen, &mut tally.signs);
+        tally.noise.resize(self.changes.len(), 0.0);
+        for (sum, change) in tally.noise.iter_mut().zip(&self.changes) {
+            let noisy = seen[change.slot].get(change.cell).copied().unwrap_or(0);
+            *sum += f64::from(noisy) - f64::from(change.exact[usize::from(second)]);
+        }
         let view = sketch.view();
         let outcome = Outcome {
             sealed: self.loss(&seen),
@@ -253,6 +285,18 @@ impl Conversation {
             tally.lost += self.carry(sketch, &mut seen)?;
         }
         Ok(outcome)
+    }
+
+    /// How many counters hold something else than what should count, plus noise. The mean of so many draws is normal, and a
+    /// correct build exceeds a limit with probability `doubt`.
+    pub(super) fn miscounted(&self, tally: &Tally, doubt: f64) -> u64 {
+        let runs = tally.runs.max(1) as f64;
+        let deviations = normal_quantile(1.0 - doubt / (2.0 * self.changes.len().max(1) as f64));
+        let is_off = |(sum, change): (&f64, &Change)| {
+            let limit = deviations * (change.law.variance() / runs).sqrt();
+            limit < (sum / runs).abs()
+        };
+        tally.noise.iter().zip(&self.changes).filter(|pair| is_off(*pair)).count() as u64
     }
 
     /// The mean contrast of the same question asked often.
@@ -390,7 +434,9 @@ pub(super) fn claimed(settings: &Settings, claim: Claim) -> Result<Claimed, Audi
         (Claim::Pure(epsilon), _) => Ok(Claimed::Epsilon(epsilon.get())),
         (Claim::Approximate(epsilon, delta), Method::Paper(_)) => Ok(Claimed::Mu(paper_mu(epsilon, delta))),
         (Claim::Approximate(epsilon, delta), Method::Tuned(_)) => {
-            Ok(Claimed::Mu(gaussian_mu(epsilon, delta)))
+            let by_ones = settings.unit.per_substream().is_none_or(|each| each == 1);
+            let by_zcdp = || (2.0 * zcdp_rho(epsilon, delta).get()).sqrt();
+            Ok(Claimed::Mu(if by_ones { gaussian_mu(epsilon, delta) } else { by_zcdp() }))
         }
         (Claim::None, _) => Err(AuditError::NoClaim),
     }

@@ -24,7 +24,7 @@ pub(super) fn repeated_seals(tiny: &Settings, seals: usize) -> Result<u64, Audit
     let (mut position, mut substream) = (0, 0);
     while seen.len() < seals {
         while position < (substream + 1) * len + lag(tiny.window) {
-            arrive(&mut sketch, position, Some(item))?;
+            arrive(&mut sketch, position, position, Some(item))?;
             position += 1;
         }
         let view = sketch.view();

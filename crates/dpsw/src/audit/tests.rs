@@ -5,7 +5,7 @@
 
 use super::*;
 use crate::fault::{Fault, planted};
-use crate::item::{Domain, Keys, Kind};
+use crate::item::{Discovery, Domain, Keys, Kind, Tracking};
 use crate::privacy::{Delta, Epsilon};
 use crate::ratio::Ratio;
 use crate::settings::{
@@ -163,6 +163,59 @@ fn answers_from_counters_that_are_filling_are_caught() {
 fn exact_totals_are_caught_where_they_are_private() {
     let by = ["totals of sealed sketches", "a threshold slid over heavy hitters"];
     check_caught(Fault::ExactTotals, &timed(Unit::AddRemove), &by);
+}
+
+fn discovered(tracking: Tracking) -> Settings {
+    Settings {
+        domain: Domain::Discovered(Discovery { tracking, ..Discovery::new(Kind::Integers) }),
+        ..laplace(CounterLayout::Hashed { rows: 1, columns: 5000 })
+    }
+}
+
+fn by_users(per_substream: u32, noise: NoiseChoice) -> Settings {
+    let method = TunedMethod { counters: CounterLayout::Identity, noise, ..TunedMethod::default() };
+    Settings { unit: Unit::Users { per_substream }, ..settings(6.0, Method::Tuned(method)) }
+}
+
+#[test]
+fn found_keys_and_users_hold() {
+    let texts =
+        Settings { domain: Domain::Discovered(Discovery::new(Kind::Bytes)), ..timed(Unit::AddRemove) };
+    let both = Settings { unit: Unit::Users { per_substream: 1 }, ..discovered(Tracking::Exact) };
+    for settings in [
+        discovered(Tracking::Exact),
+        discovered(Tracking::Summary { keys: 100 }),
+        texts,
+        by_users(1, NoiseChoice::Laplace),
+        by_users(3, NoiseChoice::Laplace),
+        by_users(1, NoiseChoice::Gaussian),
+        by_users(2, NoiseChoice::Gaussian),
+        both,
+    ] {
+        let report = audit_claim(&settings, CORRECT).expect("an audit");
+        assert!(report.claim_holds(), "{settings:?}\n{report}");
+    }
+}
+
+#[test]
+fn mistakes_in_finding_keys_are_caught() {
+    let exact = discovered(Tracking::Exact);
+    let summary = discovered(Tracking::Summary { keys: 100 });
+    check_caught(Fault::LowThreshold, &exact, &["a key of one event alone", "a key at the threshold"]);
+    check_caught(Fault::ReachedThreshold, &exact, &["a key at the threshold"]);
+    check_caught(Fault::MapOrder, &exact, &["found keys come in the order"]);
+    check_caught(Fault::FirstKeysCap, &exact, &["a key beside many or more"]);
+    check_caught(Fault::SummaryWhenFull, &exact, &["a key beside many or more"]);
+    check_caught(Fault::SummaryOfKnown, &summary, &["keys beside null items"]);
+}
+
+/// The audit knows which items of a user count, and finds others in the counters.
+#[test]
+fn mistakes_in_the_caps_of_users_are_caught() {
+    let settings =
+        Settings { epsilon: Epsilon::new(2.0).expect("in range"), ..by_users(1, NoiseChoice::Laplace) };
+    check_caught(Fault::SlidingCap, &settings, &["what should count"]);
+    check_caught(Fault::ShiftedPositions, &settings, &["every arrival takes its position"]);
 }
 
 #[test]

@@ -5,10 +5,10 @@ use crate::checkpoint::checkpoints;
 use crate::hash::StreamKey;
 use crate::item::{Domain, Item, Keys, Kind};
 use crate::noise::Noise;
-use crate::plan::Plan;
+use crate::plan::{Budget, Plan};
 use crate::settings::{
-    Clock, CounterLayout, Grid, Method, PaperMethod, Settings, Shares, SubstreamLen, TimeWindow, TunedMethod,
-    Window,
+    Clock, CounterLayout, Grid, Method, NoiseChoice, PaperMethod, Settings, Shares, SubstreamLen, TimeWindow,
+    TunedMethod, Window,
 };
 use crate::stream::DpswSketch;
 
@@ -40,7 +40,10 @@ pub(super) fn tiny(settings: &Settings) -> Result<Settings, AuditError> {
         }
         Method::Tuned(method) => {
             let counters = layout(method.counters);
-            (Method::Tuned(TunedMethod { substreams: SUBSTREAMS, counters, ..method.clone() }), SUBSTREAM_LEN)
+            // Room for what a user may send, and more.
+            let room = settings.unit.per_substream().map_or(0, |each| u64::from(each) + 4);
+            let len = SUBSTREAM_LEN.max(room);
+            (Method::Tuned(TunedMethod { substreams: SUBSTREAMS, counters, ..method.clone() }), len)
         }
     };
     if SUBSTREAM_LEN_MAX < len {
@@ -52,7 +55,14 @@ pub(super) fn tiny(settings: &Settings) -> Result<Settings, AuditError> {
         Domain::Asked(kind) => Domain::Asked(*kind),
         Domain::Discovered(discovery) => Domain::Asked(discovery.kind),
     };
-    Ok(Settings { window, domain, method, retention: 1, ..settings.clone() })
+    // Found keys have a budget of their own and are audited by themselves.
+    let needs_delta = !matches!(&method, Method::Tuned(TunedMethod { noise: NoiseChoice::Laplace, .. }));
+    let budget = Budget::of(settings, needs_delta)?;
+    let (epsilon, delta) = match settings.domain {
+        Domain::Discovered(_) => (budget.epsilon, budget.delta),
+        _ => (settings.epsilon, settings.delta),
+    };
+    Ok(Settings { window, domain, method, epsilon, delta, retention: 1, ..settings.clone() })
 }
 
 /// Keys of the same kind as those of the domain.
@@ -83,7 +93,7 @@ fn tiny_units(method: &PaperMethod, substream_len: u64) -> u64 {
     }
 }
 
-fn tiny_window(window: Window, len: u64) -> Window {
+pub(super) fn tiny_window(window: Window, len: u64) -> Window {
     match window {
         Window::Items(_) => Window::Items(len),
         Window::Time(time) => Window::Time(TimeWindow {
@@ -113,13 +123,27 @@ pub(super) fn start(plan: &Plan, hash_key: [u8; 32]) -> Result<DpswSketch, Audit
     Ok(sketch)
 }
 
-/// One position or tick: the event, if there is one, and then the clock.
-pub(super) fn arrive(sketch: &mut DpswSketch, at: u64, item: Option<Item<'_>>) -> Result<(), AuditError> {
+/// One position or tick: the event of a user, if there is one, and then the clock.
+pub(super) fn arrive(
+    sketch: &mut DpswSketch,
+    at: u64,
+    user: u64,
+    item: Option<Item<'_>>,
+) -> Result<(), AuditError> {
     let time = sketch.plan().settings().window.time();
-    match (item, time) {
-        (Some(item), None) => sketch.add(item)?,
-        (Some(item), Some(_)) => sketch.add_at(at, item)?,
-        (None, _) => {}
+    let by_users = sketch.plan().settings().unit.per_substream().is_some();
+    match (item, time, by_users) {
+        (Some(item), None, false) => sketch.add(item)?,
+        (Some(item), Some(_), false) => sketch.add_at(at, item)?,
+        (Some(Item::Integer(item)), None, true) => sketch.extend_by(&[user], &[item])?,
+        (Some(Item::Bytes(item)), None, true) => sketch.extend_bytes_by(&[user], &[item])?,
+        (Some(Item::Integer(item)), Some(_), true) => {
+            sketch.extend_by_at(&[at], &[user], &[item])?;
+        }
+        (Some(Item::Bytes(item)), Some(_), true) => {
+            sketch.extend_bytes_by_at(&[at], &[user], &[item])?;
+        }
+        (None, ..) => {}
     }
     if is_callers(time) {
         sketch.advance(at + 1)?;

@@ -1,0 +1,248 @@
+//! Whether the keys that are found give an event away: the real sketch on small streams made for each usual mistake.
+//!
+//! The epochs are short, so that δ can be large and the threshold low enough to be seen: ε = 2 goes to the keys.
+
+use super::statistics::{Event, Scores, Share, judge};
+use super::tiny::{arrive, lag, start, tiny_keys, tiny_window};
+use super::{AuditError, Check, Claimed, Effort, Test};
+use crate::fault::FEW_KEYS;
+use crate::item::{Discovery, Domain, Keys, Tracking};
+use crate::plan::{Plan, PlannedDiscovery};
+use crate::privacy::{Delta, Epsilon};
+use crate::ratio::Ratio;
+use crate::settings::{CounterLayout, Method, NoiseChoice, Settings, TunedMethod, Unit};
+use crate::stream::DpswSketch;
+
+/// ε of the keys and of everything.
+const KEYS_EPSILON: f64 = 2.0;
+const EPSILON: f64 = 2.5;
+/// Substreams of the window and of an epoch.
+const SUBSTREAMS: u64 = 2;
+/// Items of an epoch: enough for the streams, and few enough for a large δ.
+const ITEMS: u64 = 40;
+const ITEMS_OF_USERS: u64 = 240;
+/// The threshold for single events, at which δ is just met.
+const THRESHOLD: f64 = 6.0;
+
+/// The keys that streams differ in, and others.
+const FIRST: usize = 0;
+const SECOND: usize = 1;
+const HEAVY: usize = 2;
+const FILLER: usize = 10;
+
+/// Which item arrives at each position; `None` is a null item.
+type Stream = Vec<Option<usize>>;
+
+/// What finding keys showed.
+pub(super) struct Verdict {
+    pub(super) tests: Vec<Test>,
+    pub(super) checks: Vec<Check>,
+}
+
+/// A plan whose keys are audited.
+struct Finder {
+    plan: Plan,
+    keys: Keys,
+    /// Positions whose items differ between neighbours; those of one user where users are protected.
+    changed: Vec<usize>,
+}
+
+impl Finder {
+    fn new(settings: &Settings, discovery: Discovery, tracking: Tracking) -> Result<Self, AuditError> {
+        let users = settings.unit.per_substream();
+        let items = if users.is_some() { ITEMS_OF_USERS } else { ITEMS };
+        let limit = 1.0 / items as f64;
+        let tight = (1.0 + EPSILON.exp()) * (-THRESHOLD * KEYS_EPSILON / 2.0).exp()
+            / (1.0 + (-KEYS_EPSILON / 2.0).exp());
+        let share = Ratio::from_decimal(KEYS_EPSILON / EPSILON)?;
+        let counters = CounterLayout::Hashed { rows: 1, columns: 2 };
+        let method = TunedMethod { substreams: SUBSTREAMS, counters, noise: NoiseChoice::Laplace };
+        let plan = Plan::new(Settings {
+            window: tiny_window(settings.window, items),
+            unit: settings.unit,
+            epsilon: Epsilon::new(EPSILON)?,
+            delta: Some(Delta::new((tight * (1.0 + 1e-8)).min(limit))?),
+            domain: Domain::Discovered(Discovery { share, epoch: SUBSTREAMS, tracking, ..discovery }),
+            method: Method::Tuned(method),
+            retention: 1,
+        })?;
+        let keys = tiny_keys(&settings.domain);
+        let each = users.unwrap_or(1) as usize;
+        let half = items as usize / 2;
+        let changed = if users.is_some() { (0..each).chain(half..half + each).collect() } else { vec![0] };
+        Ok(Self { plan, keys, changed })
+    }
+
+    fn threshold(&self) -> usize {
+        self.plan.discovery().map_or(0, |discovery| discovery.threshold() as usize)
+    }
+
+    fn items(&self) -> usize {
+        self.plan.settings().window.len() as usize
+    }
+
+    /// Two streams that have these items at the changed positions, or none where presence is protected, and the same others.
+    fn neighbours(&self, first: usize, second: usize, others: &[(usize, usize)]) -> [Stream; 2] {
+        let hidden = self.plan.settings().unit == Unit::AddRemove;
+        [Some(first).filter(|_| !hidden), Some(second)].map(|item| {
+            let mut stream = vec![None; self.items()];
+            self.changed.iter().for_each(|&position| stream[position] = item);
+            let mut free = (0..stream.len()).filter(|position| !self.changed.contains(position));
+            for (key, count) in others {
+                free.by_ref().take(*count).for_each(|position| stream[position] = Some(*key));
+            }
+            stream
+        })
+    }
+
+    /// The keys that one run on a stream finds, by index, and whether they come in the order of their keyed hashes.
+    fn run(&self, stream: &Stream, number: u64) -> Result<(Vec<usize>, bool), AuditError> {
+        let mut hash_key = [0; 32];
+        hash_key[..8].copy_from_slice(&number.to_le_bytes());
+        let mut sketch = start(&self.plan, hash_key)?;
+        let end = stream.len() + lag(self.plan.settings().window) as usize;
+        for position in 0..end {
+            let item = stream.get(position).copied().unwrap_or(Some(FILLER));
+            let user = if self.changed.contains(&position) { u64::MAX } else { position as u64 };
+            self.arrive(&mut sketch, position as u64, user, item)?;
+        }
+        let view = sketch.view();
+        let found: Vec<_> =
+            view.released.found().iter().flat_map(|f| (0..f.keys.len()).map(|i| f.keys.get(i))).collect();
+        let key = view.released.mapping().fingerprint_key;
+        let is_sorted = found.is_sorted_by_key(|&item| key.item(item));
+        let index = |item| (0..self.keys.len()).find(|&index| self.keys.get(index) == item);
+        Ok((found.into_iter().filter_map(index).collect(), is_sorted))
+    }
+
+    fn arrive(
+        &self,
+        sketch: &mut DpswSketch,
+        position: u64,
+        user: u64,
+        item: Option<usize>,
+    ) -> Result<(), AuditError> {
+        if item.is_none() && self.plan.settings().window.time().is_none() {
+            return Ok(sketch.extend_nulls(1)?);
+        }
+        arrive(sketch, position, user, item.map(|item| self.keys.get(item)))
+    }
+
+    /// How often each stream shows an event.
+    fn scores(
+        &self,
+        streams: &[Stream; 2],
+        runs: usize,
+        unsorted: &mut u64,
+        is_shown: impl Fn(&[usize]) -> bool,
+    ) -> Result<Scores, AuditError> {
+        let mut of = |stream: &Stream| -> Result<Vec<f64>, AuditError> {
+            (0..runs as u64)
+                .map(|number| {
+                    let (found, is_sorted) = self.run(stream, number)?;
+                    *unsorted += u64::from(!is_sorted);
+                    Ok(f64::from(is_shown(&found)))
+                })
+                .collect()
+        };
+        Ok(Scores { first: of(&streams[0])?, second: of(&streams[1])? })
+    }
+}
+
+/// Audits the keys of a plan that finds them.
+pub(super) fn audit(
+    settings: &Settings,
+    discovery: Discovery,
+    effort: Effort,
+) -> Result<Verdict, AuditError> {
+    // More keys than items: the summary then loses nothing, and all streams mean the same for both ways of counting.
+    let tracking = match discovery.tracking {
+        Tracking::Exact => Tracking::Exact,
+        Tracking::Summary { .. } => Tracking::Summary { keys: 2 * ITEMS_OF_USERS },
+    };
+    let finder = Finder::new(settings, discovery, tracking)?;
+    let mut unsorted = 0;
+    let mut tests = Vec::new();
+    tests.extend(lone_key(&finder, effort, &mut unsorted)?);
+    tests.extend(near_threshold(&finder, effort, &mut unsorted)?);
+    tests.extend(many_keys(&finder, effort, &mut unsorted)?);
+    if let (Tracking::Summary { .. }, None) = (discovery.tracking, settings.window.time()) {
+        tests.extend(null_items(settings, discovery, effort, &mut unsorted)?);
+    }
+    let off = at_threshold(&finder, effort, &mut unsorted)?;
+    let checks = vec![
+        Check { name: "a key at the threshold is found as often as planned", violations: u64::from(off) },
+        Check { name: "found keys come in the order of their keyed hashes", violations: unsorted },
+    ];
+    Ok(Verdict { tests, checks })
+}
+
+const LIMIT: Claimed = Claimed::Epsilon(KEYS_EPSILON);
+
+/// A key that only the changed items bring in comes out with probability at most δ / (1 + exp ε).
+fn lone_key(finder: &Finder, effort: Effort, unsorted: &mut u64) -> Result<[Test; 1], AuditError> {
+    let streams = finder.neighbours(FIRST, SECOND, &[]);
+    let scores = finder.scores(&streams, effort.runs, unsorted, |found| found.contains(&SECOND))?;
+    let hits = scores.second.iter().filter(|shown| **shown == 1.0).count();
+    let share = Share { hits, runs: effort.runs };
+    let limit = finder.plan.discovery().map_or(0.0, PlannedDiscovery::seen_once) * (1.0 + 1e-6);
+    let bound = share.low(effort.doubt());
+    let (tpr, upper) = (hits as f64 / effort.runs as f64, share.high(effort.doubt()));
+    let name = "a key of one event alone is found";
+    Ok([Test { name, forward: true, tpr, fpr: 0.0, bound, upper, limit, ok: bound <= limit }])
+}
+
+/// Two keys around the threshold, one up and one down.
+fn near_threshold(finder: &Finder, effort: Effort, unsorted: &mut u64) -> Result<[Test; 2], AuditError> {
+    let around = finder.threshold() + 1 - finder.changed.len().min(finder.threshold());
+    let streams = finder.neighbours(FIRST, SECOND, &[(FIRST, around), (SECOND, around)]);
+    let is_shown = |found: &[usize]| found.contains(&SECOND) && !found.contains(&FIRST);
+    let scores = finder.scores(&streams, effort.runs, unsorted, is_shown)?;
+    Ok(judge("keys around the threshold", LIMIT, Event::AtLeast(1.0), &scores, effort.doubt()))
+}
+
+/// One key more or less must not decide about another one.
+fn many_keys(finder: &Finder, effort: Effort, unsorted: &mut u64) -> Result<[Test; 2], AuditError> {
+    let few = FEW_KEYS - 1;
+    let mut others: Vec<(usize, usize)> = (0..few).map(|index| (FILLER + index, 1)).collect();
+    others.push((HEAVY, finder.threshold() + 1));
+    let streams = finder.neighbours(FILLER + few, FILLER, &others);
+    let scores = finder.scores(&streams, effort.runs, unsorted, |found| found.contains(&HEAVY))?;
+    Ok(judge("a key beside many or more", LIMIT, Event::AtLeast(1.0), &scores, effort.doubt()))
+}
+
+/// A null item more must not lower what is taken off every count.
+fn null_items(
+    settings: &Settings,
+    discovery: Discovery,
+    effort: Effort,
+    unsorted: &mut u64,
+) -> Result<[Test; 2], AuditError> {
+    let keys = FEW_KEYS as u64;
+    let finder = Finder::new(settings, discovery, Tracking::Summary { keys })?;
+    let taken = finder.items() / (FEW_KEYS + 1);
+    let heavy = finder.threshold() + taken;
+    let heavies = [HEAVY, HEAVY + 1, HEAVY + 2];
+    // With the changed item the items that are not null are a multiple of the keys plus one.
+    let known = 3 * heavy + 1;
+    let spare = known.next_multiple_of(FEW_KEYS + 1) - known;
+    let mut others: Vec<(usize, usize)> = heavies.iter().map(|&key| (key, heavy)).collect();
+    others.push((FILLER, spare));
+    let mut streams = finder.neighbours(SECOND, SECOND, &others);
+    finder.changed.iter().for_each(|&position| streams[0][position] = None);
+    let is_shown = |found: &[usize]| heavies.iter().all(|key| !found.contains(key));
+    let scores = finder.scores(&streams, effort.runs, unsorted, is_shown)?;
+    Ok(judge("keys beside null items", LIMIT, Event::AtLeast(1.0), &scores, effort.doubt()))
+}
+
+/// Whether P[found | count = threshold] is not q / (1 + q).
+fn at_threshold(finder: &Finder, effort: Effort, unsorted: &mut u64) -> Result<bool, AuditError> {
+    let streams = finder.neighbours(FILLER, FILLER, &[(HEAVY, finder.threshold())]);
+    let scores = finder.scores(&streams, effort.runs, unsorted, |found| found.contains(&HEAVY))?;
+    let hits = scores.first.iter().chain(&scores.second).filter(|shown| **shown == 1.0).count();
+    let share = Share { hits, runs: 2 * effort.runs };
+    let (_, events) = finder.plan.settings().unit.events(SUBSTREAMS + 1);
+    let q = (-KEYS_EPSILON / (2.0 * events as f64)).exp();
+    let planned = q / (1.0 + q);
+    Ok(planned < share.low(effort.doubt()) || share.high(effort.doubt()) < planned)
+}
