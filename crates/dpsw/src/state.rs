@@ -332,10 +332,11 @@ fn read_counters(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::item::{Domain, Keys};
+    use crate::item::{Discovery, Domain, Keys, Kind};
     use crate::privacy::{Delta, Epsilon};
     use crate::settings::{
-        Clock, CounterLayout, Method, PaperMethod, Settings, SubstreamLen, TimeWindow, Unit, Window,
+        Clock, CounterLayout, Method, PaperMethod, Settings, SubstreamLen, TimeWindow, TunedMethod, Unit,
+        Window,
     };
 
     fn running() -> DpswSketch {
@@ -360,14 +361,35 @@ mod tests {
         sketch
     }
 
+    fn running_users() -> DpswSketch {
+        let counters = CounterLayout::Hashed { rows: 2, columns: 4 };
+        let settings = Settings {
+            window: Window::Items(100),
+            unit: Unit::Users { per_substream: 3 },
+            epsilon: Epsilon::new(20.0).expect("in range"),
+            delta: Delta::new(1e-9).ok(),
+            domain: Domain::Discovered(Discovery { epoch: 2, ..Discovery::new(Kind::Bytes) }),
+            method: Method::Tuned(TunedMethod { substreams: 5, counters, ..TunedMethod::default() }),
+            retention: 1,
+        };
+        let plan = Plan::new(settings).expect("a valid plan");
+        let mut sketch = DpswSketch::new(plan, Noise::seeded(1)).expect("seeded");
+        let users: Vec<u64> = (0..70).map(|i| i % 9).collect();
+        sketch.extend_bytes_by(&users, &["a", "bc", "a", "", "def", "a", "g"].repeat(10)).expect("items");
+        sketch
+    }
+
     /// Behind the encryption sits a decoder that the wrong key of a right owner can reach; a fuzzer reaches it here.
     #[test]
     fn secret_states_from_changed_bytes() {
-        let mut base = running().to_secret();
-        base.truncate(base.len() - 4);
+        let bases = [running(), running_users()].map(|sketch| {
+            let mut base = sketch.to_secret();
+            base.truncate(base.len() - 4);
+            base
+        });
         bolero::check!().with_test_time(std::time::Duration::from_secs(4)).with_max_len(30).for_each(
             |input: &[u8]| {
-                let mut bytes = base.clone();
+                let mut bytes = bases[usize::from(input.first().is_some_and(|first| first % 2 == 0))].clone();
                 for edit in input.chunks_exact(3) {
                     let position = usize::from(u16::from_le_bytes([edit[0], edit[1]])) % bytes.len();
                     bytes[position] = edit[2];
@@ -377,6 +399,7 @@ mod tests {
                 let Ok(mut sketch) = DpswSketch::from_secret(&bytes, Noise::off()) else { return };
                 let _ = sketch.view().top(3);
                 let _ = sketch.extend_at(&[sketch.position() + 20], &[1]);
+                let _ = sketch.extend_bytes_by(&[3; 30], &["a"; 30]);
                 let _ = sketch.view().frequency(1);
             },
         );

@@ -57,6 +57,15 @@ fn kinds() -> Vec<Settings> {
             ..base(Window::Items(100), tuned(CounterLayout::Identity, NoiseChoice::Laplace))
         },
         Settings { domain: Domain::Asked(Kind::Integers), ..base(Window::Items(100), paper()) },
+        Settings {
+            epsilon: Epsilon::new(30.0).expect("in range"),
+            domain: Domain::Discovered(Discovery { epoch: 2, ..Discovery::new(Kind::Integers) }),
+            ..base(Window::Items(100), tuned(HASHED, NoiseChoice::Laplace))
+        },
+        Settings {
+            unit: Unit::Users { per_substream: 2 },
+            ..base(Window::Items(100), tuned(CounterLayout::Identity, NoiseChoice::Gaussian))
+        },
     ]
 }
 
@@ -66,6 +75,11 @@ fn items(len: u64) -> Vec<u64> {
 
 fn fill(sketch: &mut DpswSketch, from: u64, to: u64) {
     let items: Vec<u64> = items(to)[from as usize..].to_vec();
+    if let Unit::Users { .. } = sketch.plan().settings().unit {
+        let users: Vec<u64> = (from..to).map(|position| position % 7).collect();
+        sketch.extend_by(&users, &items).expect("valid items");
+        return;
+    }
     match sketch.plan().settings().window.time() {
         None => sketch.extend(&items).expect("valid items"),
         Some(time) => {
@@ -355,7 +369,10 @@ fn a_state_that_is_not_the_newest_gives_up_what_was_open() {
         assert_eq!(resumed.view().sealed().count(), 0);
         // What was open is never sealed: after a whole window of other items nothing of it shows.
         match settings.window.time() {
-            None => resumed.extend(&vec![49; 2 * len as usize]).expect("valid items"),
+            None if settings.unit == Unit::ReplaceOne => {
+                resumed.extend(&vec![49; 2 * len as usize]).expect("valid items");
+            }
+            None => resumed.extend_nulls(2 * len).expect("null items"),
             Some(time) => {
                 let start = resumed.position();
                 assert!(resumed.add_at(start - 1, 49).is_err());
