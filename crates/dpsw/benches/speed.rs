@@ -163,6 +163,11 @@ fn paper_plan() -> Plan {
     plan(Method::Paper(PaperMethod::default()), Domain::Public(Keys::Range(DOMAIN)))
 }
 
+fn finding_plan() -> Plan {
+    let method = tuned(CounterLayout::Hashed { rows: 2, columns: 6666 });
+    plan(method, Domain::Discovered(Discovery::new(Kind::Integers)))
+}
+
 fn sketch(plan: Plan) -> DpswSketch {
     DpswSketch::new(plan, Noise::from_system()).unwrap()
 }
@@ -258,10 +263,9 @@ fn ingest_strings() -> Row {
 
 /// Items a second while keys are found, and the speed relative to counting alone.
 fn ingest_discovered() -> Row {
-    let method = || tuned(CounterLayout::Hashed { rows: 2, columns: 6666 });
     let items = zipf(WINDOW as usize);
-    let mut finding = sketch(plan(method(), Domain::Discovered(Discovery::new(Kind::Integers))));
-    let mut counting = sketch(plan(method(), Domain::Asked(Kind::Integers)));
+    let mut finding = sketch(finding_plan());
+    let mut counting = sketch(hashed_plan());
     let (seconds, ratio) =
         paired(&mut || finding.extend(&items).unwrap(), &mut || counting.extend(&items).unwrap());
     let value = items.len() as f64 / seconds / 1e6;
@@ -427,7 +431,7 @@ fn seal() -> Row {
 fn heap() -> Row {
     let items = zipf(WINDOW as usize * 5 / 4);
     let mut worst = (0.0, 0.0);
-    for plan in [hashed_plan, identity_plan, paper_plan] {
+    for plan in [hashed_plan, identity_plan, paper_plan, finding_plan] {
         let before = LIVE.load(Relaxed);
         let mut sketch = sketch(plan());
         for chunk in items.chunks(10_000) {

@@ -94,6 +94,39 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! # Keys that nobody listed, and whole users
+//!
+//! Without a public list the frequent keys can be found in the stream itself, for a share of the budget and a delta. With
+//! users as the unit, everything that one user sends in a window is protected together.
+//!
+//! ```
+//! use dpsw::{Delta, Discovery, Domain, DpswSketch, Epsilon, Expectation, Kind, Noise, Request, Unit, Window};
+//!
+//! let planned = Request {
+//!     window: Window::Items(20_000),
+//!     unit: Unit::Users { per_substream: 1 },
+//!     epsilon: Epsilon::new(8.0)?,
+//!     delta: Some(Delta::new(1e-6)?),
+//!     domain: Domain::Discovered(Discovery { epoch: 0, ..Discovery::new(Kind::Bytes) }), // the planner chooses the epoch
+//!     retention: 1,
+//!     bytes: 200_000,
+//!     expectation: Expectation::zipf(1000),
+//! }
+//! .plan()?;
+//! println!("{planned}"); // which share is found, how likely a key of one user comes out, the contract
+//!
+//! let mut sketch = DpswSketch::new(planned.plan, Noise::from_system())?;
+//! for user in 0..30_000 {
+//!     sketch.extend_bytes_by(&[user], &[if user % 2 == 0 { "home" } else { "cart" }])?;
+//! }
+//! let view = sketch.view();
+//! for key in view.top(10)? {
+//!     println!("{} {:.0} ± {:.0}", key.item, key.estimate.value, key.estimate.error_bound);
+//! }
+//! # assert_eq!(view.top(10)?.len(), 2);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! # What counts cannot be asked
 //!
 //! A [`DpswSketch`] takes items, a [`WindowView`] answers, and neither can do the other's work. This compiles:
