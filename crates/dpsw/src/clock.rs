@@ -134,12 +134,12 @@ impl DpswSketch {
         self.check(Kind::Bytes)?;
         self.check_times(times.len(), items.len())?;
         let mut taken = Taken::default();
-        let mut words = [0; HASHED_AT_ONCE];
+        let (mut words, mut bytes) = ([0; HASHED_AT_ONCE], Vec::new());
         let chunks = items.chunks(HASHED_AT_ONCE).zip(times.chunks(HASHED_AT_ONCE));
         for (number, (chunk, times)) in chunks.enumerate() {
             let before = number * HASHED_AT_ONCE;
             let users = users.get(before..before + chunk.len()).unwrap_or_default();
-            let bytes = self.key_bytes(chunk);
+            self.key_bytes(chunk, &mut bytes);
             let words = self.keys.fingerprints(chunk, &mut words);
             self.take_at(times, Batch::bytes(words, &bytes, users), &mut taken)
                 .map_err(|unsealed| unsealed.after(before))?;

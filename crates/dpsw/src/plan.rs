@@ -60,6 +60,8 @@ pub(crate) const EPOCH_ITEMS_MAX: u64 = 1 << 30;
 const ROOM: u64 = 2;
 /// Bytes of a key in the map of an epoch, without those of a byte string.
 pub(crate) const TRACKED_LEN: usize = 24;
+/// Bytes of the keys of an epoch that were met lately.
+pub(crate) const RECENT_LEN: usize = 1 << 16;
 /// Bytes that a released key is taken to have.
 const FOUND_KEY_LEN: u64 = 32;
 /// How many sets of domain estimates a view's cache holds.
@@ -207,7 +209,7 @@ impl PlannedDiscovery {
             Kind::Integers => 0,
             Kind::Bytes => entries * u64::from(self.discovery.key_len_max),
         };
-        slots * 8 + entries.next_power_of_two() * self.entry_len() + keys
+        slots * 8 + entries.next_power_of_two() * self.entry_len() + keys + RECENT_LEN as u64
     }
 }
 

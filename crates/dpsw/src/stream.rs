@@ -209,11 +209,11 @@ impl DpswSketch {
     fn extend_strings<T: AsRef<[u8]>>(&mut self, users: &[u64], items: &[T]) -> Result<(), IngestError> {
         self.check(Kind::Bytes)?;
         self.check_counted()?;
-        let mut words = [0; HASHED_AT_ONCE];
+        let (mut words, mut bytes) = ([0; HASHED_AT_ONCE], Vec::new());
         for (number, chunk) in items.chunks(HASHED_AT_ONCE).enumerate() {
             let before = number * HASHED_AT_ONCE;
             let users = users.get(before..before + chunk.len()).unwrap_or_default();
-            let bytes = self.key_bytes(chunk);
+            self.key_bytes(chunk, &mut bytes);
             let words = self.keys.fingerprints(chunk, &mut words);
             self.take(Batch::bytes(words, &bytes, users)).map_err(|unsealed| unsealed.after(before))?;
         }
@@ -221,9 +221,11 @@ impl DpswSketch {
     }
 
     /// The items themselves, where keys are found. The caller's code runs here, before any of them is counted.
-    pub(crate) fn key_bytes<'i, T: AsRef<[u8]>>(&self, items: &'i [T]) -> Vec<&'i [u8]> {
-        let needed = if self.plan.discovery().is_some() { items } else { &[] };
-        needed.iter().map(AsRef::as_ref).collect()
+    pub(crate) fn key_bytes<'i, T: AsRef<[u8]>>(&self, items: &'i [T], bytes: &mut Vec<&'i [u8]>) {
+        bytes.clear();
+        if self.plan.discovery().is_some() {
+            bytes.extend(items.iter().map(AsRef::as_ref));
+        }
     }
 
     /// Takes so many null items: each has its position and counts nowhere, like an item that was refused for its content.

@@ -11,7 +11,7 @@ use crate::fault::{self, Fault};
 use crate::hash::FingerprintKey;
 use crate::item::{Item, Keys, Kind};
 use crate::noise::Generator;
-use crate::plan::{PlannedDiscovery, TRACKED_LEN};
+use crate::plan::{PlannedDiscovery, RECENT_LEN, TRACKED_LEN};
 
 /// A key and how often it came.
 struct Entry<K> {
@@ -27,6 +27,7 @@ struct Placed {
 }
 
 const _: () = assert!(size_of::<Entry<Placed>>() <= TRACKED_LEN, "the plan counts on it");
+const _: () = assert!(RECENT * size_of::<u32>() == RECENT_LEN, "the plan counts on it");
 
 /// A key of the map, as it is stored.
 trait Key: Sized {
@@ -97,7 +98,7 @@ impl Key for Placed {
 }
 
 /// Places of entries that were met lately, by the last bits of their hashes.
-const RECENT: usize = 4096;
+const RECENT: usize = 16_384;
 /// The fewest slots of a map.
 const SLOTS_MIN: usize = 64;
 
@@ -108,14 +109,14 @@ struct Counts<K> {
     arena: Vec<u8>,
     /// The last 32 bits of a hash, and a place plus one; 0 is free.
     slots: Vec<u64>,
-    recent: Box<[u32; RECENT]>,
+    recent: Box<[u32]>,
     /// The hash of a key.
     by: FingerprintKey,
 }
 
 impl<K: Key> Counts<K> {
     fn new(by: FingerprintKey) -> Self {
-        let recent = Box::new([0; RECENT]);
+        let recent = vec![0; RECENT].into();
         Self { entries: Vec::new(), arena: Vec::new(), slots: vec![0; SLOTS_MIN], recent, by }
     }
 
@@ -150,6 +151,12 @@ impl<K: Key> Counts<K> {
             entry.count = entry.count.saturating_add(1);
             return true;
         }
+        self.count_known(hash, key)
+    }
+
+    /// The same for a key that was not met lately.
+    #[inline]
+    fn count_known(&mut self, hash: u64, key: K::Borrowed<'_>) -> bool {
         let Some(place) = self.find(hash, key) else { return false };
         self.recent[hash as usize % RECENT] = place;
         let count = &mut self.entries[place as usize].count;
@@ -461,7 +468,7 @@ fn count_in_blocks<'b, K: Key>(
         let misses = counts.count_block(start..len.min(start + BLOCK), &at, &mut missed);
         for (hash, key) in missed[..misses].iter().filter_map(|&index| at(index)) {
             let is_refused = fault::is(Fault::FirstKeysCap) && counts.entries.len() == fault::FEW_KEYS;
-            if !counts.count(hash, key) && !is_refused {
+            if !counts.count_known(hash, key) && !is_refused {
                 counts.insert(hash, key, 1);
             }
         }
