@@ -22,7 +22,8 @@ const TOP: usize = 50;
 const SHOWN: usize = 5;
 
 /// Runs the demo.
-pub(crate) fn run(out: &mut impl Write) -> Result<()> {
+pub(crate) fn run(_: &crate::arguments::Demo) -> Result<()> {
+    let out = &mut std::io::stdout().lock();
     let mut sketch = sketch()?;
     writeln!(
         out,

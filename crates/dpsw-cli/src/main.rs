@@ -1,42 +1,56 @@
-//! The command line of dpsw.
+//! The command line of dpsw: what is typed, what is meant, what is done.
 
+mod fault;
+mod quantity;
+mod arguments;
+mod remark;
+mod input;
+mod output;
+mod answer;
+mod domain;
+mod structure;
+mod interrupt;
+mod progress;
+mod feed;
+mod run;
+mod chart;
+mod watch;
+mod view_file;
+mod stream_command;
+mod plan_command;
+mod audit_command;
+mod inspect;
 mod demo;
+mod completions;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use anyhow::Result;
+use clap::Parser;
 
-/// Which items are frequent in the recent part of a stream, with differential privacy.
-#[derive(Debug, Parser)]
-#[command(version, after_help = "Example:\n  dpsw demo")]
-struct Arguments {
-    #[command(subcommand)]
-    command: Command,
-}
-
-#[derive(Debug, Subcommand)]
-enum Command {
-    /// Follow a drifting stream and compare the private answers with the truth
-    Demo,
-}
+use arguments::{Arguments, Command};
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let done = match arguments.command {
-        Command::Demo => demo::run(&mut std::io::stdout().lock()),
-    };
-    match done {
+    remark::set(arguments.talk);
+    match interrupt::listen().and_then(|()| run(arguments.command)) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) if fault::is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("dpsw: {error:#}");
-            ExitCode::FAILURE
+            remark::failure(&format!("{error:#}"));
+            fault::kind(&error).into()
         }
     }
 }
 
-/// Whoever reads our output may stop early, as `head` does.
-fn is_closed_pipe(error: &anyhow::Error) -> bool {
-    let kind = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
-    kind == Some(std::io::ErrorKind::BrokenPipe)
+fn run(command: Command) -> Result<()> {
+    match command {
+        Command::Top(command) => stream_command::top(&command),
+        Command::Count(command) => stream_command::count(&command),
+        Command::Plan(command) => plan_command::run(&command),
+        Command::Audit(command) => audit_command::run(&command),
+        Command::Inspect(command) => inspect::run(&command),
+        Command::Demo(command) => demo::run(&command),
+        Command::Completions(command) => completions::run(&command),
+    }
 }

@@ -1,0 +1,180 @@
+//! What a view has to say, in the words of the outside.
+
+use std::ops::Range;
+
+use anyhow::Result;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use dpsw::{Claim, Direction, Estimate, Item, Ranked, Threshold, WindowView};
+use serde::Serialize;
+
+/// Which items are shown.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Which {
+    Top(usize),
+    Threshold(f64),
+    Asked(Vec<String>),
+}
+
+/// One answer: `{window, covered, epsilon, delta, items}`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Answer {
+    pub(crate) window: Positions,
+    pub(crate) covered: Positions,
+    /// `null` if nothing is promised.
+    pub(crate) epsilon: Option<f64>,
+    pub(crate) delta: Option<f64>,
+    pub(crate) items: Vec<Row>,
+    #[serde(skip)]
+    pub(crate) promise: String,
+}
+
+/// Positions from `start` up to `end`, exclusive.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Positions {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    /// `items`, or `ms` since 1970.
+    pub(crate) unit: &'static str,
+}
+
+impl Positions {
+    pub(crate) fn new(range: &Range<u64>, is_time: bool) -> Self {
+        Self { start: range.start, end: range.end, unit: if is_time { "ms" } else { "items" } }
+    }
+
+    pub(crate) fn is_time(&self) -> bool {
+        self.unit == "ms"
+    }
+
+    pub(crate) fn len(&self) -> u64 {
+        self.end - self.start
+    }
+}
+
+/// One item of an answer.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Row {
+    pub(crate) rank: usize,
+    /// As text; bytes that are no UTF-8 are replaced.
+    pub(crate) item: String,
+    /// The bytes, where the text is not all of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) item_base64: Option<String>,
+    /// Noise can make it negative.
+    pub(crate) estimate: f64,
+    pub(crate) lower: f64,
+    pub(crate) upper: f64,
+    /// Of the items of the window; `null` if there are none.
+    pub(crate) share: Option<f64>,
+    /// `rising`, `steady`, `falling`, or `null` where that is unknown.
+    pub(crate) trend: Option<&'static str>,
+    /// Whether the count cannot be told from zero.
+    pub(crate) below_noise: bool,
+}
+
+/// Asks a view.
+pub(crate) fn ask(view: &WindowView, which: &Which) -> Result<Answer> {
+    let is_time = view.plan().settings().window.time().is_some();
+    let ranked = match which {
+        Which::Top(count) => view.top(*count)?,
+        Which::Threshold(share) => view.heavy_hitters(Threshold::new(*share)?)?,
+        Which::Asked(items) => asked(view, items)?,
+    };
+    let total = window_items(view);
+    let rows = ranked.iter().enumerate().map(|(index, ranked)| row(index + 1, ranked, total, view));
+    let (epsilon, delta) = promised(view.claim());
+    Ok(Answer {
+        window: Positions::new(&view.window(), is_time),
+        covered: Positions::new(&view.covered(), is_time),
+        epsilon,
+        delta,
+        items: rows.collect(),
+        promise: view.claim().to_string(),
+    })
+}
+
+fn asked<'i>(view: &WindowView, items: &'i [String]) -> Result<Vec<Ranked<'i>>> {
+    let ask = |item: &'i String| {
+        let estimate = view
+            .frequency(item.as_str())
+            .map_err(|error| anyhow::Error::new(error).context(format!("{item:?}")))?;
+        Ok(Ranked { item: Item::from(item.as_str()), estimate })
+    };
+    items.iter().map(ask).collect()
+}
+
+fn row(rank: usize, ranked: &Ranked<'_>, total: f64, view: &WindowView) -> Row {
+    let Ranked { item, estimate } = ranked;
+    let Estimate { value, error_bound, .. } = *estimate;
+    let (text, base64) = names(*item);
+    Row {
+        rank,
+        item: text,
+        item_base64: base64,
+        estimate: rounded(value),
+        lower: rounded(value - error_bound),
+        upper: rounded(value + error_bound),
+        share: (0.0 < total).then(|| (value / total * 1e6).round() / 1e6),
+        trend: trend(view, *item),
+        below_noise: estimate.is_below_noise(),
+    }
+}
+
+fn names(item: Item<'_>) -> (String, Option<String>) {
+    let lossless = match item {
+        Item::Bytes(bytes) => std::str::from_utf8(bytes).is_ok(),
+        Item::Integer(_) => true,
+    };
+    let base64 = match item {
+        Item::Bytes(bytes) if !lossless => Some(STANDARD.encode(bytes)),
+        _ => None,
+    };
+    (item.to_string(), base64)
+}
+
+fn trend(view: &WindowView, item: Item<'_>) -> Option<&'static str> {
+    let trend = view.trend(item).ok()?;
+    // Before half a window is sealed there is nothing to compare.
+    if trend.before.covered.is_empty() || trend.now.covered.is_empty() {
+        return None;
+    }
+    Some(match trend.direction {
+        Direction::Rising => "rising",
+        Direction::Steady => "steady",
+        Direction::Falling => "falling",
+    })
+}
+
+fn rounded(value: f64) -> f64 {
+    (value * 100.0).round() / 100.0
+}
+
+pub(crate) fn promised(claim: Claim) -> (Option<f64>, Option<f64>) {
+    match claim {
+        Claim::Pure(epsilon) => (Some(epsilon.get()), Some(0.0)),
+        Claim::Approximate(epsilon, delta) => (Some(epsilon.get()), Some(delta.get())),
+        _ => (None, None),
+    }
+}
+
+/// How many items the window holds: its length, or by the totals of the sealed substreams that it touches. Where totals
+/// are private those come from noisy counters.
+fn window_items(view: &WindowView) -> f64 {
+    let window = view.window();
+    if view.plan().settings().window.time().is_none() {
+        return (window.end - window.start) as f64;
+    }
+    let len = view.plan().substream_len();
+    let (mut items, mut newest) = (0.0, None);
+    for sealed in view.sealed().filter(|sealed| sealed.range() == 0) {
+        let span = sealed.substream() * len..(sealed.substream() + 1) * len;
+        let overlap = span.end.min(window.end).saturating_sub(span.start.max(window.start));
+        let total = sealed.sketch().total().max(0) as f64;
+        items += total * overlap as f64 / len as f64;
+        newest = Some((span.end, total));
+    }
+    // What is not sealed yet goes on like the newest.
+    let Some((end, total)) = newest else { return 0.0 };
+    items + total * window.end.saturating_sub(end.max(window.start)) as f64 / len as f64
+}

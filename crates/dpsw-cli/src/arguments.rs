@@ -1,0 +1,468 @@
+//! What can be typed.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::quantity::{self, Span};
+
+const TEMPLATE: &str = "{about-with-newline}\n{before-help}{usage-heading} {usage}\n\n{all-args}{after-help}";
+
+const EXIT_CODES: &str = "Exit codes:
+  0  done                           4  the data cannot be read: file, line and column are named
+  1  failure                        5  a saved view is damaged
+  2  wrong usage                    130  interrupted; what was there was printed
+  3  refused to keep the privacy promise";
+
+const EXAMPLES: &str = "Examples:
+  dpsw demo                                                  what it can do, in half a minute
+  dpsw plan --window 1000000 --epsilon 1 --keys 25000        what an epsilon buys
+  dpsw top access.log --window 10000 --epsilon 1 --domain pages.txt
+";
+
+const TOP_EXAMPLES: &str = "Examples:
+  dpsw top access.log --window 10000 --epsilon 1 --domain pages.txt
+  dpsw top orders.csv --column product --time-column time --window 6h --epsilon 0.5 --domain products.txt
+  cat orders.ndjson | dpsw top --format ndjson --column /product --window 2000 --epsilon 1 --domain products.txt --json
+  dpsw top access.log --follow --window 15m --epsilon 1 --domain pages.txt --every 10s
+  dpsw top access.log --window 10000 --epsilon 1 --domain pages.txt --save pages.view --quiet
+  dpsw top --view pages.view --threshold 0.05
+";
+
+const COUNT_EXAMPLES: &str = "Examples:
+  dpsw count / /cart --window 10000 --epsilon 1 -- access.log
+  dpsw count / /cart --view pages.view
+";
+
+const INSPECT_EXAMPLES: &str = "Examples:
+  dpsw inspect pages.view
+  dpsw inspect pages.view --json
+";
+
+const PLAN_EXAMPLES: &str = "Examples:
+  dpsw plan --window 1000000 --epsilon 1 --keys 25000                    what error an epsilon gives
+  dpsw plan --window 1000000 --keys 25000 --target-error 50              which epsilon an error needs
+  dpsw plan --window 1000000 --epsilon 1 --keys 25000 --target-share 0.05 --smallest-memory
+  dpsw plan --window 15m --expected-items 500000 --epsilon 1 --domain pages.txt --json
+";
+
+const AUDIT_EXAMPLES: &str = "Examples:
+  dpsw audit --epsilon 1 --runs 2000 --seals 2000
+  dpsw audit --epsilon 1 --method paper --runs 2000 --seals 2000 --json
+";
+
+const COMPLETIONS_EXAMPLES: &str = "Examples:
+  dpsw completions bash > dpsw.bash
+  dpsw completions man > dpsw.1
+";
+
+const PRIVACY_NOTES: &str = "Privacy:
+  Each run on a file spends epsilon on its events again: two runs cost twice. --save keeps what a run released, and
+  --view answers from it, as often as you like, at no further cost.
+  The domain must be public: never make it from the stream itself, or it tells who was there.
+  The interval of an estimate holds the true count with 95 % probability; \"~\" marks what the noise may have made.";
+
+/// Which items are frequent in the recent part of a stream, with differential privacy.
+#[derive(Debug, Parser)]
+#[command(version, help_template = TEMPLATE, before_help = EXAMPLES, after_help = EXIT_CODES)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+    #[command(flatten)]
+    pub(crate) talk: Talk,
+}
+
+/// How much is said, and in which colours.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct Talk {
+    /// Say more about what is done
+    #[arg(long, short, global = true, conflicts_with = "quiet")]
+    pub(crate) verbose: bool,
+    /// Say nothing but results and errors
+    #[arg(long, short, global = true)]
+    pub(crate) quiet: bool,
+    /// Colours; `auto` means on a terminal, unless NO_COLOR is set
+    #[arg(long, global = true, value_enum, default_value_t = Colour::Auto, value_name = "WHEN")]
+    pub(crate) color: Colour,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Colour {
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// The most frequent items of the recent past
+    #[command(help_template = TEMPLATE, before_help = TOP_EXAMPLES, after_help = PRIVACY_NOTES)]
+    Top(Box<Top>),
+    /// How often given items occurred in the recent past
+    #[command(help_template = TEMPLATE, before_help = COUNT_EXAMPLES, after_help = PRIVACY_NOTES)]
+    Count(Box<Count>),
+    /// What a budget buys, or what an error costs, before any item is read
+    #[command(help_template = TEMPLATE, before_help = PLAN_EXAMPLES)]
+    Plan(Box<PlanCommand>),
+    /// Attack a plan and compare what shows with what is claimed
+    #[command(help_template = TEMPLATE, before_help = AUDIT_EXAMPLES)]
+    Audit(Box<Audit>),
+    /// What a saved view holds and promises
+    #[command(help_template = TEMPLATE, before_help = INSPECT_EXAMPLES)]
+    Inspect(Inspect),
+    /// A drifting stream, its private top items beside the truth, and a summary
+    Demo(Demo),
+    /// Completions for a shell, or the man page
+    #[command(help_template = TEMPLATE, before_help = COMPLETIONS_EXAMPLES)]
+    Completions(Completions),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Top {
+    /// Files to read, in order; `-` or none is standard input
+    #[arg(value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) input: Input,
+    #[command(flatten)]
+    pub(crate) stream: Stream,
+    #[command(flatten)]
+    pub(crate) paper: Paper,
+    #[command(flatten)]
+    pub(crate) show: Show,
+}
+
+/// What is shown of a view.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Output")]
+pub(crate) struct Show {
+    /// Show so many items
+    #[arg(long, default_value_t = 20, value_name = "COUNT", conflicts_with = "threshold")]
+    pub(crate) top: usize,
+    /// Show the items with at least this share of the window
+    #[arg(long, value_name = "SHARE")]
+    pub(crate) threshold: Option<f64>,
+    /// Answer again and again: every so many items, or every so often
+    #[arg(long, value_parser = quantity::span, value_name = "ITEMS|TIME")]
+    pub(crate) every: Option<Span>,
+    /// A live full-screen view; q ends it
+    #[arg(long, conflicts_with_all = ["json", "ndjson", "csv", "every"])]
+    pub(crate) watch: bool,
+    #[command(flatten)]
+    pub(crate) layout: Layout,
+}
+
+#[derive(Debug, Clone, Copy, Args)]
+#[group(multiple = false)]
+pub(crate) struct Layout {
+    /// One JSON document: {window, covered, epsilon, delta, items}
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// One JSON document a line and answer
+    #[arg(long)]
+    pub(crate) ndjson: bool,
+    /// Comma-separated rows with a header
+    #[arg(long)]
+    pub(crate) csv: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Count {
+    /// Items to count
+    #[arg(value_name = "ITEM", required = true)]
+    pub(crate) items: Vec<String>,
+    /// Files to read, in order; `-` or none is standard input
+    #[arg(value_name = "FILE", last = true, conflicts_with = "view")]
+    pub(crate) files: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) input: Input,
+    #[command(flatten)]
+    pub(crate) stream: Stream,
+    #[command(flatten)]
+    pub(crate) paper: Paper,
+    #[command(flatten)]
+    pub(crate) layout: Layout,
+}
+
+/// Where records come from and what stands where in them.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Input")]
+pub(crate) struct Input {
+    /// Format of the records; guessed from the name (.csv, .tsv, .ndjson, .parquet, .arrow, access.log), else lines.
+    /// .gz and .zst are unpacked
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<Format>,
+    /// Which part is the item: a column's name or number from 1, a JSON pointer (/user/name), or a field of an access log:
+    /// path, status, referrer or agent
+    #[arg(long)]
+    pub(crate) column: Option<String>,
+    /// Which part is the time: unix seconds or milliseconds, RFC 3339, or as in access logs
+    #[arg(long, value_name = "COLUMN")]
+    pub(crate) time_column: Option<String>,
+    /// The first line names the columns; the default for .csv, and wherever a column is given by name
+    #[arg(long, conflicts_with = "no_header")]
+    pub(crate) header: bool,
+    /// The first line is a record
+    #[arg(long)]
+    pub(crate) no_header: bool,
+    /// Wait for more at the end of the file, also when it is rotated; events then happen when they arrive
+    #[arg(long)]
+    pub(crate) follow: bool,
+    /// What to do with a record that cannot be read; skipped ones take their place and count nowhere
+    #[arg(long, value_enum, default_value_t = OnError::Stop, value_name = "WHAT")]
+    pub(crate) on_error: OnError,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    Lines,
+    Tsv,
+    Csv,
+    Ndjson,
+    Parquet,
+    Arrow,
+    AccessLog,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OnError {
+    Stop,
+    Skip,
+}
+
+/// Window, budget and keys.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Window, privacy and keys")]
+pub(crate) struct Stream {
+    /// The recent part that answers are about: so many items (1000000) or so much time (15m). Of a view: a shorter one
+    #[arg(long, value_parser = quantity::span, value_name = "ITEMS|TIME", required_unless_present = "view")]
+    pub(crate) window: Option<Span>,
+    /// The privacy budget of everything that this run shows. There is no default: `dpsw plan` tells what it buys
+    #[arg(long, required_unless_present = "view")]
+    pub(crate) epsilon: Option<f64>,
+    /// The delta of the promise; 1e-10 where one is needed. Giving one allows Gaussian noise
+    #[arg(long)]
+    pub(crate) delta: Option<f64>,
+    /// Bytes that the sketches may take
+    #[arg(long, value_parser = quantity::bytes, value_name = "SIZE", default_value = "400KB")]
+    pub(crate) memory: u64,
+    /// The keys that may be listed, one a line. A public list: never made from the stream itself
+    #[arg(long, value_name = "FILE")]
+    pub(crate) domain: Option<PathBuf>,
+    /// One well-tuned sketch a substream, or the sketches of the paper
+    #[arg(long, value_enum, default_value_t = MethodName::Tuned)]
+    pub(crate) method: MethodName,
+    /// For how many windows the past is kept; trends compare this window with the one before it from 2 on
+    #[arg(long, default_value_t = 1, value_name = "WINDOWS")]
+    pub(crate) retention: u32,
+    /// By how much an event may lag behind the newest one and still be counted
+    #[arg(long, value_parser = quantity::duration, default_value = "0", value_name = "TIME")]
+    pub(crate) lateness: Duration,
+    /// About how many items a time window holds: a public guess
+    #[arg(long, value_parser = quantity::count, default_value = "1000000", value_name = "COUNT")]
+    pub(crate) expected_items: u64,
+    /// Save what was released; it answers later without spending anything
+    #[arg(long, value_name = "VIEW", conflicts_with = "view")]
+    pub(crate) save: Option<PathBuf>,
+    /// Answer from a saved view instead of reading a stream
+    #[arg(long, value_name = "VIEW", conflicts_with_all = ["epsilon", "delta", "domain", "follow", "format", "column"])]
+    pub(crate) view: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum MethodName {
+    Tuned,
+    Paper,
+}
+
+/// Numbers of the paper's method.
+#[derive(Debug, Default, Args)]
+#[command(next_help_heading = "With --method paper")]
+pub(crate) struct Paper {
+    /// Substreams of a window
+    #[arg(long, value_name = "COUNT", conflicts_with = "beta")]
+    pub(crate) substreams: Option<u64>,
+    /// Substreams of w^beta items instead
+    #[arg(long)]
+    pub(crate) beta: Option<f64>,
+    /// The smooth factor of the checkpoints
+    #[arg(long)]
+    pub(crate) alpha: Option<f64>,
+    /// Steps of a substream at which checkpoints are considered; 0 for every item
+    #[arg(long, value_name = "STEPS")]
+    pub(crate) grid: Option<u64>,
+    /// Rows of a sketch
+    #[arg(long)]
+    pub(crate) rows: Option<u32>,
+    /// Columns of a sketch; as many as --memory allows if not given
+    #[arg(long)]
+    pub(crate) columns: Option<u32>,
+    /// Columns by the relative error zeta of a sketch; needs --eta
+    #[arg(long, conflicts_with_all = ["rows", "columns"], requires = "eta")]
+    pub(crate) zeta: Option<f64>,
+    /// Rows by the failure probability eta of a sketch; needs --zeta
+    #[arg(long, conflicts_with_all = ["rows", "columns"], requires = "zeta")]
+    pub(crate) eta: Option<f64>,
+    /// Budget shares: of the whole sketch, then of each further checkpoint; as printed in the paper if not given
+    #[arg(long, value_delimiter = ',', value_name = "SHARE,...")]
+    pub(crate) shares: Vec<f64>,
+}
+
+impl Paper {
+    /// Whether any of them is given.
+    pub(crate) fn is_given(&self) -> bool {
+        let Self { substreams, beta, alpha, grid, rows, columns, zeta, eta, shares } = self;
+        let floats = [beta, alpha, zeta, eta].iter().any(|value| value.is_some());
+        let counts = [substreams, grid].iter().any(|value| value.is_some());
+        floats || counts || rows.is_some() || columns.is_some() || !shares.is_empty()
+    }
+}
+
+/// What is planned and audited.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Window, privacy and keys")]
+pub(crate) struct PlanCommand {
+    /// The window: so many items (1000000) or so much time (15m)
+    #[arg(long, value_parser = quantity::span, value_name = "ITEMS|TIME")]
+    pub(crate) window: Span,
+    /// The privacy budget; with a target and none given, the smallest one that reaches it is found
+    #[arg(long, required_unless_present_any = ["target_error", "target_share"])]
+    pub(crate) epsilon: Option<f64>,
+    /// The delta of the promise; 1e-10 where one is needed. Giving one allows Gaussian noise
+    #[arg(long)]
+    pub(crate) delta: Option<f64>,
+    /// Bytes that the sketches may take
+    #[arg(long, value_parser = quantity::bytes, value_name = "SIZE", default_value = "400KB")]
+    pub(crate) memory: u64,
+    /// How many keys the domain has
+    #[arg(long, value_parser = quantity::count, value_name = "COUNT", conflicts_with = "domain", required_unless_present = "domain")]
+    pub(crate) keys: Option<u64>,
+    /// The public keys, one a line
+    #[arg(long, value_name = "FILE")]
+    pub(crate) domain: Option<PathBuf>,
+    /// What one event's privacy means
+    #[arg(long, value_enum, default_value_t = UnitName::ReplaceOne)]
+    pub(crate) unit: UnitName,
+    /// One well-tuned sketch a substream, or the sketches of the paper
+    #[arg(long, value_enum, default_value_t = MethodName::Tuned)]
+    pub(crate) method: MethodName,
+    /// For how many windows the past is kept
+    #[arg(long, default_value_t = 1, value_name = "WINDOWS")]
+    pub(crate) retention: u32,
+    /// By how much an event may lag behind the newest one and still be counted
+    #[arg(long, value_parser = quantity::duration, default_value = "0", value_name = "TIME")]
+    pub(crate) lateness: Duration,
+    /// About how many items a time window holds: a public guess
+    #[arg(long, value_parser = quantity::count, default_value = "1000000", value_name = "COUNT")]
+    pub(crate) expected_items: u64,
+    /// Expected counts, one a line, never made from the stream; Zipf over all keys if not given
+    #[arg(long, value_name = "FILE")]
+    pub(crate) expect: Option<PathBuf>,
+    /// Reach this mean error of the 50 most frequent items, in items
+    #[arg(long, value_name = "ITEMS", conflicts_with = "target_share")]
+    pub(crate) target_error: Option<f64>,
+    /// Reach this mean error of the 50 most frequent items, as a share of their counts
+    #[arg(long, value_name = "SHARE")]
+    pub(crate) target_share: Option<f64>,
+    /// Find the smallest memory that reaches the target with this epsilon
+    #[arg(long, requires = "epsilon")]
+    pub(crate) smallest_memory: bool,
+    #[command(flatten)]
+    pub(crate) paper: Paper,
+    /// One JSON document
+    #[arg(long, help_heading = "Output")]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum UnitName {
+    /// One event is another one; totals are public
+    ReplaceOne,
+    /// One event is there or not; totals are private
+    AddRemove,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Audit {
+    /// The privacy budget that is claimed; the audit has power from about 0.3 to 5
+    #[arg(long)]
+    pub(crate) epsilon: f64,
+    /// The delta that is claimed; 1e-10 where one is needed. Giving one takes Gaussian noise
+    #[arg(long)]
+    pub(crate) delta: Option<f64>,
+    /// The window of the plan
+    #[arg(long, value_parser = quantity::span, value_name = "ITEMS|TIME", default_value = "1000000")]
+    pub(crate) window: Span,
+    /// What one event's privacy means
+    #[arg(long, value_enum, default_value_t = UnitName::ReplaceOne)]
+    pub(crate) unit: UnitName,
+    /// One well-tuned sketch a substream, or the sketches of the paper
+    #[arg(long, value_enum, default_value_t = MethodName::Tuned)]
+    pub(crate) method: MethodName,
+    /// How many keys the domain has; few enough get a counter each
+    #[arg(long, value_parser = quantity::count, value_name = "COUNT", default_value = "25000")]
+    pub(crate) keys: u64,
+    /// Bytes that the sketches may take
+    #[arg(long, value_parser = quantity::bytes, value_name = "SIZE", default_value = "400KB")]
+    pub(crate) memory: u64,
+    #[command(flatten)]
+    pub(crate) paper: Paper,
+    /// Runs on each of two neighbouring streams
+    #[arg(long, default_value_t = 20_000, value_name = "COUNT", help_heading = "Effort")]
+    pub(crate) runs: usize,
+    /// Seals among which no noise may repeat
+    #[arg(long, default_value_t = 400_000, value_name = "COUNT", help_heading = "Effort")]
+    pub(crate) seals: usize,
+    /// The probability with which the audit of a correct build may fail
+    #[arg(long, default_value_t = 2e-3, value_name = "PROBABILITY", help_heading = "Effort")]
+    pub(crate) false_alarm: f64,
+    /// One JSON document
+    #[arg(long, help_heading = "Output")]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Inspect {
+    /// A view that `--save` wrote
+    #[arg(value_name = "VIEW")]
+    pub(crate) view: PathBuf,
+    /// One JSON document
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Demo {
+    /// The summary as one JSON document
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Completions {
+    /// For which shell, or `man` for the man page
+    #[arg(value_enum)]
+    pub(crate) target: Target,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Target {
+    Bash,
+    Elvish,
+    Fish,
+    Powershell,
+    Zsh,
+    Man,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_arguments_are_consistent() {
+        Arguments::command().debug_assert();
+    }
+}

@@ -1,0 +1,146 @@
+//! `dpsw audit`: attacks on a plan; claimed against observed.
+
+use anyhow::Result;
+use dpsw::audit::{self, Claimed, Effort, Report};
+use dpsw::{Clock, Domain, Keys, Settings};
+use serde::Serialize;
+
+use crate::arguments::{Audit, UnitName};
+use crate::fault::{Fault, Kind};
+use crate::output;
+use crate::quantity::{Span, grouped};
+use crate::remark;
+use crate::structure::{self, Wish};
+
+/// Items of a time window, for the planner.
+const EXPECTED_ITEMS: u64 = 1_000_000;
+
+/// Runs `dpsw audit`.
+pub(crate) fn run(command: &Audit) -> Result<()> {
+    let settings = settings(command)?;
+    let Audit { runs, seals, false_alarm, .. } = *command;
+    remark::note(format!(
+        "{} runs on each of two neighbouring streams and {} seals; this takes a while",
+        grouped(runs as f64),
+        grouped(seals as f64)
+    ));
+    let report = audit::run(&settings, Effort { runs, seals, false_alarm })?;
+    if command.json {
+        output::print_json(&Document::new(&report))?
+    } else {
+        output::print(&format!("{report}\n"))?
+    }
+    if report.holds() {
+        Ok(())
+    } else {
+        Err(Fault::new(Kind::Failure, "the audit failed: a claim does not hold or a control was missed"))
+    }
+}
+
+fn settings(command: &Audit) -> Result<Settings> {
+    let domain = Domain::Public(Keys::Range(command.keys));
+    let is_time = matches!(command.window, Span::Time(_));
+    let clock = if command.unit == UnitName::AddRemove && is_time { Clock::Caller } else { Clock::Events };
+    let wish = Wish {
+        window: structure::window(command.window, std::time::Duration::ZERO, clock, EXPECTED_ITEMS),
+        unit: structure::unit(command.unit),
+        epsilon: command.epsilon,
+        delta: command.delta,
+        expectation: structure::expectation(&domain),
+        domain,
+        domain_file: None,
+        retention: 1,
+        memory: command.memory,
+        method: command.method,
+        paper: &command.paper,
+    };
+    Ok(wish.plan()?.settings().clone())
+}
+
+/// A report in the words of the outside.
+#[derive(Debug, Serialize)]
+struct Document {
+    holds: bool,
+    claimed: Claim,
+    observed: f64,
+    runs: usize,
+    seals: usize,
+    false_alarm: f64,
+    tests: Vec<Test>,
+    tightness: Tightness,
+    checks: Vec<Check>,
+    controls: Vec<Control>,
+}
+
+#[derive(Debug, Serialize)]
+struct Claim {
+    measure: &'static str,
+    value: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct Test {
+    name: &'static str,
+    forward: bool,
+    true_positives: f64,
+    false_positives: f64,
+    bound: f64,
+    limit: f64,
+    ok: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Tightness {
+    planned: f64,
+    shown_at_most: f64,
+    ok: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Check {
+    name: &'static str,
+    violations: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct Control {
+    name: &'static str,
+    caught: bool,
+    by: Option<&'static str>,
+}
+
+impl Document {
+    fn new(report: &Report) -> Self {
+        let claimed = match report.claimed {
+            Claimed::Mu(value) => Claim { measure: "mu", value },
+            Claimed::Epsilon(value) => Claim { measure: "epsilon", value },
+            _ => Claim { measure: "unknown", value: f64::NAN },
+        };
+        let Effort { runs, seals, false_alarm } = report.effort;
+        let test = |test: &audit::Test| Test {
+            name: test.name,
+            forward: test.forward,
+            true_positives: test.tpr,
+            false_positives: test.fpr,
+            bound: test.bound,
+            limit: test.limit,
+            ok: test.ok,
+        };
+        let control =
+            |control: &audit::Control| Control { name: control.name, caught: control.caught, by: control.by };
+        let check = |check: &audit::Check| Check { name: check.name, violations: check.violations };
+        let audit::Tightness { planned, upper, ok } = report.tightness;
+        Self {
+            holds: report.holds(),
+            claimed,
+            observed: report.observed,
+            runs,
+            seals,
+            false_alarm,
+            tests: report.tests.iter().map(test).collect(),
+            tightness: Tightness { planned, shown_at_most: upper, ok },
+            checks: report.checks.iter().map(check).collect(),
+            controls: report.controls.iter().map(control).collect(),
+        }
+    }
+}

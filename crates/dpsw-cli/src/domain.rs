@@ -1,0 +1,73 @@
+//! Which keys may be listed.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use dpsw::{Domain, Keys, PlanError};
+use memchr::memchr_iter;
+
+use crate::fault::Fault;
+use crate::input::lines::without_return;
+use crate::input::reader::read_all;
+
+/// The domain of a stream whose keys are to be listed.
+///
+/// A public list is all there is: keys that were seen are never listed.
+pub(crate) fn choose(file: Option<&Path>) -> Result<Domain> {
+    let path = file.ok_or_else(|| {
+        Fault::usage(
+            "a domain is needed: give --domain FILE with the keys that may be listed, one a line, from a public \
+            source, never made from the stream itself; or ask for single items with `dpsw count`",
+        )
+    })?;
+    let domain = Domain::Public(Keys::Bytes(read(path)?));
+    Ok(domain)
+}
+
+/// The keys that were asked for, each once.
+pub(crate) fn asked(items: &[String]) -> Domain {
+    let mut keys: Vec<&String> = Vec::new();
+    for item in items {
+        if !keys.contains(&item) {
+            keys.push(item);
+        }
+    }
+    Domain::Public(Keys::text(keys))
+}
+
+/// One key a line; empty lines are skipped.
+fn read(path: &Path) -> Result<Vec<Box<[u8]>>> {
+    let bytes = read_all(path).context("the domain cannot be read")?;
+    let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
+    let mut keys = Vec::new();
+    let mut start = 0;
+    for end in memchr_iter(b'\n', text).chain([text.len()]) {
+        let key = without_return(&text[start.min(end)..end]);
+        if !key.is_empty() {
+            keys.push(key.into());
+        }
+        start = end + 1;
+    }
+    if keys.is_empty() {
+        return Err(Fault::data(format!("the domain {} has no keys; list one a line", path.display())));
+    }
+    Ok(keys)
+}
+
+/// A plan that was refused, with the lines of the domain instead of the library's indices.
+pub(crate) fn explain(error: PlanError, file: Option<&Path>) -> anyhow::Error {
+    let (PlanError::DuplicateKey { .. }, Some(path)) = (&error, file) else { return error.into() };
+    let Ok(bytes) = read_all(path) else { return error.into() };
+    let mut seen = HashMap::new();
+    for (index, line) in bytes.split(|byte| *byte == b'\n').map(without_return).enumerate() {
+        let first = if line.is_empty() { None } else { seen.insert(line, index + 1) };
+        if let Some(first) = first {
+            let (path, second) = (path.display(), index + 1);
+            return Fault::data(format!(
+                "{path}:{second}: this key stands in line {first} already; list each once"
+            ));
+        }
+    }
+    error.into()
+}

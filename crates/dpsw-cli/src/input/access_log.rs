@@ -1,0 +1,150 @@
+//! Access logs of web servers, in the common or the combined format:
+//! `host ident user [time] "GET /path HTTP/1.1" status bytes "referrer" "agent"`.
+
+use anyhow::Result;
+use memchr::memchr;
+
+use crate::fault::Fault;
+use crate::input::{Problem, Sink, lines, time};
+
+/// A part of an access log that can be the item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Field {
+    /// Without what follows a question mark.
+    Path,
+    Status,
+    Referrer,
+    Agent,
+}
+
+impl Field {
+    pub(crate) fn new(name: &str) -> Result<Self> {
+        match name {
+            "path" => Ok(Self::Path),
+            "status" => Ok(Self::Status),
+            "referrer" | "referer" => Ok(Self::Referrer),
+            "agent" => Ok(Self::Agent),
+            _ => Err(Fault::usage(format!(
+                "an access log has the columns path, status, referrer and agent, not {name:?}"
+            ))),
+        }
+    }
+}
+
+/// The parser of one file.
+pub(crate) struct AccessLog {
+    pub(crate) field: Field,
+    pub(crate) wants_time: bool,
+}
+
+impl AccessLog {
+    /// Takes the complete lines. Returns how many bytes and how many lines they are.
+    pub(crate) fn take(&self, buffer: &[u8], line: u64, sink: &mut impl Sink) -> Result<(usize, u64)> {
+        let mut number = line;
+        let len = lines::each(buffer, |text| {
+            number += 1;
+            let time = self.wants_time.then(|| time::parse(split(text)?.0));
+            sink.record(number - 1, self.item(text), time)
+        })?;
+        Ok((len, number - line))
+    }
+
+    fn item<'t>(&self, text: &'t [u8]) -> Result<&'t [u8], Problem> {
+        let (_, rest) = split(text)?;
+        let at = |rest: &[u8]| text.len() - rest.len() + 1;
+        let (request, rest) =
+            quoted(rest).ok_or_else(|| Problem::at(at(rest), "no \"request\" after the time"))?;
+        if self.field == Field::Path {
+            return path(request).ok_or_else(|| Problem::at(at(rest), "no path in the request"));
+        }
+        let (status, rest) = word(rest);
+        if self.field == Field::Status {
+            let is_status = status.len() == 3 && status.iter().all(u8::is_ascii_digit);
+            return if is_status {
+                Ok(status)
+            } else {
+                Err(Problem::at(at(rest), "no status after the request"))
+            };
+        }
+        let (_, rest) = word(rest);
+        let missing = || {
+            Problem::at(at(rest), "no referrer and agent: is it the common instead of the combined format?")
+        };
+        let (referrer, rest) = quoted(rest).ok_or_else(missing)?;
+        match self.field {
+            Field::Agent => quoted(rest).map(|(agent, _)| agent).ok_or_else(missing),
+            _ => Ok(referrer),
+        }
+    }
+}
+
+/// The time in brackets, and what follows it.
+fn split(text: &[u8]) -> Result<(&[u8], &[u8]), Problem> {
+    let start = memchr(b'[', text).ok_or_else(|| Problem::at(1, "no [time]: is it an access log?"))? + 1;
+    let len = memchr(b']', &text[start..]).ok_or_else(|| Problem::at(start, "no ] after the time"))?;
+    Ok((&text[start..start + len], &text[start + len + 1..]))
+}
+
+/// The quoted text at the start, and what follows it; a backslash protects the next byte.
+fn quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
+    let text = text.trim_ascii_start().strip_prefix(b"\"")?;
+    let mut from = 0;
+    loop {
+        let end = from + memchr(b'"', &text[from..])?;
+        let slashes = text[..end].iter().rev().take_while(|byte| **byte == b'\\').count();
+        if slashes % 2 == 0 {
+            return Some((&text[..end], &text[end + 1..]));
+        }
+        from = end + 1;
+    }
+}
+
+fn word(text: &[u8]) -> (&[u8], &[u8]) {
+    let text = text.trim_ascii_start();
+    text.split_at(memchr(b' ', text).unwrap_or(text.len()))
+}
+
+fn path(request: &[u8]) -> Option<&[u8]> {
+    let (_, rest) = word(request);
+    let (path, _) = word(rest);
+    let path = &path[..memchr(b'?', path).unwrap_or(path.len())];
+    (!path.is_empty()).then_some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINE: &[u8] = br#"10.0.0.1 - jo [10/Oct/2000:13:55:36 -0700] "GET /a/b.html?q=\"1 HTTP/1.0" 200 2326 "http://x/\"y" "Agent (1.0)""#;
+
+    #[test]
+    fn every_field_is_found() {
+        for (field, wanted) in [
+            (Field::Path, "/a/b.html"),
+            (Field::Status, "200"),
+            (Field::Referrer, r#"http://x/\"y"#),
+            (Field::Agent, "Agent (1.0)"),
+        ] {
+            let log = AccessLog { field, wants_time: false };
+            assert_eq!(log.item(LINE), Ok(wanted.as_bytes()), "{field:?}");
+        }
+        assert_eq!(time::parse(split(LINE).expect("a time").0), Ok(971_211_336_000));
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let common = br#"h - - [10/Oct/2000:13:55:36 -0700] "GET / HTTP/1.0" 200 1"#;
+        for (text, field, wanted) in [
+            (&b"hello"[..], Field::Path, "[time]"),
+            (b"h [x", Field::Path, "]"),
+            (b"h [x] GET /", Field::Path, "request"),
+            (b"h [x] \"-\" 400 0", Field::Path, "no path"),
+            (b"h [x] \"GET /\" abc", Field::Status, "no status"),
+            (common, Field::Agent, "combined"),
+            (b"", Field::Path, "[time]"),
+        ] {
+            let problem = AccessLog { field, wants_time: false }.item(text).expect_err("missing");
+            assert!(problem.reason.contains(wanted), "{problem:?}");
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! Comma- and tab-separated columns.
+//!
+//! Commas: fields may be quoted, a quoted field may hold line ends, and `""` in it is a quote. Tabs: no quoting. A blank
+//! line is a record with one empty field: left out, it would shift all later positions.
+
+use std::ops::Range;
+
+use anyhow::Result;
+use memchr::{memchr, memchr_iter, memchr2};
+
+use crate::fault::Fault;
+use crate::input::lines::without_return;
+use crate::input::{BATCH, Problem, Sink, time};
+
+/// A column, as it was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Column {
+    Name(String),
+    /// From 0.
+    Index(usize),
+}
+
+impl Column {
+    /// A number from 1 is a place, anything else a name.
+    pub(crate) fn new(text: &str) -> Result<Self> {
+        match text.parse::<usize>() {
+            Ok(0) => Err(Fault::usage("columns are numbered from 1, got 0")),
+            Ok(number) => Ok(Self::Index(number - 1)),
+            Err(_) => Ok(Self::Name(text.to_owned())),
+        }
+    }
+}
+
+/// Which columns are wanted of a file.
+#[derive(Debug, Clone)]
+pub(crate) struct Columns {
+    pub(crate) item: Column,
+    pub(crate) time: Option<Column>,
+    /// Whether the first line names the columns; by default if a name is given, and with commas.
+    pub(crate) header: Option<bool>,
+}
+
+/// The parser of one file.
+pub(crate) struct Delimited {
+    delimiter: u8,
+    is_quoted: bool,
+    columns: Columns,
+    awaits_header: bool,
+    item: usize,
+    time: Option<usize>,
+    field: Vec<u8>,
+}
+
+impl Delimited {
+    pub(crate) fn commas(columns: Columns) -> Self {
+        Self::new(b',', true, columns)
+    }
+
+    pub(crate) fn tabs(columns: Columns) -> Self {
+        Self::new(b'\t', false, columns)
+    }
+
+    fn new(delimiter: u8, is_quoted: bool, columns: Columns) -> Self {
+        let index = |column: &Column| if let Column::Index(index) = column { *index } else { 0 };
+        let is_named = |column: &Column| matches!(column, Column::Name(_));
+        let has_names = is_named(&columns.item) || columns.time.as_ref().is_some_and(is_named);
+        Self {
+            delimiter,
+            is_quoted,
+            awaits_header: columns.header.unwrap_or(has_names || is_quoted),
+            item: index(&columns.item),
+            time: columns.time.as_ref().map(index),
+            columns,
+            field: Vec::new(),
+        }
+    }
+
+    /// Takes the complete records. Returns how many bytes and how many lines they are.
+    pub(crate) fn take(&mut self, buffer: &[u8], line: u64, sink: &mut impl Sink) -> Result<(usize, u64)> {
+        let (mut start, mut lines) = (0, 0);
+        if self.awaits_header {
+            let Some(end) = self.record_end(buffer) else { return Ok((0, 0)) };
+            self.read_header(&buffer[..end])?;
+            (start, lines) = (end, line_ends(&buffer[..end]));
+        }
+        let rest = &buffer[start..];
+        let is_plain = !self.is_quoted || memchr(b'"', rest).is_none();
+        let (len, more) = if is_plain && self.time.is_none() {
+            self.take_plain(rest, line + lines, sink)?
+        } else {
+            self.take_records(rest, line + lines, sink)?
+        };
+        Ok((start + len, lines + more))
+    }
+
+    /// Whether there was no header yet.
+    pub(crate) fn awaits_header(&self) -> bool {
+        self.awaits_header
+    }
+
+    /// Records without quotes and times.
+    fn take_plain(&self, buffer: &[u8], line: u64, sink: &mut impl Sink) -> Result<(usize, u64)> {
+        let mut batch: [&[u8]; BATCH] = [&[]; BATCH];
+        let (mut filled, mut start, mut lines) = (0, 0, 0);
+        for end in memchr_iter(b'\n', buffer) {
+            let record = without_return(&buffer[start..end]);
+            match self.plain_field(record, self.item) {
+                Ok(range) => {
+                    batch[filled] = &record[range];
+                    filled += 1;
+                }
+                Err(problem) => {
+                    sink.items(&batch[..filled])?;
+                    sink.record(line + lines, Err(problem), None)?;
+                    filled = 0;
+                }
+            }
+            (start, lines) = (end + 1, lines + 1);
+            if filled == BATCH {
+                sink.items(&batch)?;
+                filled = 0;
+            }
+        }
+        sink.items(&batch[..filled])?;
+        Ok((start, lines))
+    }
+
+    fn take_records(&mut self, buffer: &[u8], line: u64, sink: &mut impl Sink) -> Result<(usize, u64)> {
+        let (mut start, mut lines) = (0, 0);
+        while let Some(len) = self.record_end(&buffer[start..]) {
+            let record = &buffer[start..start + len];
+            self.take_record(without_end(record), line + lines, sink)?;
+            lines += if self.is_quoted { line_ends(record) } else { 1 };
+            start += len;
+        }
+        Ok((start, lines))
+    }
+
+    fn take_record(&mut self, record: &[u8], line: u64, sink: &mut impl Sink) -> Result<()> {
+        let mut field = std::mem::take(&mut self.field);
+        let time = self.time.map(|index| time::parse(self.field(record, index, &mut field)?));
+        let item = self.field(record, self.item, &mut field);
+        let done = sink.record(line, item, time);
+        self.field = field;
+        done
+    }
+
+    /// The field at this index, unquoted; the second buffer is used if there are quotes to remove.
+    fn field<'f>(&self, record: &'f [u8], index: usize, field: &'f mut Vec<u8>) -> Result<&'f [u8], Problem> {
+        if !self.is_quoted || memchr(b'"', record).is_none() {
+            return Ok(&record[self.plain_field(record, index)?]);
+        }
+        let mut start = 0;
+        for number in 0..=index {
+            field.clear();
+            let end = self.quoted_field(record, start, field);
+            if number < index {
+                start = end.map(|end| end + 1).ok_or_else(|| missing(number + 1, index))?;
+            }
+        }
+        Ok(field)
+    }
+
+    /// Unquotes the field that starts here. Returns where the delimiter after it stands.
+    fn quoted_field(&self, record: &[u8], start: usize, field: &mut Vec<u8>) -> Option<usize> {
+        let mut at = start;
+        if record.get(at) == Some(&b'"') {
+            at += 1;
+            loop {
+                let Some(len) = memchr(b'"', &record[at..]) else {
+                    field.extend(&record[at..]);
+                    return None;
+                };
+                field.extend(&record[at..at + len]);
+                at += len + 1;
+                if record.get(at) != Some(&b'"') {
+                    break;
+                }
+                field.push(b'"');
+                at += 1;
+            }
+        }
+        let rest = &record[at..];
+        let end = memchr(self.delimiter, rest);
+        field.extend(&rest[..end.unwrap_or(rest.len())]);
+        end.map(|len| at + len)
+    }
+
+    fn plain_field(&self, record: &[u8], index: usize) -> Result<Range<usize>, Problem> {
+        let mut start = 0;
+        for number in 0..index {
+            let Some(len) = memchr(self.delimiter, &record[start..]) else {
+                return Err(Problem::at(record.len() + 1, missing(number + 1, index).reason));
+            };
+            start += len + 1;
+        }
+        let len = memchr(self.delimiter, &record[start..]).unwrap_or(record.len() - start);
+        Ok(start..start + len)
+    }
+
+    fn read_header(&mut self, record: &[u8]) -> Result<()> {
+        let record = without_end(record);
+        let mut names = Vec::new();
+        let mut field = Vec::new();
+        while let Ok(name) = self.field(record, names.len(), &mut field) {
+            names.push(String::from_utf8_lossy(name).into_owned());
+        }
+        let find = |column: &Column| match column {
+            Column::Index(index) if *index < names.len() => Ok(*index),
+            Column::Index(index) => Err(no_column(&(index + 1).to_string(), &names)),
+            Column::Name(wanted) => {
+                names.iter().position(|name| name == wanted).ok_or_else(|| no_column(wanted, &names))
+            }
+        };
+        self.item = find(&self.columns.item)?;
+        self.time = self.columns.time.as_ref().map(find).transpose()?;
+        self.awaits_header = false;
+        Ok(())
+    }
+
+    /// Where the first record ends, behind its line end.
+    fn record_end(&self, buffer: &[u8]) -> Option<usize> {
+        let end = memchr(b'\n', buffer)? + 1;
+        if !self.is_quoted || memchr(b'"', &buffer[..end]).is_none() {
+            return Some(end);
+        }
+        self.scanner().find_end(buffer)
+    }
+
+    /// Follows a record from its start.
+    pub(crate) fn scanner(&self) -> Scanner {
+        Scanner { delimiter: self.delimiter, is_quoted: self.is_quoted, state: State::FieldStart }
+    }
+}
+
+/// Finds the end of a record piece by piece.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Scanner {
+    delimiter: u8,
+    is_quoted: bool,
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    FieldStart,
+    Plain,
+    Quoted,
+    /// Behind a quote that closes the field or is the first of two.
+    Closed,
+}
+
+impl Scanner {
+    /// Line ends close every record: no quoting.
+    pub(crate) fn lines() -> Self {
+        Self { delimiter: b'\n', is_quoted: false, state: State::FieldStart }
+    }
+
+    /// Where the record ends, behind its line end, if it does in these bytes.
+    pub(crate) fn find_end(&mut self, bytes: &[u8]) -> Option<usize> {
+        if !self.is_quoted {
+            return memchr(b'\n', bytes).map(|at| at + 1);
+        }
+        let mut at = 0;
+        while at < bytes.len() {
+            match (self.state, bytes[at]) {
+                (State::FieldStart, b'"') | (State::Closed, b'"') => self.state = State::Quoted,
+                (State::Quoted, _) => {
+                    at += memchr(b'"', &bytes[at..])?;
+                    self.state = State::Closed;
+                }
+                _ => {
+                    self.state = State::Plain;
+                    at += memchr2(self.delimiter, b'\n', &bytes[at..])?;
+                    if bytes[at] == b'\n' {
+                        return Some(at + 1);
+                    }
+                    self.state = State::FieldStart;
+                }
+            }
+            at += 1;
+        }
+        None
+    }
+
+    /// Whether a quoted field is open.
+    pub(crate) fn is_in_quotes(&self) -> bool {
+        self.state == State::Quoted
+    }
+}
+
+fn without_end(record: &[u8]) -> &[u8] {
+    without_return(record.strip_suffix(b"\n").unwrap_or(record))
+}
+
+pub(crate) fn line_ends(bytes: &[u8]) -> u64 {
+    memchr_iter(b'\n', bytes).count() as u64
+}
+
+fn missing(has: usize, index: usize) -> Problem {
+    Problem::new(format!("the record has {has} column(s), column {} is wanted", index + 1))
+}
+
+pub(crate) fn no_column(wanted: &str, names: &[String]) -> anyhow::Error {
+    const SHOWN: usize = 20;
+    let mut shown = names.iter().take(SHOWN).map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
+    if SHOWN < names.len() {
+        shown.push_str(", ...");
+    }
+    Fault::data(format!("there is no column {wanted:?}; the columns are {shown}"))
+}

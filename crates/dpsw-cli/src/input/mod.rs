@@ -1,0 +1,61 @@
+//! From files, pipes and growing files to items and times.
+//!
+//! A thread reads and unpacks blocks of bytes, so that the main thread is never stuck in a read and can be interrupted.
+//! A parser of the format takes complete records out of them.
+
+pub(crate) mod access_log;
+pub(crate) mod columnar;
+pub(crate) mod delimited;
+pub(crate) mod follow;
+pub(crate) mod format;
+pub(crate) mod json;
+pub(crate) mod lines;
+pub(crate) mod parser;
+pub(crate) mod reader;
+pub(crate) mod time;
+
+/// The longest record, in bytes; what is longer is refused like any other record that cannot be read.
+pub(crate) const RECORD_LEN_MAX: usize = 1 << 20;
+
+/// Why a record, or a part of it, cannot be read. The offending text is for the curator's terminal only.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Problem {
+    /// The byte in its line, from 1, where that is known.
+    pub(crate) column: Option<usize>,
+    pub(crate) reason: String,
+}
+
+impl Problem {
+    pub(crate) fn new(reason: impl Into<String>) -> Self {
+        Self { column: None, reason: reason.into() }
+    }
+
+    pub(crate) fn at(column: usize, reason: impl Into<String>) -> Self {
+        Self { column: Some(column), ..Self::new(reason) }
+    }
+}
+
+/// The item of a record.
+pub(crate) type Item<'a> = Result<&'a [u8], Problem>;
+/// The time of a record in milliseconds, where times are asked for.
+pub(crate) type Time = Option<Result<u64, Problem>>;
+
+/// Takes what a parser finds, in order.
+pub(crate) trait Sink {
+    /// Items of records without times: the fast path.
+    fn items(&mut self, items: &[&[u8]]) -> anyhow::Result<()>;
+    /// One record, which starts at this line or row from 1.
+    fn record(&mut self, line: u64, item: Item<'_>, time: Time) -> anyhow::Result<()>;
+}
+
+/// Items handed over at a time.
+pub(crate) const BATCH: usize = 128;
+
+/// A short piece of text for an error on the curator's terminal.
+pub(crate) fn excerpt(bytes: &[u8]) -> String {
+    const LEN_MAX: usize = 40;
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(4 * LEN_MAX)]);
+    let short: String = text.chars().take(LEN_MAX).collect();
+    let more = if short.len() < bytes.len() { "..." } else { "" };
+    format!("{short:?}{more}")
+}

@@ -1,0 +1,302 @@
+//! Takes complete records out of blocks of bytes, whatever the format and wherever blocks end.
+
+use anyhow::Result;
+
+use crate::arguments::Format;
+use crate::fault::Fault;
+use crate::input::access_log::{AccessLog, Field};
+use crate::input::columnar::Selection;
+use crate::input::delimited::{Column, Columns, Delimited, Scanner, line_ends};
+use crate::input::json::{Json, Pointer};
+use crate::input::{Problem, RECORD_LEN_MAX, Sink, lines};
+
+const BOM: &[u8] = b"\xef\xbb\xbf";
+
+/// What is wanted of the records.
+#[derive(Debug, Clone)]
+pub(crate) struct Wanted {
+    pub(crate) selection: Selection,
+    /// Whether events have times of their own.
+    pub(crate) times: bool,
+    pub(crate) header: Option<bool>,
+}
+
+/// The parser of one file.
+///
+/// Invariant: the buffer holds no complete record between two calls, and at most [`RECORD_LEN_MAX`] bytes.
+pub(crate) struct Parser {
+    records: Records,
+    has_times: bool,
+    buffer: Vec<u8>,
+    /// Where the next record starts, from 1.
+    line: u64,
+    is_at_start: bool,
+    /// Follows a record that is too long to its end.
+    passing: Option<Scanner>,
+}
+
+enum Records {
+    Lines,
+    Delimited(Delimited),
+    Json(Json),
+    AccessLog(AccessLog),
+}
+
+impl Parser {
+    pub(crate) fn new(format: Format, wanted: &Wanted) -> Result<Self> {
+        Ok(Self {
+            records: Records::new(format, wanted)?,
+            has_times: wanted.times,
+            buffer: Vec::new(),
+            line: 1,
+            is_at_start: true,
+            passing: None,
+        })
+    }
+
+    /// Takes the records that are complete with this block.
+    pub(crate) fn push(&mut self, block: &[u8], sink: &mut impl Sink) -> Result<()> {
+        let Some(block) = self.pass(block) else { return Ok(()) };
+        if self.buffer.is_empty() && !self.is_at_start {
+            let len = self.take(block, sink)?;
+            self.buffer.extend(&block[len..]);
+        } else {
+            self.buffer.extend(block);
+            if !self.skip_bom() {
+                return Ok(());
+            }
+            let buffer = std::mem::take(&mut self.buffer);
+            let len = self.take(&buffer, sink)?;
+            self.buffer = buffer;
+            self.buffer.drain(..len);
+        }
+        if RECORD_LEN_MAX < self.buffer.len() {
+            self.refuse_long(sink)?;
+        }
+        Ok(())
+    }
+
+    /// Takes what is left: a last line may have no end.
+    pub(crate) fn finish(&mut self, sink: &mut impl Sink) -> Result<()> {
+        self.is_at_start = false;
+        let rest = std::mem::take(&mut self.buffer);
+        let rest = rest.strip_prefix(BOM).filter(|_| self.line == 1).unwrap_or(&rest);
+        if rest.is_empty() || self.passing.is_some() {
+            return Ok(());
+        }
+        let mut scanner = self.records.scanner();
+        scanner.find_end(rest);
+        if scanner.is_in_quotes() {
+            return self.refuse("a quoted field is not closed until the end of the file", sink);
+        }
+        self.take(&[rest, b"\n"].concat(), sink).map(|_| ())
+    }
+
+    fn take(&mut self, buffer: &[u8], sink: &mut impl Sink) -> Result<usize> {
+        let (len, lines) = match &mut self.records {
+            Records::Lines => lines::take(buffer, sink)?,
+            Records::Delimited(records) => records.take(buffer, self.line, sink)?,
+            Records::Json(records) => records.take(buffer, self.line, sink)?,
+            Records::AccessLog(records) => records.take(buffer, self.line, sink)?,
+        };
+        self.line += lines;
+        Ok(len)
+    }
+
+    /// Removes a byte order mark; false if it cannot be told yet.
+    fn skip_bom(&mut self) -> bool {
+        if !self.is_at_start {
+            return true;
+        }
+        if self.buffer.len() < BOM.len() && BOM.starts_with(&self.buffer) {
+            return false;
+        }
+        if self.buffer.starts_with(BOM) {
+            self.buffer.drain(..BOM.len());
+        }
+        self.is_at_start = false;
+        true
+    }
+
+    fn refuse_long(&mut self, sink: &mut impl Sink) -> Result<()> {
+        if let Records::Delimited(records) = &self.records
+            && records.awaits_header()
+        {
+            return Err(Fault::data(format!("the header is longer than {RECORD_LEN_MAX} bytes")));
+        }
+        self.refuse(&format!("the record is longer than {RECORD_LEN_MAX} bytes"), sink)?;
+        let mut scanner = self.records.scanner();
+        scanner.find_end(&self.buffer);
+        self.line += line_ends(&self.buffer);
+        self.passing = Some(scanner);
+        self.buffer = Vec::new();
+        Ok(())
+    }
+
+    fn refuse(&self, reason: &str, sink: &mut impl Sink) -> Result<()> {
+        let problem = Problem::new(reason);
+        let time = self.has_times.then(|| Err(problem.clone()));
+        sink.record(self.line, Err(problem), time)
+    }
+
+    /// What follows a record that is too long; `None` while it goes on.
+    fn pass<'b>(&mut self, block: &'b [u8]) -> Option<&'b [u8]> {
+        let Some(scanner) = &mut self.passing else { return Some(block) };
+        let end = scanner.find_end(block);
+        self.line += line_ends(&block[..end.unwrap_or(block.len())]);
+        let rest = &block[end?..];
+        self.passing = None;
+        Some(rest)
+    }
+}
+
+impl Records {
+    fn new(format: Format, wanted: &Wanted) -> Result<Self> {
+        let Selection { item, time } = &wanted.selection;
+        match format {
+            Format::Lines if item.is_some() || time.is_some() => {
+                Err(Fault::usage("lines have no columns; give the --format (tsv, csv, ndjson, access-log)"))
+            }
+            Format::Lines => Ok(Self::Lines),
+            Format::Tsv | Format::Csv => {
+                let item = Column::new(&needed(item.as_deref(), "by its name or number")?)?;
+                let time = time.as_deref().map(Column::new).transpose()?;
+                let columns = Columns { item, time, header: wanted.header };
+                let is_tsv = format == Format::Tsv;
+                let records = if is_tsv { Delimited::tabs(columns) } else { Delimited::commas(columns) };
+                Ok(Self::Delimited(records))
+            }
+            Format::Ndjson => {
+                let item = Pointer::new(&needed(item.as_deref(), "by a JSON pointer such as /user/name")?)?;
+                Ok(Self::Json(Json::new(item, time.as_deref().map(Pointer::new).transpose()?)))
+            }
+            Format::AccessLog => {
+                let field = Field::new(item.as_deref().unwrap_or("path"))?;
+                Ok(Self::AccessLog(AccessLog { field, wants_time: wanted.times }))
+            }
+            Format::Parquet | Format::Arrow => unreachable!("columnar files come in rows"),
+        }
+    }
+
+    fn scanner(&self) -> Scanner {
+        match self {
+            Self::Delimited(records) => records.scanner(),
+            _ => Scanner::lines(),
+        }
+    }
+}
+
+fn needed(column: Option<&str>, how: &str) -> Result<String> {
+    let wanted = || Fault::usage(format!("which column is the item? Name it with --column, {how}"));
+    column.map(str::to_owned).ok_or_else(wanted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::input::{Item, Time};
+
+    #[derive(Default)]
+    struct Seen(Vec<String>);
+
+    impl Sink for Seen {
+        fn items(&mut self, items: &[&[u8]]) -> Result<()> {
+            self.0.extend(items.iter().map(|item| String::from_utf8_lossy(item).into_owned()));
+            Ok(())
+        }
+
+        fn record(&mut self, line: u64, item: Item<'_>, time: Time) -> Result<()> {
+            let time = match time {
+                None => String::new(),
+                Some(Ok(time)) => format!("@{time}"),
+                Some(Err(_)) => "@?".to_owned(),
+            };
+            self.0.push(match item {
+                Ok(item) => format!("{}{time}", String::from_utf8_lossy(item)),
+                Err(_) => format!("bad {line}{time}"),
+            });
+            Ok(())
+        }
+    }
+
+    fn wanted(item: Option<&str>, time: Option<&str>) -> Wanted {
+        let selection = Selection { item: item.map(str::to_owned), time: time.map(str::to_owned) };
+        Wanted { selection, times: time.is_some(), header: None }
+    }
+
+    /// All ways to cut the text into blocks give the same records.
+    #[track_caller]
+    fn check(format: Format, wanted: &Wanted, text: &[u8], records: &[&str]) {
+        for size in 1..=text.len().max(1) {
+            let mut parser = Parser::new(format, wanted).expect("a parser");
+            let mut seen = Seen::default();
+            for block in text.chunks(size) {
+                parser.push(block, &mut seen).expect("taken");
+            }
+            parser.finish(&mut seen).expect("taken");
+            assert_eq!(seen.0, records, "in blocks of {size}");
+        }
+    }
+
+    #[test]
+    fn lines_may_end_anyhow() {
+        let lines = wanted(None, None);
+        check(Format::Lines, &lines, b"", &[]);
+        check(Format::Lines, &lines, b"a\nb\r\n\nc", &["a", "b", "", "c"]);
+        check(Format::Lines, &lines, b"\xef\xbb\xbfa\n", &["a"]);
+        check(Format::Lines, &lines, b"\xef\xbb\xbf", &[]);
+        check(Format::Lines, &lines, b"\xef\xbbx", &["\u{fffd}x"]);
+    }
+
+    #[test]
+    fn quoted_fields_hold_line_ends_quotes_and_commas() {
+        let named = wanted(Some("k"), None);
+        let text = b"t,k\r\n1,\"a\nb\"\r\n2,\"c \"\"d\"\", e\"\n3,f\n4\n\n5,\"\"x\n6,g\"h";
+        let records = &["a\nb", "c \"d\", e", "f", "bad 6", "bad 7", "x", "g\"h"];
+        check(Format::Csv, &named, text, records);
+        check(Format::Csv, &wanted(Some("2"), Some("1")), b"t,k\n1,a\nx,b\n", &["a@1000", "b@?"]);
+        check(Format::Csv, &named, b"t,k\n1,\"a\n2,b", &["bad 2"]);
+        check(Format::Csv, &named, b"", &[]);
+    }
+
+    #[test]
+    fn tabs_have_no_quotes() {
+        let numbered = wanted(Some("2"), None);
+        check(Format::Tsv, &numbered, b"1\t\"a\n2\tb\tc\nd\n", &["\"a", "b", "bad 3"]);
+        check(Format::Tsv, &wanted(Some("k"), None), b"t\tk\n1\ta\n", &["a"]);
+    }
+
+    #[test]
+    fn documents_are_taken_line_by_line() {
+        let both = wanted(Some("/k"), Some("/t"));
+        let text = b"{\"t\":1,\"k\":\"a\"}\n{\n{\"k\":5,\"t\":\"1970-01-01T00:00:02Z\"}\n{\"t\":3}";
+        check(Format::Ndjson, &both, text, &["a@1000", "bad 2@?", "5@2000", "bad 4@3000"]);
+    }
+
+    #[test]
+    fn a_record_that_is_too_long_takes_its_place() {
+        for format in [Format::Lines, Format::Csv] {
+            let column = (format == Format::Csv).then_some("1");
+            let wanted = Wanted { header: Some(false), ..wanted(column, None) };
+            let mut parser = Parser::new(format, &wanted).expect("a parser");
+            let mut seen = Seen::default();
+            let quote: &[u8] = if format == Format::Csv { b"\"\n" } else { b"" };
+            parser.push(&[b"a\n", quote].concat(), &mut seen).expect("taken");
+            for _ in 0..5 {
+                parser.push(&vec![b'x'; RECORD_LEN_MAX / 2], &mut seen).expect("taken");
+            }
+            assert!(parser.buffer.len() <= RECORD_LEN_MAX);
+            parser.push(&[&quote[..quote.len().min(1)], b"\nb\nc"].concat(), &mut seen).expect("taken");
+            parser.finish(&mut seen).expect("taken");
+            assert_eq!(seen.0, ["a", "bad 2", "b", "c"]);
+            assert_eq!(parser.line, if format == Format::Csv { 6 } else { 5 });
+        }
+    }
+
+    #[test]
+    fn a_column_that_is_not_there_is_an_error_that_lists_those_that_are() {
+        let mut parser = Parser::new(Format::Csv, &wanted(Some("key"), None)).expect("a parser");
+        let error = parser.push(b"time,item\n1,a\n", &mut Seen::default()).expect_err("no such column");
+        assert_eq!(error.to_string(), "there is no column \"key\"; the columns are \"time\", \"item\"");
+    }
+}

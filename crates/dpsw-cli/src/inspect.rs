@@ -1,0 +1,88 @@
+//! `dpsw inspect`: what a saved view holds and promises.
+
+use std::fmt::Write as _;
+
+use anyhow::Result;
+use dpsw::WindowView;
+use serde::Serialize;
+
+use crate::answer::{self, Positions};
+use crate::arguments::Inspect;
+use crate::input::time;
+use crate::output;
+use crate::plan_command::PlanDocument;
+use crate::quantity::{grouped, size};
+use crate::view_file;
+
+/// A view in the words of the outside.
+#[derive(Debug, Serialize)]
+struct Document {
+    file: String,
+    bytes: u64,
+    /// `null` if nothing is promised.
+    epsilon: Option<f64>,
+    delta: Option<f64>,
+    window: Positions,
+    covered: Positions,
+    retained: Positions,
+    sites: Vec<u64>,
+    sealed_substreams: usize,
+    keys: Option<usize>,
+    plan: PlanDocument,
+}
+
+/// Runs `dpsw inspect`.
+pub(crate) fn run(command: &Inspect) -> Result<()> {
+    let view = view_file::load(&command.view)?;
+    let bytes = std::fs::metadata(&command.view)?.len();
+    let document = document(&view, command.view.display().to_string(), bytes);
+    if command.json { output::print_json(&document) } else { output::print(&page(&document, &view)) }
+}
+
+fn document(view: &WindowView, file: String, bytes: u64) -> Document {
+    let is_time = view.plan().settings().window.time().is_some();
+    let positions = |range| Positions::new(&range, is_time);
+    let (epsilon, delta) = answer::promised(view.claim());
+    Document {
+        file,
+        bytes,
+        epsilon,
+        delta,
+        window: positions(view.window()),
+        covered: positions(view.covered()),
+        retained: positions(view.retained()),
+        sites: view.sites().to_vec(),
+        sealed_substreams: view.sealed().filter(|sealed| sealed.range() == 0).count(),
+        keys: view.plan().settings().domain.keys().map(dpsw::Keys::len),
+        plan: PlanDocument::new(view.plan(), None),
+    }
+}
+
+fn page(document: &Document, view: &WindowView) -> String {
+    let range = |positions: &Positions| {
+        if positions.is_time() {
+            format!("{} to {}", time::format(positions.start), time::format(positions.end))
+        } else {
+            format!("items {} to {}", grouped(positions.start as f64), grouped(positions.end as f64))
+        }
+    };
+    let mut text = String::new();
+    let _ = writeln!(text, "view       {}, {}", document.file, size(document.bytes));
+    let _ = writeln!(text, "asked      {}", range(&document.window));
+    let _ = writeln!(text, "covered    {}", range(&document.covered));
+    let _ = writeln!(text, "retained   {}", range(&document.retained));
+    let keys = document.keys.map_or_else(
+        || "no list: items are asked for by name".to_owned(),
+        |keys| format!("{} public keys", grouped(keys as f64)),
+    );
+    let _ = writeln!(text, "domain     {keys}");
+    let _ = writeln!(
+        text,
+        "sealed     {} substreams of {} site(s)",
+        document.sealed_substreams,
+        document.sites.len()
+    );
+    let _ = writeln!(text, "{}", view.plan());
+    let _ = writeln!(text, "claim      {}", view.claim());
+    text
+}

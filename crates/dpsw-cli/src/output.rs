@@ -1,0 +1,190 @@
+//! Answers as a table for people, as CSV, or as JSON.
+
+use std::fmt::Write as _;
+use std::io::{Write, stdout};
+
+use anyhow::Result;
+
+use crate::answer::{Answer, Row};
+use crate::arguments::Layout;
+use crate::input::time;
+use crate::quantity;
+use crate::remark::{Style, is_coloured, paint};
+
+/// How answers are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Writer {
+    Table,
+    Json,
+    NdJson,
+    Csv { has_header: bool },
+}
+
+impl Writer {
+    pub(crate) fn new(layout: Layout) -> Self {
+        match layout {
+            Layout { json: true, .. } => Self::Json,
+            Layout { ndjson: true, .. } => Self::NdJson,
+            Layout { csv: true, .. } => Self::Csv { has_header: false },
+            _ => Self::Table,
+        }
+    }
+
+    /// Writes one answer on stdout.
+    pub(crate) fn write(&mut self, answer: &Answer) -> Result<()> {
+        let text = match self {
+            Self::Table => table(answer, is_coloured(&stdout())),
+            Self::Json => serde_json::to_string_pretty(answer)? + "\n",
+            Self::NdJson => serde_json::to_string(answer)? + "\n",
+            Self::Csv { has_header } => csv(answer, std::mem::replace(has_header, true)),
+        };
+        print(&text)
+    }
+}
+
+/// Writes a text on stdout.
+pub(crate) fn print(text: &str) -> Result<()> {
+    let mut output = stdout().lock();
+    output.write_all(text.as_bytes())?;
+    Ok(output.flush()?)
+}
+
+/// Writes a document on stdout.
+pub(crate) fn print_json(document: &impl serde::Serialize) -> Result<()> {
+    print(&(serde_json::to_string_pretty(document)? + "\n"))
+}
+
+/// The longest item that is shown in full in the table, in characters.
+const ITEM_LEN_MAX: usize = 48;
+
+fn table(answer: &Answer, coloured: bool) -> String {
+    let mut text = headline(answer) + "\n";
+    if answer.items.is_empty() {
+        return text + "\nno item to show: none stands out\n\n";
+    }
+    let names: Vec<String> = answer.items.iter().map(|row| shown(&row.item)).collect();
+    let widest = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max(4);
+    let title = format!(
+        "{:>4}  {:<widest$}  {:>11}  {:>23}  {:>8}  trend",
+        "#", "item", "estimate", "95 % interval", "share"
+    );
+    let _ = writeln!(text, "\n{}", paint(Style::Bold, &title, coloured));
+    for (row, name) in answer.items.iter().zip(&names) {
+        let line = line(row, name, widest);
+        let style = if row.below_noise { Some(Style::Dim) } else { trend_style(row) };
+        let line = style.map_or_else(|| line.clone(), |style| paint(style, &line, coloured));
+        let _ = writeln!(text, "{line}");
+    }
+    if answer.items.iter().any(|row| row.below_noise) {
+        text += "  ~ below the noise: the true count may well be zero\n";
+    }
+    text + "\n"
+}
+
+fn trend_style(row: &Row) -> Option<Style> {
+    match row.trend {
+        Some("rising") => Some(Style::Green),
+        Some("falling") => Some(Style::Yellow),
+        _ => None,
+    }
+}
+
+fn line(row: &Row, name: &str, widest: usize) -> String {
+    let interval =
+        format!("{} – {}", quantity::grouped(row.lower.max(0.0)), quantity::grouped(row.upper.max(0.0)));
+    let share = row.share.map_or_else(String::new, |share| format!("{:.2} %", 100.0 * share.max(0.0)));
+    let trend = match row.trend {
+        Some("rising") => "↑ rising",
+        Some("falling") => "↓ falling",
+        Some(_) => "steady",
+        None => "",
+    };
+    let mark = if row.below_noise { "~" } else { " " };
+    let estimate = quantity::grouped(row.estimate.max(0.0));
+    let line =
+        format!("{:>4} {mark}{name:<widest$}  {estimate:>11}  {interval:>23}  {share:>8}  {trend}", row.rank);
+    line.trim_end().to_owned()
+}
+
+/// What the answer is about, in a line.
+pub(crate) fn headline(answer: &Answer) -> String {
+    let Answer { window, covered, promise, .. } = answer;
+    if window.is_time() {
+        let length = quantity::time(window.len());
+        let sealed = if covered.len() == 0 {
+            "nothing sealed yet".to_owned()
+        } else {
+            format!("sealed until {}", time::format(covered.end))
+        };
+        return format!("the {length} until {}, {sealed}; {promise}", time::format(window.end));
+    }
+    let items = |len: u64| quantity::grouped(len as f64);
+    format!(
+        "the last {} of {} items, {} of them sealed; {promise}",
+        items(window.len()),
+        items(window.end),
+        items(sealed_of(answer))
+    )
+}
+
+/// How many positions of the window are sealed.
+fn sealed_of(answer: &Answer) -> u64 {
+    let Answer { window, covered, .. } = answer;
+    covered.end.min(window.end).saturating_sub(covered.start.max(window.start))
+}
+
+/// An item on one line, short enough for a table, without control characters.
+pub(crate) fn shown(item: &str) -> String {
+    let mut text = String::new();
+    for (index, character) in item.chars().enumerate() {
+        if index == ITEM_LEN_MAX {
+            text.push('…');
+            break;
+        }
+        if character.is_control() { text.extend(character.escape_default()) } else { text.push(character) }
+    }
+    if text.is_empty() { "(empty)".to_owned() } else { text }
+}
+
+fn csv(answer: &Answer, has_header: bool) -> String {
+    let mut text = String::new();
+    if !has_header {
+        text += "position,rank,item,estimate,lower,upper,share,trend\n";
+    }
+    for row in &answer.items {
+        let Row { rank, item, estimate, lower, upper, share, trend, .. } = row;
+        let share = share.map(|share| share.to_string()).unwrap_or_default();
+        let (position, item, trend) = (answer.window.end, quoted(item), trend.unwrap_or_default());
+        let _ = writeln!(text, "{position},{rank},{item},{estimate},{lower},{upper},{share},{trend}");
+    }
+    text
+}
+
+fn quoted(field: &str) -> String {
+    if field.contains(['"', ',', '\n', '\r']) {
+        format!("\"{}\"", field.replace('"', "\"\""))
+    } else {
+        field.to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn csv_fields_are_quoted_where_they_must_be() {
+        for (field, wanted) in
+            [("a b", "a b"), ("a,b", "\"a,b\""), ("a\"b", "\"a\"\"b\""), ("a\nb", "\"a\nb\"")]
+        {
+            assert_eq!(quoted(field), wanted);
+        }
+    }
+
+    #[test]
+    fn items_cannot_steer_the_terminal() {
+        assert_eq!(shown("a\u{1b}[31m\n"), "a\\u{1b}[31m\\n");
+        assert_eq!(shown(""), "(empty)");
+        assert_eq!(shown(&"x".repeat(100)).chars().count(), ITEM_LEN_MAX + 1);
+    }
+}

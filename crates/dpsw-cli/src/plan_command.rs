@@ -1,0 +1,383 @@
+//! `dpsw plan`: what a budget buys, or what an error costs.
+
+use std::fmt::Write as _;
+use std::io::stdout;
+
+use anyhow::Result;
+use dpsw::{
+    Clock, Cost, Domain, Expectation, Group, Keys, Law, Method, Plan, Planned, Prediction, Prior, Target,
+    Unit,
+};
+use serde::Serialize;
+
+use crate::arguments::{MethodName, PlanCommand, UnitName};
+use crate::domain;
+use crate::fault::Fault;
+use crate::output;
+use crate::quantity::{Span, grouped, size};
+use crate::remark::{self, Style, is_coloured, paint};
+use crate::stream_command::read_text;
+use crate::structure::{self, Wish};
+
+/// Runs `dpsw plan`.
+pub(crate) fn run(command: &PlanCommand) -> Result<()> {
+    let wish = wish(command)?;
+    let (plan, prediction) = planned(command, &wish)?;
+    if command.delta.is_none() && plan.settings().delta.is_some() {
+        remark::note(format!("delta = {:e}, the default where one is needed", structure::DELTA));
+    }
+    let epsilon = plan.settings().epsilon.get();
+    let curve = curve(&Wish { epsilon, ..wish })?;
+    if command.json {
+        let document = Page { plan: PlanDocument::new(&plan, prediction.as_ref()), error_by_epsilon: curve };
+        return output::print_json(&document);
+    }
+    output::print(&page(command, &plan, prediction.as_ref(), &curve))
+}
+
+fn wish(command: &PlanCommand) -> Result<Wish<'_>> {
+    let domain = match command.keys {
+        Some(keys) => Domain::Public(Keys::Range(keys)),
+        None => domain::choose(command.domain.as_deref())?,
+    };
+    let mut expectation = structure::expectation(&domain);
+    if let Some(path) = &command.expect {
+        let prior = read_text(path)?
+            .parse::<Prior>()
+            .map_err(|error| Fault::data(format!("{}: {error}", path.display())))?;
+        expectation = Expectation { prior, ..expectation };
+    }
+    let clock = if command.unit == UnitName::AddRemove { Clock::Caller } else { Clock::Events };
+    Ok(Wish {
+        window: structure::window(command.window, command.lateness, clock, command.expected_items),
+        unit: structure::unit(command.unit),
+        epsilon: command.epsilon.unwrap_or(1.0),
+        delta: command.delta,
+        domain,
+        domain_file: command.domain.as_deref(),
+        retention: command.retention,
+        memory: command.memory,
+        expectation,
+        method: command.method,
+        paper: &command.paper,
+    })
+}
+
+/// The plan that was asked for, in whichever direction, with its predicted error.
+fn planned(command: &PlanCommand, wish: &Wish<'_>) -> Result<(Plan, Option<Prediction>)> {
+    let target = match (command.target_error, command.target_share) {
+        (Some(error), _) => Some(Target::Absolute(Group::Frequent, error)),
+        (None, Some(share)) => Some(Target::Relative(Group::Frequent, share)),
+        (None, None) if command.smallest_memory => {
+            return Err(Fault::usage("--smallest-memory needs --target-error or --target-share"));
+        }
+        (None, None) => None,
+    };
+    let Some(target) = target else { return predicted(wish.plan()?, wish) };
+    if command.method == MethodName::Paper {
+        return Err(Fault::usage(
+            "the errors of the paper's method are bounds, not predictions; targets need --method tuned",
+        ));
+    }
+    if command.epsilon.is_some() && !command.smallest_memory {
+        return Err(Fault::usage(
+            "give a target alone to find the epsilon, or --epsilon with --smallest-memory",
+        ));
+    }
+    let request = wish.request()?;
+    let found = if command.smallest_memory {
+        request.smallest_bytes(target)
+    } else {
+        request.smallest_epsilon(target)
+    };
+    let Planned { plan, prediction } = found.map_err(|error| domain::explain(error, wish.domain_file))?;
+    Ok((plan, Some(prediction)))
+}
+
+fn predicted(plan: Plan, wish: &Wish<'_>) -> Result<(Plan, Option<Prediction>)> {
+    let prediction = plan.predict(&wish.expectation)?;
+    Ok((plan, prediction))
+}
+
+/// What another epsilon would give.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub(crate) struct Point {
+    epsilon: f64,
+    /// The mean error of the 50 most frequent items; in the paper's method, the bound on a frequency.
+    error: f64,
+}
+
+/// Factors of the epsilons in the chart.
+const FACTORS: [f64; 7] = [0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0];
+
+fn curve(wish: &Wish<'_>) -> Result<Vec<Point>> {
+    let mut points = Vec::new();
+    for factor in FACTORS {
+        let epsilon = wish.epsilon * factor;
+        // Where noise hides everything, or the arithmetic ends, the curve ends too.
+        let Ok(plan) = wish.at(epsilon).plan() else { continue };
+        let error = match plan.predict(&wish.expectation)? {
+            Some(prediction) => Some(prediction.frequent()),
+            None => plan.paper_bounds().map(|bounds| bounds.frequency),
+        };
+        points.extend(error.map(|error| Point { epsilon, error }));
+    }
+    Ok(points)
+}
+
+#[derive(Debug, Serialize)]
+struct Page {
+    #[serde(flatten)]
+    plan: PlanDocument,
+    error_by_epsilon: Vec<Point>,
+}
+
+/// A plan in the words of the outside.
+#[derive(Debug, Serialize)]
+pub(crate) struct PlanDocument {
+    structure: Structure,
+    noise: Vec<NoiseDocument>,
+    bytes: Bytes,
+    ledger: LedgerDocument,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    predicted: Option<Predicted>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    bounds: Option<Bounds>,
+    contract: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Structure {
+    method: &'static str,
+    unit: &'static str,
+    /// In items or milliseconds.
+    window: u64,
+    window_unit: &'static str,
+    retention: u32,
+    substream: u64,
+    substreams_kept: u64,
+    counters: &'static str,
+    rows: u32,
+    columns: u32,
+    keys: Option<usize>,
+}
+
+#[derive(Debug, Serialize)]
+struct NoiseDocument {
+    range: String,
+    start: u64,
+    end: u64,
+    law: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scale: Option<f64>,
+    variance: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct Bytes {
+    sketch: u64,
+    resident: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct LedgerDocument {
+    epsilon: f64,
+    delta: f64,
+    charges: Vec<Charge>,
+}
+
+#[derive(Debug, Serialize)]
+struct Charge {
+    what: String,
+    cost: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Predicted {
+    frequent: f64,
+    frequent_share: f64,
+    rare: f64,
+    ranks: Vec<RankError>,
+    smallest_share: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct RankError {
+    rank: usize,
+    count: f64,
+    error: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct Bounds {
+    sketch: f64,
+    frequency: f64,
+    frequency_failure: f64,
+    main: Option<f64>,
+}
+
+impl PlanDocument {
+    pub(crate) fn new(plan: &Plan, prediction: Option<&Prediction>) -> Self {
+        let (epsilon, delta) = plan.ledger().spent();
+        let charges = plan.ledger().charges().iter();
+        let charges =
+            charges.map(|(what, cost)| Charge { what: what.clone(), cost: describe(*cost) }).collect();
+        Self {
+            structure: Structure::new(plan),
+            noise: plan.ranges().iter().map(noise).collect(),
+            bytes: Bytes { sketch: plan.sketch_bytes(), resident: plan.resident_bytes() },
+            ledger: LedgerDocument { epsilon, delta, charges },
+            predicted: prediction.map(Predicted::new),
+            bounds: plan.paper_bounds().map(|bounds| Bounds {
+                sketch: bounds.sketch,
+                frequency: bounds.frequency,
+                frequency_failure: bounds.frequency_failure,
+                main: bounds.main,
+            }),
+            contract: contract(plan),
+        }
+    }
+}
+
+impl Structure {
+    fn new(plan: &Plan) -> Self {
+        let settings = plan.settings();
+        Self {
+            method: if matches!(settings.method, Method::Paper(_)) { "paper" } else { "tuned" },
+            unit: if settings.unit == Unit::AddRemove { "add-remove" } else { "replace-one" },
+            window: settings.window.len(),
+            window_unit: if settings.window.time().is_some() { "ms" } else { "items" },
+            retention: settings.retention,
+            substream: plan.substream_len(),
+            substreams_kept: plan.substreams_kept(),
+            counters: if plan.is_identity() { "identity" } else { "hashed" },
+            rows: plan.shape().rows,
+            columns: plan.shape().columns,
+            keys: settings.domain.keys().map(Keys::len),
+        }
+    }
+}
+
+impl Predicted {
+    fn new(prediction: &Prediction) -> Self {
+        let rank = |rank| prediction.rank(rank).map(|(count, error)| RankError { rank, count, error });
+        Self {
+            frequent: prediction.frequent(),
+            frequent_share: prediction.frequent_relative(),
+            rare: prediction.rare(),
+            ranks: [1, 10, 100, 1000].into_iter().filter_map(rank).collect(),
+            smallest_share: prediction.detectable_share(),
+        }
+    }
+}
+
+fn noise(range: &dpsw::PlannedRange) -> NoiseDocument {
+    let law = range.law();
+    let (name, scale) = match law {
+        Law::Laplace { scale } => ("discrete Laplace", Some(scale.to_f64())),
+        Law::Gaussian { .. } => ("discrete Gaussian", None),
+        _ => ("another", None),
+    };
+    let offsets = range.offsets();
+    NoiseDocument {
+        range: format!("{:?}", range.role()).to_lowercase(),
+        start: offsets.start,
+        end: offsets.end,
+        law: name,
+        scale,
+        variance: law.variance(),
+    }
+}
+
+fn describe(cost: Cost) -> String {
+    match cost {
+        Cost::Pure(epsilon) => format!("epsilon {epsilon}"),
+        Cost::Zcdp(rho) => format!("rho {rho:.6} (zCDP)"),
+        Cost::Approximate(epsilon, delta) => format!("epsilon {epsilon}, delta {delta:e}"),
+        _ => "see the library".to_owned(),
+    }
+}
+
+fn contract(plan: &Plan) -> String {
+    let change = match plan.settings().unit {
+        Unit::AddRemove => "is there or not",
+        _ => "is replaced by another",
+    };
+    format!(
+        "everything that is ever shown of the stream, together, however many questions are asked, is differentially \
+        private with {} for one event that {change}",
+        plan.claim()
+    )
+}
+
+fn page(command: &PlanCommand, plan: &Plan, prediction: Option<&Prediction>, curve: &[Point]) -> String {
+    let coloured = is_coloured(&stdout());
+    let mut text = String::new();
+    let heading = |title: &str| paint(Style::Bold, title, coloured);
+    let asked = match command.window {
+        Span::Items(items) => format!("the last {} items", grouped(items as f64)),
+        Span::Time(length) => format!("the last {}", crate::quantity::time(structure::millis(length))),
+    };
+    let _ = writeln!(text, "{}\n", heading(&format!("A plan for {asked} with {}", plan.claim())));
+    let _ = writeln!(text, "{plan}\n");
+    if let Some(prediction) = prediction {
+        let _ = writeln!(text, "{}", heading("Expected error"));
+        expected(&mut text, prediction);
+    }
+    if !curve.is_empty() {
+        let what = if prediction.is_some() {
+            "Mean error of the 50 most frequent items"
+        } else {
+            "Bound on the error of a frequency"
+        };
+        let _ = writeln!(text, "{}", heading(&format!("{what}, by epsilon")));
+        chart(&mut text, curve, plan.settings().epsilon.get());
+    }
+    let _ = writeln!(text, "The promise: {}.", contract(plan));
+    let _ = writeln!(
+        text,
+        "Counters take {}, everything {}.",
+        size(plan.sketch_bytes()),
+        size(plan.resident_bytes())
+    );
+    text
+}
+
+fn expected(text: &mut String, prediction: &Prediction) {
+    for RankError { rank, count, error } in Predicted::new(prediction).ranks {
+        let share = 100.0 * error / count;
+        let _ = writeln!(
+            text,
+            "  rank {rank:>5}  {:>10} times, off by {error:>6.0} ({share:.1} %)",
+            grouped(count)
+        );
+    }
+    let (share, frequent, rare) =
+        (100.0 * prediction.detectable_share(), prediction.frequent(), prediction.rare());
+    let _ = writeln!(
+        text,
+        "  the 50 most frequent items are off by {frequent:.0} on average, rarer ones by {rare:.0}"
+    );
+    let _ = writeln!(text, "  the smallest share that stands out from the noise is {share:.4} %\n");
+}
+
+/// Columns of the longest bar.
+const BAR_LEN: f64 = 40.0;
+
+fn chart(text: &mut String, curve: &[Point], chosen: f64) {
+    // In logarithms, so that every step shows.
+    let least = curve.iter().map(|point| point.error).fold(f64::INFINITY, f64::min).max(1e-9);
+    let most = curve.iter().map(|point| point.error).fold(0.0, f64::max).max(least);
+    for Point { epsilon, error } in curve {
+        let length = if least < most { (error.max(1e-9) / least).ln() / (most / least).ln() } else { 1.0 };
+        let bar = "█".repeat(1 + (length * (BAR_LEN - 1.0)).round() as usize);
+        let mark = if (epsilon / chosen - 1.0).abs() < 1e-9 { ">" } else { " " };
+        let error = if *error < 10.0 { format!("{error:.1}") } else { grouped(*error) };
+        let _ = writeln!(
+            text,
+            "{mark} {:>9}  {bar} {error}",
+            format!("{:.4}", epsilon).trim_end_matches('0').trim_end_matches('.')
+        );
+    }
+    text.push('\n');
+}

@@ -1,0 +1,173 @@
+//! Reads a stream to its end, or until it is interrupted.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+
+use crate::arguments::Format;
+use crate::feed::Feed;
+use crate::input::parser::{Parser, Wanted};
+use crate::input::reader::{Files, Message, Reader};
+use crate::interrupt;
+use crate::progress::Progress;
+
+/// How often bars, clocks and screens are brought up to date.
+const TICK: Duration = Duration::from_millis(50);
+
+/// Why reading ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    Complete,
+    Interrupted,
+}
+
+/// What else happens while a stream is read.
+pub(crate) trait Companion {
+    /// Called about every 50 milliseconds; false ends the reading.
+    fn tick(&mut self, feed: &mut Feed<'_>, is_complete: bool) -> Result<bool>;
+    /// Whether to go on after the end of the input until `tick` ends it.
+    fn stays(&self) -> bool;
+}
+
+/// Nothing else happens.
+pub(crate) struct Alone;
+
+impl Companion for Alone {
+    fn tick(&mut self, _: &mut Feed<'_>, _: bool) -> Result<bool> {
+        Ok(true)
+    }
+
+    fn stays(&self) -> bool {
+        false
+    }
+}
+
+struct Run<'r, 'f, C> {
+    reader: Reader,
+    wanted: Wanted,
+    feed: &'r mut Feed<'f>,
+    companion: &'r mut C,
+    format: Format,
+    parser: Option<Parser>,
+    row: u64,
+    progress: Progress,
+    last_tick: Instant,
+    last_answer: Instant,
+}
+
+/// Feeds the files to the sketch.
+pub(crate) fn run(
+    files: Files,
+    wanted: Wanted,
+    feed: &mut Feed<'_>,
+    companion: &mut impl Companion,
+) -> Result<End> {
+    let has_bar = !files.follow && !companion.stays();
+    let paths: &[PathBuf] = &files.paths;
+    let progress = if has_bar { Progress::over(paths) } else { Progress::none() };
+    let now = Instant::now();
+    let reader = Reader::start(files);
+    let mut run = Run {
+        reader,
+        wanted,
+        feed,
+        companion,
+        format: Format::Lines,
+        parser: None,
+        row: 1,
+        progress,
+        last_tick: now,
+        last_answer: now,
+    };
+    let end = run.until_end();
+    run.progress.finish();
+    end
+}
+
+impl<C: Companion> Run<'_, '_, C> {
+    fn until_end(&mut self) -> Result<End> {
+        let mut is_complete = false;
+        loop {
+            if !is_complete {
+                is_complete = self.step()?;
+            } else if self.companion.stays() {
+                std::thread::sleep(TICK);
+            } else {
+                return Ok(End::Complete);
+            }
+            if interrupt::is_requested() {
+                return Ok(End::Interrupted);
+            }
+            if TICK <= self.last_tick.elapsed() {
+                self.last_tick = Instant::now();
+                self.tick()?;
+                if !self.companion.tick(self.feed, is_complete)? {
+                    return Ok(if interrupt::is_requested() { End::Interrupted } else { End::Complete });
+                }
+            }
+        }
+    }
+
+    fn tick(&mut self) -> Result<()> {
+        self.feed.arrive()?;
+        self.progress.update(self.reader.bytes_read(), self.feed.counts.records);
+        if self.feed.wall_period().is_some_and(|period| period <= self.last_answer.elapsed()) {
+            self.last_answer = Instant::now();
+            self.feed.answer()?;
+        }
+        Ok(())
+    }
+
+    /// Takes one message; true if it was the last.
+    fn step(&mut self) -> Result<bool> {
+        match self.reader.next(TICK)? {
+            Message::Idle => {}
+            Message::Done => return Ok(true),
+            Message::Start { name, format } => {
+                self.feed.source = name;
+                self.format = format;
+                self.restart()?;
+            }
+            Message::Bytes(block) => {
+                self.feed.arrive()?;
+                self.parse(|parser, feed| parser.push(&block, feed))?;
+                self.reader.give_back(block);
+            }
+            Message::Rows(rows) => {
+                self.feed.arrive()?;
+                rows.feed(self.row, self.feed)?;
+                self.row += rows.len() as u64;
+                self.feed.flush()?;
+            }
+            Message::End => {
+                self.parse(|parser, feed| parser.finish(feed))?;
+                // A growing file that was rotated starts anew.
+                self.restart()?;
+            }
+        }
+        Ok(false)
+    }
+
+    fn restart(&mut self) -> Result<()> {
+        self.row = 1;
+        self.parser = match self.format {
+            Format::Arrow | Format::Parquet => None,
+            format => Some(Parser::new(format, &self.wanted)?),
+        };
+        Ok(())
+    }
+
+    fn parse(&mut self, act: impl FnOnce(&mut Parser, &mut Feed<'_>) -> Result<()>) -> Result<()> {
+        if let Some(parser) = &mut self.parser {
+            let done = act(parser, self.feed);
+            // The source stands in errors of records already.
+            done.map_err(|error| with_source(error, &self.feed.source))?;
+        }
+        self.feed.flush()
+    }
+}
+
+fn with_source(error: anyhow::Error, source: &str) -> anyhow::Error {
+    if error.to_string().starts_with(source) { error } else { error.context(source.to_owned()) }
+}

@@ -1,0 +1,279 @@
+//! `dpsw top` and `dpsw count`: from a stream or from a saved view.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use dpsw::{Clock, Domain, Plan, Unit, WindowView};
+
+use crate::answer::{self, Answer, Which};
+use crate::arguments::{Count, Format, Input, MethodName, Paper, Stream, Top};
+use crate::domain;
+use crate::fault::{Fault, Kind};
+use crate::feed::{Counts, Feed};
+use crate::input::columnar::Selection;
+use crate::input::format::{Packing, packing};
+use crate::input::parser::Wanted;
+use crate::input::reader::{Files, is_stdin};
+use crate::output::Writer;
+use crate::quantity::{Span, grouped};
+use crate::remark;
+use crate::run::{self, Alone, End};
+use crate::structure::{self, Wish, millis};
+use crate::view_file;
+use crate::watch::{self, Watch};
+
+/// Runs `dpsw top`.
+pub(crate) fn top(command: &Top) -> Result<()> {
+    let show = &command.show;
+    let which = show.threshold.map_or(Which::Top(show.top), Which::Threshold);
+    let writer = Writer::new(show.layout);
+    if let Some(path) = &command.stream.view {
+        refuse_input(&command.files)?;
+        return answer_view(path, command.stream.window, &which, writer);
+    }
+    if writer == Writer::Json && show.every.is_some() {
+        return Err(Fault::usage("--json is one document; take --ndjson with --every"));
+    }
+    let stream = Read {
+        files: &command.files,
+        input: &command.input,
+        stream: &command.stream,
+        paper: &command.paper,
+        domain: domain::choose(command.stream.domain.as_deref())?,
+    };
+    if show.watch {
+        watch::check_terminal()?;
+    }
+    stream.run(&which, writer, show.every, show.watch)
+}
+
+/// Runs `dpsw count`.
+pub(crate) fn count(command: &Count) -> Result<()> {
+    let which = Which::Asked(command.items.clone());
+    let writer = Writer::new(command.layout);
+    if let Some(path) = &command.stream.view {
+        return answer_view(path, command.stream.window, &which, writer);
+    }
+    let domain = match &command.stream.domain {
+        Some(file) => domain::choose(Some(file))?,
+        // Counters for what is asked, and for nothing else.
+        None => domain::asked(&command.items),
+    };
+    let stream = Read {
+        files: &command.files,
+        input: &command.input,
+        stream: &command.stream,
+        paper: &command.paper,
+        domain,
+    };
+    stream.run(&which, writer, None, false)
+}
+
+fn refuse_input(files: &[PathBuf]) -> Result<()> {
+    if files.is_empty() {
+        Ok(())
+    } else {
+        Err(Fault::usage("a view is answered alone: give --view or files, not both"))
+    }
+}
+
+fn answer_view(
+    path: &std::path::Path,
+    window: Option<Span>,
+    which: &Which,
+    mut writer: Writer,
+) -> Result<()> {
+    let view = view_file::load(path)?;
+    let is_time = view.plan().settings().window.time().is_some();
+    let view = match window {
+        None => view,
+        Some(Span::Items(len)) if !is_time => view.last(len)?,
+        Some(Span::Time(len)) if is_time => view.last(millis(len))?,
+        Some(_) if is_time => {
+            return Err(Fault::usage("the view has a time window; ask for a time such as 5m"));
+        }
+        Some(_) => return Err(Fault::usage("the view has a window of items; ask for a number of items")),
+    };
+    writer.write(&ask(&view, which)?)?;
+    remark::note("answered from a saved view: nothing was spent");
+    Ok(())
+}
+
+/// Before anything is sealed there is nothing to list.
+pub(crate) fn ask(view: &WindowView, which: &Which) -> Result<Answer> {
+    let is_listed = !matches!(which, Which::Asked(_));
+    if is_listed && view.covered().is_empty() {
+        return answer::ask(view, &Which::Top(0));
+    }
+    answer::ask(view, which)
+}
+
+/// A stream that is read.
+struct Read<'c> {
+    files: &'c [PathBuf],
+    input: &'c Input,
+    stream: &'c Stream,
+    paper: &'c Paper,
+    domain: Domain,
+}
+
+impl Read<'_> {
+    fn run(&self, which: &Which, mut writer: Writer, every: Option<Span>, is_watched: bool) -> Result<()> {
+        let (files, wanted) = self.sources()?;
+        let plan = self.plan(&wanted)?;
+        self.say_before(&plan, &files.paths);
+        let due = Box::new(|sketch: &dpsw::DpswSketch| writer.write(&ask(&sketch.view(), which)?));
+        let mut feed = Feed::new(plan, self.input.on_error, every, due)?;
+        let end = if is_watched {
+            run::run(files, wanted, &mut feed, &mut Watch::open(which)?)?
+        } else {
+            run::run(files, wanted, &mut feed, &mut Alone)?
+        };
+        let view = feed.sketch.view();
+        let counts = feed.counts;
+        drop(feed);
+        writer.write(&ask(&view, which)?)?;
+        if let Some(path) = &self.stream.save {
+            view_file::save(&view, path)?;
+            remark::note(format!(
+                "saved to {}; --view answers from it without spending anything",
+                path.display()
+            ));
+        }
+        say_after(&view, counts);
+        match end {
+            End::Complete => Ok(()),
+            End::Interrupted => Err(Fault::new(Kind::Interrupted, "interrupted; this is what was there")),
+        }
+    }
+
+    /// What is read, and how.
+    fn sources(&self) -> Result<(Files, Wanted)> {
+        let stdin = [PathBuf::from("-")];
+        let paths = if self.files.is_empty() { &stdin[..] } else { self.files };
+        let Input { format, column, time_column, follow, .. } = self.input;
+        let selection = Selection { item: column.clone(), time: time_column.clone() };
+        let files =
+            Files { paths: paths.to_vec(), format: *format, follow: *follow, selection: selection.clone() };
+        if *follow {
+            check_followed(&files)?;
+        }
+        let header = if self.input.header { Some(true) } else { self.input.no_header.then_some(false) };
+        let times = self.has_times(&files)?;
+        Ok((files, Wanted { selection, times, header }))
+    }
+
+    /// Whether events carry times of their own; else they happen when they arrive, or have none.
+    fn has_times(&self, files: &Files) -> Result<bool> {
+        let Some(Span::Time(_)) = self.stream.window else {
+            return match self.input.time_column {
+                Some(_) => Err(Fault::usage("--time-column needs a window of time, such as --window 15m")),
+                None => Ok(false),
+            };
+        };
+        let is_log = files.paths.iter().all(|path| files.format_of(path) == Format::AccessLog);
+        match (&self.input.time_column, self.input.follow) {
+            (Some(_), _) => Ok(true),
+            (None, true) => Ok(false),
+            (None, false) if is_log => Ok(true),
+            (None, false) => Err(Fault::usage(
+                "a window of time needs the times of the events: name their column with --time-column, or read a \
+                growing file with --follow, where events happen when they arrive",
+            )),
+        }
+    }
+
+    fn plan(&self, wanted: &Wanted) -> Result<Plan> {
+        let Stream { lateness, expected_items, memory, retention, method, delta, .. } = *self.stream;
+        let (Some(window), Some(epsilon)) = (self.stream.window, self.stream.epsilon) else {
+            return Err(Fault::usage("--window and --epsilon are needed"));
+        };
+        let clock = if wanted.times { Clock::Events } else { Clock::Caller };
+        let wish = Wish {
+            window: structure::window(window, lateness, clock, expected_items),
+            unit: Unit::ReplaceOne,
+            epsilon,
+            delta,
+            domain: self.domain.clone(),
+            domain_file: self.stream.domain.as_deref(),
+            retention,
+            memory,
+            expectation: structure::expectation(&self.domain),
+            method,
+            paper: self.paper,
+        };
+        wish.plan()
+    }
+
+    fn say_before(&self, plan: &Plan, paths: &[PathBuf]) {
+        let names: Vec<String> = paths
+            .iter()
+            .map(|path| if is_stdin(path) { "standard input".to_owned() } else { path.display().to_string() })
+            .collect();
+        let names = names.join(", ");
+        remark::note(format!(
+            "this run spends {} on the events of {names}; each run on them spends it again (--save and --view do not)",
+            plan.claim()
+        ));
+        if self.stream.domain.is_some() {
+            remark::note(
+                "the domain must be public: one that is made from the stream itself gives events away",
+            );
+        }
+        if self.stream.delta.is_none() && self.stream.method == MethodName::Paper {
+            remark::note(format!("delta = {:e}, the default where one is needed", structure::DELTA));
+        }
+        remark::detail(format!("the plan:\n{plan}"));
+    }
+}
+
+fn check_followed(files: &Files) -> Result<()> {
+    if files.paths.len() != 1 {
+        return Err(Fault::usage("--follow takes one file"));
+    }
+    let path = &files.paths[0];
+    let is_columnar = matches!(files.format_of(path), Format::Parquet | Format::Arrow);
+    if is_columnar || packing(path) != Packing::Plain {
+        return Err(Fault::usage("--follow takes a text file that is not packed"));
+    }
+    Ok(())
+}
+
+fn say_after(view: &WindowView, counts: Counts) {
+    let Counts { records, skipped, late, early } = counts;
+    let number = |count: u64| grouped(count as f64);
+    if view.covered().is_empty() {
+        let len = view.plan().substream_len();
+        let (unit, read) = match view.plan().settings().window.time() {
+            None => ("items", format!("{} were read", number(records))),
+            Some(_) => ("ms", format!("{} records were read", number(records))),
+        };
+        remark::note(format!(
+            "nothing can be answered yet: the first substream of {} {unit} is not complete, {read}; give more, or take a \
+            shorter --window",
+            number(len)
+        ));
+    }
+    if 0 < skipped {
+        remark::note(format!(
+            "{} of {} records could not be read and were skipped",
+            number(skipped),
+            number(records)
+        ));
+    }
+    if 0 < late {
+        remark::note(format!(
+            "{} records came too late for their interval; --lateness waits for them",
+            number(late)
+        ));
+    }
+    if 0 < early {
+        remark::note(format!("{} records have times beyond what can be kept", number(early)));
+    }
+    remark::detail(format!("{} records were read", number(records)));
+}
+
+/// So that errors name what they are about.
+pub(crate) fn read_text(path: &std::path::Path) -> Result<String> {
+    std::fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))
+}

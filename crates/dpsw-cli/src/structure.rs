@@ -1,0 +1,157 @@
+//! From options to a plan.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Result;
+use dpsw::{
+    Clock, CounterLayout, Delta, Domain, Epsilon, Expectation, Grid, Keys, Method, PaperMethod,
+    ParameterError, Plan, PlanError, Ratio, Request, Settings, Shares, SubstreamLen, TimeWindow, Unit,
+    Window,
+};
+
+use crate::arguments::{MethodName, Paper, UnitName};
+use crate::domain;
+use crate::fault::Fault;
+use crate::quantity::Span;
+
+/// The delta where one is needed and none is given.
+pub(crate) const DELTA: f64 = 1e-10;
+
+/// What a plan is wanted for, whatever command asks.
+pub(crate) struct Wish<'a> {
+    pub(crate) window: Window,
+    pub(crate) unit: Unit,
+    pub(crate) epsilon: f64,
+    pub(crate) delta: Option<f64>,
+    pub(crate) domain: Domain,
+    pub(crate) domain_file: Option<&'a Path>,
+    pub(crate) retention: u32,
+    pub(crate) memory: u64,
+    pub(crate) expectation: Expectation,
+    pub(crate) method: MethodName,
+    pub(crate) paper: &'a Paper,
+}
+
+impl<'a> Wish<'a> {
+    /// The same with another epsilon.
+    pub(crate) fn at(&self, epsilon: f64) -> Wish<'a> {
+        Wish { epsilon, domain: self.domain.clone(), expectation: self.expectation.clone(), ..*self }
+    }
+
+    /// The plan of the chosen method.
+    pub(crate) fn plan(&self) -> Result<Plan> {
+        let plan: Result<Plan, PlanError> = match self.method {
+            MethodName::Tuned if self.paper.is_given() => {
+                return Err(Fault::usage("the parameters of the paper need --method paper"));
+            }
+            MethodName::Tuned => self.request()?.plan().map(|planned| planned.plan),
+            MethodName::Paper => self.paper_plan(),
+        };
+        plan.map_err(|error| domain::explain(error, self.domain_file))
+    }
+
+    /// What the planner is asked.
+    pub(crate) fn request(&self) -> Result<Request> {
+        Ok(Request {
+            window: self.window,
+            unit: self.unit,
+            epsilon: Epsilon::new(self.epsilon)?,
+            delta: self.delta.map(Delta::new).transpose()?,
+            domain: self.domain.clone(),
+            retention: self.retention,
+            bytes: self.memory,
+            expectation: self.expectation.clone(),
+        })
+    }
+
+    /// Columns that are not given are as many as the memory allows.
+    fn paper_plan(&self) -> Result<Plan, PlanError> {
+        let first = Plan::new(self.paper_settings(COLUMNS_FIRST)?)?;
+        if self.paper.columns.is_some() || self.paper.zeta.is_some() {
+            return Ok(first);
+        }
+        let columns = u64::from(COLUMNS_FIRST) * self.memory / first.sketch_bytes().max(1);
+        match u32::try_from(columns) {
+            Ok(columns) if COLUMNS_MIN <= columns => Plan::new(self.paper_settings(columns)?),
+            _ => Err(PlanError::TooSmall { bytes: self.memory }),
+        }
+    }
+
+    fn paper_settings(&self, columns: u32) -> Result<Settings, ParameterError> {
+        Ok(Settings {
+            window: self.window,
+            unit: self.unit,
+            epsilon: Epsilon::new(self.epsilon)?,
+            delta: Some(Delta::new(self.delta.unwrap_or(DELTA))?),
+            domain: self.domain.clone(),
+            method: Method::Paper(paper_method(self.paper, columns)?),
+            retention: self.retention,
+        })
+    }
+}
+
+fn paper_method(paper: &Paper, columns: u32) -> Result<PaperMethod, ParameterError> {
+    let default = PaperMethod::default();
+    let substream = match (paper.substreams, paper.beta) {
+        (Some(count), _) => SubstreamLen::PerWindow(count),
+        (None, Some(beta)) => SubstreamLen::Exponent(beta),
+        (None, None) => default.substream,
+    };
+    let counters = match (paper.zeta, paper.eta) {
+        (Some(relative_error), Some(failure_probability)) => {
+            CounterLayout::Accuracy { relative_error, failure_probability }
+        }
+        _ => CounterLayout::Hashed {
+            rows: paper.rows.unwrap_or(PAPER_ROWS),
+            columns: paper.columns.unwrap_or(columns),
+        },
+    };
+    let shares = match &paper.shares[..] {
+        [] => Shares::Printed,
+        shares => Shares::Explicit(
+            shares.iter().map(|&share| Ratio::from_decimal(share)).collect::<Result<_, _>>()?,
+        ),
+    };
+    Ok(PaperMethod {
+        substream,
+        alpha: paper.alpha.map(Ratio::from_decimal).transpose()?.unwrap_or(default.alpha),
+        grid: paper
+            .grid
+            .map_or(default.grid, |units| if units == 0 { Grid::Items } else { Grid::Units(units) }),
+        counters,
+        shares,
+    })
+}
+
+const PAPER_ROWS: u32 = 4;
+/// Columns with which the bytes of a plan are measured; they grow in proportion.
+const COLUMNS_FIRST: u32 = 1024;
+/// Narrower sketches are not worth having.
+const COLUMNS_MIN: u32 = 16;
+
+/// The window in the library's words; a tick is a millisecond.
+pub(crate) fn window(span: Span, lateness: Duration, clock: Clock, expected_items: u64) -> Window {
+    match span {
+        Span::Items(len) => Window::Items(len),
+        Span::Time(len) => {
+            Window::Time(TimeWindow { len: millis(len), lateness: millis(lateness), clock, expected_items })
+        }
+    }
+}
+
+pub(crate) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+pub(crate) fn unit(name: UnitName) -> Unit {
+    match name {
+        UnitName::ReplaceOne => Unit::ReplaceOne,
+        UnitName::AddRemove => Unit::AddRemove,
+    }
+}
+
+/// What to expect of so many keys without knowing better.
+pub(crate) fn expectation(domain: &Domain) -> Expectation {
+    Expectation::zipf(domain.keys().map_or(100_000, Keys::len).max(1))
+}

@@ -1,0 +1,28 @@
+//! Saved views: read, and written so that a crash leaves the old one or the new one.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use dpsw::WindowView;
+
+/// Loads a view.
+pub(crate) fn load(path: &Path) -> Result<WindowView> {
+    let bytes = fs::read(path).with_context(|| format!("{} cannot be opened", path.display()))?;
+    WindowView::from_bytes(&bytes).with_context(|| format!("{} is not a readable view", path.display()))
+}
+
+/// Saves a view.
+pub(crate) fn save(view: &WindowView, path: &Path) -> Result<()> {
+    let mut name = path.file_name().context("the view needs a file name")?.to_owned();
+    name.push(format!(".{}.part", std::process::id()));
+    let part = path.with_file_name(name);
+    let write = || -> std::io::Result<()> {
+        let mut file = File::create(&part)?;
+        file.write_all(&view.to_bytes())?;
+        file.sync_all()?;
+        fs::rename(&part, path)
+    };
+    write().with_context(|| format!("{} cannot be written", path.display()))
+}

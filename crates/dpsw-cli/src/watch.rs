@@ -1,0 +1,136 @@
+//! `dpsw top --watch`: a live full-screen view.
+
+use std::io::{IsTerminal, stdout};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::DefaultTerminal;
+use ratatui::layout::{Constraint, Layout};
+use ratatui::style::{Modifier, Style};
+use ratatui::text::Line;
+use ratatui::widgets::Paragraph;
+
+use crate::answer::{Answer, Which};
+use crate::chart::{self, Bar};
+use crate::fault::Fault;
+use crate::feed::Feed;
+use crate::interrupt;
+use crate::output::headline;
+use crate::quantity::grouped;
+use crate::remark;
+use crate::run::Companion;
+use crate::stream_command::ask;
+
+/// How often the screen is drawn.
+const FRAME: Duration = Duration::from_millis(200);
+
+/// Refuses to draw where nobody could see it.
+pub(crate) fn check_terminal() -> Result<()> {
+    if stdout().is_terminal() {
+        Ok(())
+    } else {
+        Err(Fault::usage("--watch needs a terminal; take --every with --ndjson for a pipe"))
+    }
+}
+
+/// The full screen; it is given back when this is dropped.
+pub(crate) struct Screen(DefaultTerminal);
+
+impl Screen {
+    pub(crate) fn open() -> Result<Self> {
+        Ok(Self(ratatui::try_init().context("the terminal cannot be drawn on")?))
+    }
+
+    pub(crate) fn draw(&mut self, lines: impl FnOnce(u16) -> Vec<Line<'static>>, footer: &str) -> Result<()> {
+        self.0.draw(|frame| {
+            let [body, foot] =
+                Layout::vertical([Constraint::Min(0), Constraint::Length(1)]).areas(frame.area());
+            frame.render_widget(Paragraph::new(lines(body.width)), body);
+            let foot_line = Line::styled(footer.to_owned(), Style::new().add_modifier(Modifier::DIM));
+            frame.render_widget(Paragraph::new(foot_line), foot);
+        })?;
+        Ok(())
+    }
+
+    /// Whether the person at the terminal wants to leave. Ctrl-C counts as an interrupt.
+    pub(crate) fn wants_to_leave() -> Result<bool> {
+        while event::poll(Duration::ZERO)? {
+            let Event::Key(KeyEvent { code, modifiers, kind: KeyEventKind::Press, .. }) = event::read()?
+            else {
+                continue;
+            };
+            match code {
+                KeyCode::Char('c') if modifiers.contains(KeyModifiers::CONTROL) => {
+                    interrupt::request();
+                    return Ok(true);
+                }
+                KeyCode::Char('q') | KeyCode::Esc => return Ok(true),
+                _ => {}
+            }
+        }
+        Ok(false)
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        ratatui::restore();
+    }
+}
+
+/// The live view of a stream.
+pub(crate) struct Watch {
+    screen: Screen,
+    which: Which,
+    started: Instant,
+    drawn: Option<Instant>,
+}
+
+impl Watch {
+    pub(crate) fn open(which: &Which) -> Result<Self> {
+        Ok(Self { screen: Screen::open()?, which: which.clone(), started: Instant::now(), drawn: None })
+    }
+
+    fn draw(&mut self, feed: &Feed<'_>, is_complete: bool) -> Result<()> {
+        let answer = ask(&feed.sketch.view(), &self.which)?;
+        let footer = if is_complete { "end of the input · q to leave" } else { "q to leave" };
+        let records = feed.counts.records;
+        let rate = records as f64 / self.started.elapsed().as_secs_f64();
+        let title = format!(
+            "dpsw top  {}  {} records, {} a second",
+            feed.source,
+            grouped(records as f64),
+            grouped(rate)
+        );
+        self.screen.draw(|width| page(&title, &answer, width), footer)
+    }
+}
+
+impl Companion for Watch {
+    fn tick(&mut self, feed: &mut Feed<'_>, is_complete: bool) -> Result<bool> {
+        if Screen::wants_to_leave()? {
+            return Ok(false);
+        }
+        if self.drawn.is_none_or(|drawn| FRAME <= drawn.elapsed()) {
+            self.draw(feed, is_complete)?;
+            self.drawn = Some(Instant::now());
+        }
+        Ok(true)
+    }
+
+    fn stays(&self) -> bool {
+        true
+    }
+}
+
+fn page(title: &str, answer: &Answer, width: u16) -> Vec<Line<'static>> {
+    let bold = Style::new().add_modifier(Modifier::BOLD);
+    let mut lines = vec![Line::styled(title.to_owned(), bold), Line::from(headline(answer)), Line::default()];
+    if answer.covered.len() == 0 {
+        lines.push(Line::from("nothing can be answered before the first substream is complete"));
+    }
+    let bars: Vec<Bar<'_>> = answer.items.iter().map(|row| Bar { row, truth: None }).collect();
+    lines.extend(chart::lines(&bars, width, remark::is_coloured(&stdout())));
+    lines
+}
