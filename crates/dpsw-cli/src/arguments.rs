@@ -10,23 +10,30 @@ use crate::quantity::{self, Span};
 const TEMPLATE: &str = "{about-with-newline}\n{before-help}{usage-heading} {usage}\n\n{all-args}{after-help}";
 
 const EXIT_CODES: &str = "Exit codes:
-  0  done                           4  the data cannot be read: file, line and column are named
-  1  failure                        5  a saved view is damaged
-  2  wrong usage                    130  interrupted; what was there was printed
-  3  refused to keep the privacy promise";
+  0    done
+  1    failure
+  2    wrong usage
+  3    refused, to keep the privacy promise
+  4    the data cannot be read; file, line and column are named
+  5    a saved view is damaged
+  130  interrupted; what was there was printed";
 
 const EXAMPLES: &str = "Examples:
-  dpsw demo                                                  what it can do, in half a minute
-  dpsw plan --window 1000000 --epsilon 1 --keys 25000        what an epsilon buys
+  dpsw demo
+  dpsw plan --window 1000000 --epsilon 1 --keys 25000
   dpsw top access.log --window 10000 --epsilon 1 --domain pages.txt
 ";
 
 const TOP_EXAMPLES: &str = "Examples:
   dpsw top access.log --window 10000 --epsilon 1 --domain pages.txt
-  dpsw top orders.csv --column product --time-column time --window 6h --epsilon 0.5 --domain products.txt
-  cat orders.ndjson | dpsw top --format ndjson --column /product --window 2000 --epsilon 1 --domain products.txt --json
-  dpsw top access.log --follow --window 15m --epsilon 1 --domain pages.txt --every 10s
-  dpsw top access.log --window 10000 --epsilon 1 --domain pages.txt --save pages.view --quiet
+  dpsw top orders.csv --column product --time-column time --window 6h \\
+      --epsilon 0.5 --domain products.txt
+  cat orders.ndjson | dpsw top --format ndjson --column /product \\
+      --window 2000 --epsilon 1 --domain products.txt --json
+  dpsw top access.log --follow --window 15m --every 10s \\
+      --epsilon 1 --domain pages.txt
+  dpsw top access.log --window 10000 --epsilon 1 --domain pages.txt \\
+      --save pages.view --quiet
   dpsw top --view pages.view --threshold 0.05
 ";
 
@@ -41,15 +48,17 @@ const INSPECT_EXAMPLES: &str = "Examples:
 ";
 
 const PLAN_EXAMPLES: &str = "Examples:
-  dpsw plan --window 1000000 --epsilon 1 --keys 25000                    what error an epsilon gives
-  dpsw plan --window 1000000 --keys 25000 --target-error 50              which epsilon an error needs
-  dpsw plan --window 1000000 --epsilon 1 --keys 25000 --target-share 0.05 --smallest-memory
-  dpsw plan --window 15m --expected-items 500000 --epsilon 1 --domain pages.txt --json
+  dpsw plan --window 1000000 --epsilon 1 --keys 25000
+  dpsw plan --window 1000000 --keys 25000 --target-error 50
+  dpsw plan --window 1000000 --keys 25000 --target-share 0.05 \\
+      --epsilon 1 --smallest-memory
+  dpsw plan --window 15m --expected-items 500000 --epsilon 1 \\
+      --domain pages.txt --json
 ";
 
 const AUDIT_EXAMPLES: &str = "Examples:
-  dpsw audit --epsilon 1 --runs 2000 --seals 2000
-  dpsw audit --epsilon 1 --method paper --runs 2000 --seals 2000 --json
+  dpsw audit --epsilon 1 --runs 2000 --seals 36000
+  dpsw audit --epsilon 1 --runs 2000 --seals 36000 --method paper --json
 ";
 
 const COMPLETIONS_EXAMPLES: &str = "Examples:
@@ -58,10 +67,13 @@ const COMPLETIONS_EXAMPLES: &str = "Examples:
 ";
 
 const PRIVACY_NOTES: &str = "Privacy:
-  Each run on a file spends epsilon on its events again: two runs cost twice. --save keeps what a run released, and
-  --view answers from it, as often as you like, at no further cost.
-  The domain must be public: never make it from the stream itself, or it tells who was there.
-  The interval of an estimate holds the true count with 95 % probability; \"~\" marks what the noise may have made.";
+  Each run on a file spends epsilon on its events again: two runs cost
+  twice. --save keeps what a run released, and --view answers from it, as
+  often as you like, at no further cost.
+  The domain must be public: never make it from the stream itself, or it
+  tells who was there.
+  The interval of an estimate holds the true count with 95 % probability;
+  \"~\" marks what the noise may have made.";
 
 /// Which items are frequent in the recent part of a stream, with differential privacy.
 #[derive(Debug, Parser)]

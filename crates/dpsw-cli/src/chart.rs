@@ -15,7 +15,7 @@ pub(crate) struct Bar<'r> {
 
 const NAME_LEN: usize = 24;
 /// Columns beside the bar: rank, name, estimate and error, trend.
-const BESIDE: usize = 4 + NAME_LEN + 2 + 9 + 2 + 8 + 2 + 2;
+const BESIDE: usize = 4 + NAME_LEN + 2 + 9 + 2 + 7 + 3;
 
 /// One line for each bar, all on the same scale.
 pub(crate) fn lines(bars: &[Bar<'_>], width: u16, coloured: bool) -> Vec<Line<'static>> {

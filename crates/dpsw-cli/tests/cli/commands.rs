@@ -1,0 +1,126 @@
+//! Plans, audits, completions and the man page.
+
+use crate::sandbox::{Sandbox, errors, fails, json, text};
+
+#[test]
+fn a_plan_is_a_readable_page_with_a_chart() {
+    let output = Sandbox::new().run(&["plan", "--window", "1000000", "--epsilon", "1", "--keys", "25000"]);
+    assert!(output.status.success(), "{}", errors(&output));
+    let page = text(&output);
+    for part in [
+        "the last 1,000,000 items",
+        "discrete Laplace",
+        "rank     1",
+        "by epsilon",
+        ">         1  █",
+        "The promise: ",
+        "epsilon = 1, delta = 0",
+    ] {
+        assert!(page.contains(part), "{part:?} in {page}");
+    }
+}
+
+#[test]
+fn a_plan_as_json_has_everything() {
+    let plan = json(&Sandbox::new().run(&[
+        "plan",
+        "--window",
+        "1000000",
+        "--epsilon",
+        "1",
+        "--keys",
+        "25000",
+        "--json",
+    ]));
+    for part in ["structure", "noise", "bytes", "ledger", "predicted", "contract", "error_by_epsilon"] {
+        assert!(!plan[part].is_null(), "{part} in {plan}");
+    }
+    assert!(plan["bytes"]["sketch"].as_u64().expect("bytes") <= 400_000);
+    assert!(plan["predicted"]["smallest_share"].as_f64().expect("a share") < 0.01);
+    let errors: Vec<f64> = plan["error_by_epsilon"]
+        .as_array()
+        .expect("a curve")
+        .iter()
+        .filter_map(|point| point["error"].as_f64())
+        .collect();
+    assert!(errors.len() == 7 && errors.is_sorted_by(|a, b| a > b), "{errors:?}");
+}
+
+#[test]
+fn a_plan_works_in_both_directions() {
+    let sandbox = Sandbox::new();
+    let fixed = ["plan", "--window", "1000000", "--keys", "25000", "--json"];
+    let forward = json(&sandbox.run(&[&fixed[..], &["--epsilon", "1"]].concat()));
+    let error = (forward["predicted"]["frequent"].as_f64().expect("an error") * 1.01).to_string();
+    let back = json(&sandbox.run(&[&fixed[..], &["--target-error", &error]].concat()));
+    let epsilon = back["ledger"]["epsilon"].as_f64().expect("an epsilon");
+    assert!((0.7..=1.0).contains(&epsilon), "{epsilon}");
+    let small = json(
+        &sandbox
+            .run(&[&fixed[..], &["--target-error", &error, "--epsilon", "2", "--smallest-memory"]].concat()),
+    );
+    assert!(small["bytes"]["sketch"].as_u64().expect("bytes") < 400_000);
+    for (more, code) in [
+        (&["--target-error", "0.0001"][..], 2),
+        (&["--target-error", "50", "--epsilon", "1"], 2),
+        (&["--epsilon", "1", "--smallest-memory"], 2),
+        (&["--epsilon", "1", "--unit", "add-remove"], 3),
+        (&[], 2),
+    ] {
+        fails(&sandbox.run(&[&fixed[..], more].concat()), code, &[]);
+    }
+    let timed =
+        ["plan", "--window", "15m", "--keys", "25000", "--epsilon", "1", "--unit", "add-remove", "--json"];
+    assert_eq!(json(&sandbox.run(&timed))["structure"]["unit"], "add-remove");
+    let paper = json(&sandbox.run(&[&fixed[..], &["--epsilon", "1", "--method", "paper"]].concat()));
+    assert!(!paper["bounds"]["frequency"].is_null());
+}
+
+#[test]
+fn expectations_come_from_a_file() {
+    let sandbox = Sandbox::new();
+    sandbox.write("expected.txt", "home\t60\nabout\t30\n");
+    let fixed = ["plan", "--window", "10000", "--domain", "keys.txt", "--epsilon", "1", "--json", "--expect"];
+    let plan = json(&sandbox.run(&[&fixed[..], &["expected.txt"]].concat()));
+    assert_eq!(plan["predicted"]["ranks"][0]["count"].as_f64().map(f64::round), Some(6667.0));
+    sandbox.write("wrong.txt", "home\tmany\n");
+    fails(&sandbox.run(&[&fixed[..], &["wrong.txt"]].concat()), 4, &["wrong.txt: line 1"]);
+}
+
+#[test]
+fn an_audit_holds_and_catches_its_controls() {
+    // Correct builds fail with probability 1e-6, and 5e-5 for the short seed among few seals; here none is short.
+    let fixed = ["audit", "--epsilon", "1", "--runs", "2000", "--seals", "36000", "--false-alarm", "1e-6"];
+    let output = Sandbox::new().run(&[&fixed[..], &["--json"]].concat());
+    let report = json(&output);
+    assert_eq!(report["holds"], true);
+    assert_eq!(report["claimed"]["measure"], "epsilon");
+    let controls = report["controls"].as_array().expect("controls");
+    assert!(!controls.is_empty() && controls.iter().all(|control| control["caught"] == true), "{report}");
+    fails(&Sandbox::new().run(&["audit", "--epsilon", "1", "--runs", "10"]), 2, &["at least 2000 runs"]);
+}
+
+#[test]
+fn completions_and_the_man_page_are_written() {
+    let sandbox = Sandbox::new();
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        assert!(text(&sandbox.run(&["completions", shell])).contains("--epsilon"), "{shell}");
+    }
+    let page = text(&sandbox.run(&["completions", "man"]));
+    for part in [".TH dpsw 1", "DPSW TOP", "Exit codes", "130", "\\-\\-on\\-error", "spends epsilon"] {
+        assert!(page.contains(part), "{part:?} in {page}");
+    }
+}
+
+#[test]
+fn help_starts_with_examples() {
+    let sandbox = Sandbox::new();
+    for command in ["top", "count", "plan", "audit", "inspect", "completions"] {
+        let help = text(&sandbox.run(&[command, "--help"]));
+        let (examples, usage) = (help.find("Examples:"), help.find("Usage:"));
+        assert!(examples.is_some() && examples < usage, "{help}");
+    }
+    let help = text(&sandbox.run(&["--help"]));
+    assert!(help.find("Examples:") < help.find("Usage:"), "{help}");
+    assert!(help.contains("Exit codes:"), "{help}");
+}

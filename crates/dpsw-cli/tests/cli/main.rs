@@ -1,0 +1,14 @@
+//! The real binary, as a person would run it, in a temporary directory.
+
+mod sandbox;
+
+mod formats;
+mod records;
+mod windows;
+mod views;
+mod follow;
+mod screen;
+mod commands;
+mod examples;
+mod intervals;
+mod demo;

@@ -1,0 +1,176 @@
+//! Records that cannot be read, and files that are not what they seem.
+
+use crate::sandbox::{EXACT, PATTERN, Sandbox, check_shares, errors, fails, json, records};
+
+const TOP: [&str; 5] = ["top", "--window", "1000", "--domain", "keys.txt"];
+
+fn top(sandbox: &Sandbox, arguments: &[&str]) -> std::process::Output {
+    sandbox.run(&[&TOP[..], &EXACT, arguments].concat())
+}
+
+#[test]
+fn errors_name_file_line_and_column_and_say_what_to_do() {
+    let sandbox = Sandbox::new();
+    sandbox.write("short.csv", "n,k\n1,a\n2\n");
+    sandbox.write("bad.ndjson", "{\"k\":\"a\"}\n{\"k\" \"b\"}\n");
+    sandbox.write("access.log", "hello\n");
+    sandbox.write("open.csv", "n,k\n1,\"a\n");
+    sandbox.write("times.csv", "t,k\n1,a\nsoon,b\n");
+    for (arguments, wanted) in [
+        (
+            &["short.csv", "--column", "k"][..],
+            &["short.csv:3:2: ", "column 2 is wanted", "--on-error skip"][..],
+        ),
+        (&["bad.ndjson", "--column", "/k"], &["bad.ndjson:2:6: ", "not a JSON document"]),
+        (&["bad.ndjson", "--column", "/x"], &["bad.ndjson:1: ", "nothing at \"/x\""]),
+        (&["access.log"], &["access.log:1:1: ", "is it an access log?"]),
+        (&["open.csv", "--column", "k"], &["open.csv:2: ", "not closed"]),
+        (&["short.csv", "--column", "key"], &["short.csv: ", "no column \"key\"", "\"n\", \"k\""]),
+        (&["short.csv", "--column", "3"], &["short.csv: ", "no column \"3\""]),
+    ] {
+        fails(&top(&sandbox, arguments), 4, wanted);
+    }
+    let timed = [
+        "top",
+        "--window",
+        "10s",
+        "--domain",
+        "keys.txt",
+        "times.csv",
+        "--column",
+        "k",
+        "--time-column",
+        "t",
+    ];
+    fails(&sandbox.run(&[&timed[..], &EXACT].concat()), 4, &["times.csv:3: ", "\"soon\" is not a time"]);
+}
+
+#[test]
+fn skipped_records_keep_their_place() {
+    let sandbox = Sandbox::new();
+    let broken = |n: usize| n % 10 == 3 || n % 10 == 7;
+    sandbox.write(
+        "t.ndjson",
+        records(1000, |n, item| if broken(n) { "{\n".into() } else { format!("{{\"k\":\"{item}\"}}\n") }),
+    );
+    sandbox.write(
+        "t.csv",
+        format!(
+            "n,k\n{}",
+            records(1000, |n, item| if broken(n) { "1\n".into() } else { format!("1,{item}\n") })
+        ),
+    );
+    for file in ["t.ndjson", "t.csv"] {
+        let output = top(&sandbox, &[file, "--column", "k", "--on-error", "skip", "--json"]);
+        let answer = json(&output);
+        // The places of the two c in ten are taken by nothing.
+        check_shares(&answer, [0.5, 0.3, 0.0]);
+        assert_eq!(answer["window"]["end"], 1000);
+        assert!(errors(&output).contains("200 of 1,000 records could not be read"), "{}", errors(&output));
+    }
+}
+
+#[test]
+fn skipped_records_keep_their_place_in_time() {
+    let sandbox = Sandbox::new();
+    // The first two have no time, later ones no item.
+    let record = |n: usize, item: &str| match n {
+        0 | 1 => "oops\n".to_owned(),
+        _ if n % 10 == 3 || n % 10 == 7 => format!("{{\"t\":{n}}}\n"),
+        _ => format!("{{\"t\":{n},\"k\":\"{item}\"}}\n"),
+    };
+    sandbox.write("t.ndjson", records(1001, record));
+    let arguments = [
+        "top",
+        "t.ndjson",
+        "--column",
+        "k",
+        "--time-column",
+        "t",
+        "--window",
+        "1000s",
+        "--domain",
+        "keys.txt",
+        "--on-error",
+        "skip",
+        "--json",
+    ];
+    let answer = json(&sandbox.run(&[&arguments[..], &EXACT].concat()));
+    check_shares(&answer, [0.5, 0.3, 0.0]);
+}
+
+#[test]
+fn a_line_of_100_megabytes_takes_one_place_and_little_memory() {
+    let sandbox = Sandbox::new();
+    let half = records(500, |_, item| format!("{item}\n"));
+    let mut bytes = half.clone().into_bytes();
+    bytes.resize(bytes.len() + 100_000_000, b'x');
+    bytes.push(b'\n');
+    bytes.extend(half.as_bytes());
+    sandbox.write("long.txt", bytes);
+    fails(&top(&sandbox, &["long.txt"]), 4, &["long.txt:501: ", "longer than 1048576 bytes"]);
+    let command = format!(
+        "ulimit -d 60000; exec '{}' {} {} long.txt --on-error skip --json",
+        env!("CARGO_BIN_EXE_dpsw"),
+        TOP.join(" "),
+        EXACT.join(" ")
+    );
+    let output =
+        std::process::Command::new("sh").args(["-c", &command]).current_dir(sandbox.path("")).output();
+    let answer = json(&output.expect("a shell"));
+    assert_eq!(answer["window"]["end"], 1001);
+    check_shares(&answer, [0.5, 0.3, 0.2]);
+}
+
+#[test]
+fn an_empty_file_and_a_short_one_say_that_nothing_is_sealed() {
+    let sandbox = Sandbox::new();
+    for (name, bytes) in [("empty.txt", ""), ("empty.csv", ""), ("head.csv", "k\n"), ("short.txt", "a\nb\n")]
+    {
+        sandbox.write(name, bytes);
+        let column = if name.ends_with("csv") { &["--column", "k"][..] } else { &[] };
+        let output = top(&sandbox, &[&[name, "--json"], column].concat());
+        assert_eq!(json(&output)["items"], serde_json::json!([]), "{name}");
+        assert!(errors(&output).contains("nothing can be answered yet"), "{}", errors(&output));
+    }
+}
+
+#[test]
+fn bytes_that_are_no_text_are_items_too() {
+    let sandbox = Sandbox::new();
+    sandbox.write("keys.txt", b"\xff\xfe\nb\n");
+    let mut bytes = Vec::new();
+    for item in (0..1000).map(|n| PATTERN[n % 10]) {
+        bytes.extend(if item == "a" { b"\xff\xfe" } else { item.as_bytes() });
+        bytes.push(b'\n');
+    }
+    sandbox.write("bytes.txt", &bytes);
+    let answer = json(&top(&sandbox, &["bytes.txt", "--json"]));
+    assert_eq!(answer["items"][0]["item"], "\u{fffd}\u{fffd}");
+    assert_eq!(answer["items"][0]["item_base64"], "//4=");
+    assert!((answer["items"][0]["share"].as_f64().expect("a share") - 0.5).abs() < 0.011);
+    assert!(answer["items"][1].get("item_base64").is_none());
+}
+
+#[test]
+fn files_that_are_not_what_they_seem_are_refused() {
+    let sandbox = Sandbox::new();
+    sandbox.write("t.parquet", "not parquet");
+    sandbox.write("t.arrow", "not arrow");
+    sandbox.write("t.txt.gz", "not packed");
+    sandbox.write("t.txt", "a\n");
+    std::fs::create_dir(sandbox.path("dir")).expect("a directory");
+    for (arguments, code, wanted) in [
+        (&["t.parquet", "--column", "k"][..], 4, "damaged"),
+        (&["t.arrow", "--column", "k"], 4, "damaged"),
+        (&["t.txt.gz"], 1, "t.txt.gz cannot be read"),
+        (&["nowhere.txt"], 1, "nowhere.txt cannot be opened"),
+        (&["dir"], 1, "directory"),
+        (&["t.txt", "--column", "2"], 2, "--format"),
+        (&["t.txt", "--format", "csv"], 2, "--column"),
+        (&["t.parquet", "--follow"], 2, "--follow"),
+        (&["-", "--format", "parquet", "--column", "k"], 2, "pipe"),
+    ] {
+        fails(&top(&sandbox, arguments), code, &[wanted]);
+    }
+}

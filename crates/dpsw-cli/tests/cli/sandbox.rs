@@ -1,0 +1,120 @@
+//! A temporary directory, the binary, and streams whose counts are known.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// With an epsilon this large noise is zero but for a probability below e^-100000.
+pub(crate) const EXACT: [&str; 2] = ["--epsilon", "1000000"];
+
+pub(crate) struct Sandbox(TempDir);
+
+impl Sandbox {
+    pub(crate) fn new() -> Self {
+        let sandbox = Self(TempDir::new().expect("a temporary directory"));
+        sandbox.write("keys.txt", "a\nb\nc\n");
+        sandbox
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, bytes: impl AsRef<[u8]>) {
+        std::fs::write(self.path(name), bytes).expect("a file is written");
+    }
+
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_dpsw"));
+        command.args(arguments).current_dir(self.0.path()).stdin(Stdio::null());
+        command
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().expect("the binary runs")
+    }
+
+    pub(crate) fn pipe(&self, arguments: &[&str], input: &[u8]) -> Output {
+        let mut child = self.start(self.command(arguments).stdin(Stdio::piped()));
+        // The program may stop early.
+        let _ = child.stdin.take().expect("a pipe").write_all(input);
+        child.wait_with_output().expect("the binary ends")
+    }
+
+    pub(crate) fn start(&self, command: &mut Command) -> Child {
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary runs")
+    }
+
+    /// `dpsw top` without noise over 1,000 items, as JSON.
+    #[track_caller]
+    pub(crate) fn top(&self, arguments: &[&str]) -> Value {
+        let fixed = ["top", "--window", "1000", "--domain", "keys.txt", "--json"];
+        json(&self.run(&[&fixed[..], &EXACT, arguments].concat()))
+    }
+}
+
+/// The document on stdout of a run that must succeed.
+#[track_caller]
+pub(crate) fn json(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", errors(output));
+    serde_json::from_slice(&output.stdout).expect("a JSON document")
+}
+
+pub(crate) fn errors(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+pub(crate) fn text(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).expect("UTF-8")
+}
+
+/// A run that must fail with this code and say these things, and nothing on stdout.
+#[track_caller]
+pub(crate) fn fails(output: &Output, code: i32, wanted: &[&str]) {
+    let message = errors(output);
+    assert_eq!(output.status.code(), Some(code), "{message}");
+    for part in wanted {
+        assert!(message.contains(part), "{part:?} in {message}");
+    }
+    assert!(output.stdout.is_empty(), "{}", text(output));
+}
+
+/// Estimates of a, b and c in an answer are these shares of the window.
+#[track_caller]
+pub(crate) fn check_shares(answer: &Value, shares: [f64; 3]) {
+    for (name, share) in ["a", "b", "c"].iter().zip(shares) {
+        let row = answer["items"].as_array().expect("items").iter().find(|row| row["item"] == *name);
+        let row = row.unwrap_or_else(|| panic!("{name} in {answer}"));
+        let got = row["share"].as_f64().expect("a share");
+        // The interpolated edges of the window hold at most a pattern of ten items more or less.
+        assert!((got - share).abs() <= 0.011, "{name}: {got}, not {share}, in {answer}");
+    }
+}
+
+/// Ten records: five a, three b, two c, mixed.
+pub(crate) const PATTERN: [&str; 10] = ["a", "b", "a", "c", "a", "b", "a", "c", "b", "a"];
+
+/// The pattern again and again, each record written by a function of its number from 0 and item.
+pub(crate) fn records(count: usize, record: impl Fn(usize, &str) -> String) -> String {
+    (0..count).map(|number| record(number, PATTERN[number % 10])).collect()
+}
+
+/// Sends a signal as a person at the terminal would.
+pub(crate) fn signal(child: &Child, name: &str) {
+    let done = Command::new("kill").args([name, &child.id().to_string()]).status();
+    assert!(done.expect("kill runs").success());
+}
+
+/// Waits until something is true; fails after half a minute.
+#[track_caller]
+pub(crate) fn wait_until(what: &str, mut is_true: impl FnMut() -> bool) {
+    let started = Instant::now();
+    while !is_true() {
+        assert!(started.elapsed() < Duration::from_secs(30), "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}

@@ -1,0 +1,94 @@
+//! Saved views answer like the run that saved them.
+
+use crate::sandbox::{EXACT, Sandbox, errors, fails, json, records, text};
+
+fn saved() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.write("t.txt", records(10_000, |_, item| format!("{item}\n")));
+    let save = [
+        "top",
+        "t.txt",
+        "--window",
+        "5000",
+        "--epsilon",
+        "1",
+        "--domain",
+        "keys.txt",
+        "--save",
+        "t.view",
+        "--json",
+    ];
+    let output = sandbox.run(&save);
+    sandbox.write("first.json", &output.stdout);
+    json(&output);
+    sandbox
+}
+
+#[test]
+fn a_view_answers_the_same_again_and_again() {
+    let sandbox = saved();
+    let first = std::fs::read_to_string(sandbox.path("first.json")).expect("the first answer");
+    for _ in 0..2 {
+        let output = sandbox.run(&["top", "--view", "t.view", "--json"]);
+        assert_eq!(text(&output), first);
+        assert!(errors(&output).contains("nothing was spent"));
+    }
+    let shorter = json(&sandbox.run(&["top", "--view", "t.view", "--window", "1000", "--json"]));
+    assert_eq!(shorter["window"]["start"], 9000);
+    let most = json(&sandbox.run(&["top", "--view", "t.view", "--threshold", "0.4", "--json"]));
+    assert_eq!(most["items"].as_array().map(Vec::len), Some(1));
+    let left = std::fs::read_dir(sandbox.path("")).expect("a directory").count();
+    assert_eq!(left, 4, "no partial file stays behind");
+}
+
+#[test]
+fn items_are_counted_from_a_view_or_a_stream() {
+    let sandbox = saved();
+    let first = json(&sandbox.run(&["top", "--view", "t.view", "--json"]));
+    let counted = json(&sandbox.run(&["count", "b", "a", "--view", "t.view", "--json"]));
+    assert_eq!(counted["items"][1]["estimate"], first["items"][0]["estimate"]);
+    assert_eq!(counted["items"][0]["item"], "b");
+    let direct = ["count", "c", "never", "c", "--window", "10000", "--json"];
+    let answer = json(&sandbox.run(&[&direct[..], &EXACT, &["--", "t.txt"]].concat()));
+    let estimate = |index: usize| answer["items"][index]["estimate"].as_f64().expect("a number");
+    assert!((estimate(0) - 2000.0).abs() < 30.0, "{answer}");
+    assert!(estimate(1).abs() < 30.0 && estimate(2) == estimate(0), "{answer}");
+    fails(
+        &sandbox.run(&["count", "never", "--view", "t.view"]),
+        2,
+        &["\"never\"", "not in the public domain"],
+    );
+    fails(&sandbox.run(&["count", "a", "--view", "t.view", "--", "t.txt"]), 2, &["--view"]);
+}
+
+#[test]
+fn a_view_is_inspected() {
+    let sandbox = saved();
+    let page = text(&sandbox.run(&["inspect", "t.view"]));
+    for part in
+        ["t.view", "items 5,000 to 10,000", "3 public keys", "epsilon = 1, delta = 0", "discrete Laplace"]
+    {
+        assert!(page.contains(part), "{part:?} in {page}");
+    }
+    let document = json(&sandbox.run(&["inspect", "t.view", "--json"]));
+    assert_eq!(document["epsilon"], 1.0);
+    assert_eq!(document["plan"]["structure"]["window"], 5000);
+    assert_eq!(document["keys"], 3);
+}
+
+#[test]
+fn a_damaged_view_is_refused_with_5() {
+    let sandbox = saved();
+    let mut bytes = std::fs::read(sandbox.path("t.view")).expect("a view");
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    sandbox.write("damaged.view", &bytes);
+    sandbox.write("short.view", &bytes[..middle]);
+    sandbox.write("other.view", "something else");
+    for name in ["damaged.view", "short.view", "other.view"] {
+        for command in [&["top", "--view", name][..], &["count", "a", "--view", name], &["inspect", name]] {
+            fails(&sandbox.run(command), 5, &[name]);
+        }
+    }
+    fails(&sandbox.run(&["inspect", "nowhere.view"]), 1, &["nowhere.view cannot be opened"]);
+}

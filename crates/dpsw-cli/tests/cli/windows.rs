@@ -1,0 +1,272 @@
+//! Windows of items and of time, answers on the way, and the methods.
+
+use serde_json::Value;
+
+use crate::sandbox::{EXACT, Sandbox, check_shares, errors, fails, json, records, text};
+
+fn documents(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).expect("a document a line")).collect()
+}
+
+#[test]
+fn a_window_of_items_forgets_what_is_older() {
+    let sandbox = Sandbox::new();
+    sandbox.write("t.txt", "c\n".repeat(5000) + &records(1000, |_, item| format!("{item}\n")));
+    let answer = sandbox.top(&["t.txt"]);
+    assert_eq!(
+        (answer["window"]["start"].as_u64(), answer["window"]["end"].as_u64()),
+        (Some(5000), Some(6000))
+    );
+    assert_eq!((answer["epsilon"].as_f64(), answer["delta"].as_f64()), (Some(1e6), Some(0.0)));
+    // The oldest substream of the window may reach back before it.
+    let share = answer["items"][0]["share"].as_f64().expect("a share");
+    assert!(answer["items"][0]["item"] == "a" && (share - 0.5).abs() < 0.06, "{answer}");
+}
+
+#[test]
+fn times_of_every_kind_make_the_same_window() {
+    const START: usize = 971_208_000; // 2000-10-10T20:00:00Z
+    let sandbox = Sandbox::new();
+    let kinds: [fn(usize) -> String; 4] = [
+        |n| (START + n).to_string(),
+        |n| ((START + n) * 1000).to_string(),
+        |n| format!("2000-10-10T20:{:02}:{:02}Z", n / 60, n % 60),
+        |n| format!("10/Oct/2000:20:{:02}:{:02} +0000", n / 60, n % 60),
+    ];
+    for write in kinds {
+        // The last 1,000 seconds of 1,500.
+        let body = records(1500, |n, item| format!("{},{}\n", write(n), if n < 400 { "c" } else { item }));
+        sandbox.write("t.csv", format!("t,k\n{body}"));
+        let arguments = [
+            "top",
+            "t.csv",
+            "--column",
+            "k",
+            "--time-column",
+            "t",
+            "--window",
+            "1000s",
+            "--domain",
+            "keys.txt",
+            "--json",
+        ];
+        let answer = json(&sandbox.run(&[&arguments[..], &EXACT].concat()));
+        assert_eq!(answer["window"]["unit"], "ms");
+        assert_eq!(answer["window"]["end"].as_u64(), Some((START as u64 + 1499) * 1000), "{}", write(0));
+        check_shares(&answer, [0.5, 0.3, 0.2]);
+    }
+}
+
+#[test]
+fn late_records_are_counted_while_their_interval_waits() {
+    let sandbox = Sandbox::new();
+    // Every tenth record is 30 seconds old.
+    let body = records(2000, |n, item| format!("{}\t{item}\n", if n % 10 == 9 { n.max(30) - 30 } else { n }));
+    sandbox.write("t.tsv", body);
+    let arguments = [
+        "top",
+        "t.tsv",
+        "--column",
+        "2",
+        "--time-column",
+        "1",
+        "--window",
+        "100s",
+        "--domain",
+        "keys.txt",
+        "--json",
+    ];
+    let strict = sandbox.run(&[&arguments[..], &EXACT].concat());
+    assert!(errors(&strict).contains("came too late"), "{}", errors(&strict));
+    let patient = sandbox.run(&[&arguments[..], &EXACT, &["--lateness", "40s"]].concat());
+    assert!(!errors(&patient).contains("came too late"), "{}", errors(&patient));
+    json(&patient);
+}
+
+#[test]
+fn answers_come_as_often_as_asked() {
+    let sandbox = Sandbox::new();
+    sandbox.write("t.txt", records(10_000, |_, item| format!("{item}\n")));
+    let fixed = ["top", "t.txt", "--window", "1000", "--domain", "keys.txt", "--epsilon", "1"];
+    let output = sandbox.run(&[&fixed[..], &["--every", "2500", "--ndjson"]].concat());
+    let ends: Vec<u64> =
+        documents(&text(&output)).iter().filter_map(|answer| answer["window"]["end"].as_u64()).collect();
+    assert_eq!(ends, [2500, 5000, 7500, 10_000, 10_000]);
+    let output = sandbox.run(&[&fixed[..], &["--every", "5000", "--csv", "--top", "2"]].concat());
+    let rows = text(&output);
+    assert_eq!(rows.lines().next(), Some("position,rank,item,estimate,lower,upper,share,trend"));
+    let firsts: Vec<&str> = rows
+        .lines()
+        .skip(1)
+        .map(|row| &row[..row.find(",a,").or(row.find(",b,")).expect("an item")])
+        .collect();
+    assert_eq!(firsts, ["5000,1", "5000,2", "10000,1", "10000,2", "10000,1", "10000,2"]);
+    fails(&sandbox.run(&[&fixed[..], &["--every", "5000", "--json"]].concat()), 2, &["--ndjson"]);
+}
+
+#[test]
+fn answers_come_as_often_as_asked_in_the_time_of_the_events() {
+    let sandbox = Sandbox::new();
+    sandbox.write("t.tsv", records(1001, |n, item| format!("{n}\t{item}\n")));
+    let fixed = [
+        "top",
+        "t.tsv",
+        "--column",
+        "2",
+        "--time-column",
+        "1",
+        "--window",
+        "100s",
+        "--domain",
+        "keys.txt",
+        "--epsilon",
+        "1",
+    ];
+    let output = sandbox.run(&[&fixed[..], &["--every", "250s", "--ndjson"]].concat());
+    assert!((4..=6).contains(&documents(&text(&output)).len()), "{}", text(&output));
+}
+
+#[test]
+fn the_table_is_for_people() {
+    let sandbox = Sandbox::new();
+    sandbox.write("keys.txt", "a\nb\nc\nnever\n");
+    sandbox.write("t.txt", records(10_000, |_, item| format!("{item}\n")));
+    let output =
+        sandbox.run(&["top", "t.txt", "--window", "10000", "--domain", "keys.txt", "--epsilon", "1"]);
+    let table = text(&output);
+    for part in [
+        "the last 10,000 of 10,000 items",
+        "epsilon = 1, delta = 0",
+        "95 % interval",
+        "   1  a",
+        "~never",
+        "below the noise",
+        "steady",
+    ] {
+        assert!(table.contains(part), "{part:?} in {table}");
+    }
+    assert!(!table.contains('\u{1b}'), "no colours in a pipe");
+    let message = errors(&output);
+    for part in [
+        "spends epsilon = 1, delta = 0 on the events of t.txt",
+        "spends it again",
+        "made from the stream itself",
+    ] {
+        assert!(message.contains(part), "{part:?} in {message}");
+    }
+    let coloured = sandbox.run(&[
+        "top",
+        "t.txt",
+        "--window",
+        "10000",
+        "--domain",
+        "keys.txt",
+        "--epsilon",
+        "1",
+        "--color",
+        "always",
+    ]);
+    assert!(text(&coloured).contains('\u{1b}'));
+    let quiet =
+        sandbox.run(&["top", "t.txt", "--window", "10000", "--domain", "keys.txt", "--epsilon", "1", "-q"]);
+    assert!(quiet.stderr.is_empty(), "{}", errors(&quiet));
+}
+
+#[test]
+fn the_method_of_the_paper_takes_its_parameters() {
+    let sandbox = Sandbox::new();
+    sandbox.write("t.txt", records(100_000, |_, item| format!("{item}\n")));
+    let fixed = [
+        "top",
+        "t.txt",
+        "--window",
+        "50000",
+        "--domain",
+        "keys.txt",
+        "--epsilon",
+        "2",
+        "--method",
+        "paper",
+        "--json",
+    ];
+    for more in [
+        &[][..],
+        &["--substreams", "5", "--alpha", "0.6", "--grid", "20", "--rows", "3", "--columns", "500"],
+        &["--beta", "0.8", "--zeta", "0.01", "--eta", "0.05"],
+        &["--shares", "0.8,0.05,0.05"],
+    ] {
+        let output = sandbox.run(&[&fixed[..], more].concat());
+        let answer = json(&output);
+        assert_eq!(answer["items"][0]["item"], "a", "{answer}");
+        assert_eq!(answer["delta"].as_f64(), Some(1e-10));
+        assert!(errors(&output).contains("delta = 1e-10, the default"), "{}", errors(&output));
+    }
+    fails(
+        &sandbox.run(&[
+            "top",
+            "t.txt",
+            "--window",
+            "5000",
+            "--domain",
+            "keys.txt",
+            "--epsilon",
+            "1",
+            "--rows",
+            "3",
+        ]),
+        2,
+        &["--method paper"],
+    );
+}
+
+#[test]
+fn what_cannot_be_private_is_refused_with_3() {
+    let sandbox = Sandbox::new();
+    sandbox.write("t.txt", "a\n");
+    let fixed = ["top", "t.txt", "--domain", "keys.txt"];
+    for (more, wanted) in [
+        (&["--window", "1000", "--epsilon", "1", "--delta", "0.1"][..], "delta must not exceed"),
+        (&["--window", "1000", "--epsilon", "0.00001"], "raise epsilon"),
+        (
+            &["--window", "1000", "--epsilon", "1", "--method", "paper", "--shares", "0.9,0.2,0.2"],
+            "more than 1",
+        ),
+    ] {
+        fails(&sandbox.run(&[&fixed[..], more].concat()), 3, &[wanted]);
+    }
+}
+
+#[test]
+fn wrong_usage_is_refused_with_2() {
+    let sandbox = Sandbox::new();
+    sandbox.write("t.txt", "a\n");
+    sandbox.write("twice.txt", "a\n\nb\na\n");
+    sandbox.write("none.txt", "\n");
+    for (arguments, code, wanted) in [
+        (&["top", "t.txt", "--window", "1000", "--domain", "keys.txt"][..], 2, "--epsilon"),
+        (&["top", "t.txt", "--epsilon", "1", "--domain", "keys.txt"], 2, "--window"),
+        (&["top", "t.txt", "--window", "1000", "--epsilon", "1"], 2, "a domain is needed"),
+        (&["top", "t.txt", "--window", "1x", "--epsilon", "1"], 2, "15m"),
+        (&["top", "t.txt", "--window", "1000", "--epsilon", "-1", "--domain", "keys.txt"], 2, "epsilon"),
+        (&["top", "t.txt", "--window", "10s", "--epsilon", "1", "--domain", "keys.txt"], 2, "--time-column"),
+        (
+            &["top", "t.txt", "--window", "1000", "--epsilon", "1", "--domain", "twice.txt"],
+            4,
+            "twice.txt:4: ",
+        ),
+        (&["top", "t.txt", "--window", "1000", "--epsilon", "1", "--domain", "none.txt"], 4, "no keys"),
+        (
+            &["top", "t.txt", "--window", "1000", "--epsilon", "1", "--domain", "keys.txt", "--memory", "10"],
+            2,
+            "bytes",
+        ),
+        (
+            &["top", "t.txt", "--window", "1000", "--epsilon", "1", "--domain", "keys.txt", "--watch"],
+            2,
+            "terminal",
+        ),
+        (&["tpo"], 2, "top"),
+    ] {
+        fails(&sandbox.run(arguments), code, &[wanted]);
+    }
+}
