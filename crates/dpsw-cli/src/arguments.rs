@@ -77,7 +77,7 @@ const PRIVACY_NOTES: &str = "Privacy:
 
 /// Which items are frequent in the recent part of a stream, with differential privacy.
 #[derive(Debug, Parser)]
-#[command(version, help_template = TEMPLATE, before_help = EXAMPLES, after_help = EXIT_CODES)]
+#[command(name = "dpsw", version, help_template = TEMPLATE, before_help = EXAMPLES, after_help = EXIT_CODES)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -251,7 +251,7 @@ pub(crate) struct Stream {
     #[arg(long, value_parser = quantity::span, value_name = "ITEMS|TIME", required_unless_present = "view")]
     pub(crate) window: Option<Span>,
     /// The privacy budget of everything that this run shows. There is no default: `dpsw plan` tells what it buys
-    #[arg(long, required_unless_present = "view")]
+    #[arg(long, required_unless_present = "view", allow_negative_numbers = true)]
     pub(crate) epsilon: Option<f64>,
     /// The delta of the promise; 1e-10 where one is needed. Giving one allows Gaussian noise
     #[arg(long)]
@@ -339,7 +339,7 @@ pub(crate) struct PlanCommand {
     #[arg(long, value_parser = quantity::span, value_name = "ITEMS|TIME")]
     pub(crate) window: Span,
     /// The privacy budget; with a target and none given, the smallest one that reaches it is found
-    #[arg(long, required_unless_present_any = ["target_error", "target_share"])]
+    #[arg(long, required_unless_present_any = ["target_error", "target_share"], allow_negative_numbers = true)]
     pub(crate) epsilon: Option<f64>,
     /// The delta of the promise; 1e-10 where one is needed. Giving one allows Gaussian noise
     #[arg(long)]
@@ -398,7 +398,7 @@ pub(crate) enum UnitName {
 #[derive(Debug, Args)]
 pub(crate) struct Audit {
     /// The privacy budget that is claimed; the audit has power from about 0.3 to 5
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true)]
     pub(crate) epsilon: f64,
     /// The delta that is claimed; 1e-10 where one is needed. Giving one takes Gaussian noise
     #[arg(long)]

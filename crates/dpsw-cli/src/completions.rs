@@ -39,7 +39,9 @@ fn man(bytes: &mut Vec<u8>) -> Result<()> {
         page.render_description_section(bytes)?;
         page.render_synopsis_section(bytes)?;
         page.render_options_section(bytes)?;
-        page.render_extra_section(bytes)?;
+        if part.get_after_help().is_some() {
+            page.render_extra_section(bytes)?;
+        }
     }
     Ok(())
 }

@@ -73,7 +73,7 @@ fn planned(command: &PlanCommand, wish: &Wish<'_>) -> Result<(Plan, Option<Predi
         }
         (None, None) => None,
     };
-    let Some(target) = target else { return predicted(wish.plan()?, wish) };
+    let Some(target) = target else { return predicted(wish.at(wish.epsilon).plan()?, wish) };
     if command.method == MethodName::Paper {
         return Err(Fault::usage(
             "the errors of the paper's method are bounds, not predictions; targets need --method tuned",
@@ -84,7 +84,7 @@ fn planned(command: &PlanCommand, wish: &Wish<'_>) -> Result<(Plan, Option<Predi
             "give a target alone to find the epsilon, or --epsilon with --smallest-memory",
         ));
     }
-    let request = wish.request()?;
+    let request = wish.at(wish.epsilon).request()?;
     let found = if command.smallest_memory {
         request.smallest_bytes(target)
     } else {

@@ -118,10 +118,10 @@ struct Read<'c> {
 }
 
 impl Read<'_> {
-    fn run(&self, which: &Which, mut writer: Writer, every: Option<Span>, is_watched: bool) -> Result<()> {
+    fn run(self, which: &Which, mut writer: Writer, every: Option<Span>, is_watched: bool) -> Result<()> {
         let (files, wanted) = self.sources()?;
-        let plan = self.plan(&wanted)?;
-        self.say_before(&plan, &files.paths);
+        let plan = plan(self.stream, self.paper, self.domain, &wanted)?;
+        say_before(self.stream, &plan, &files.paths);
         let due = Box::new(|sketch: &dpsw::DpswSketch| writer.write(&ask(&sketch.view(), which)?));
         let mut feed = Feed::new(plan, self.input.on_error, every, due)?;
         let end = if is_watched {
@@ -182,49 +182,47 @@ impl Read<'_> {
             )),
         }
     }
+}
 
-    fn plan(&self, wanted: &Wanted) -> Result<Plan> {
-        let Stream { lateness, expected_items, memory, retention, method, delta, .. } = *self.stream;
-        let (Some(window), Some(epsilon)) = (self.stream.window, self.stream.epsilon) else {
-            return Err(Fault::usage("--window and --epsilon are needed"));
-        };
-        let clock = if wanted.times { Clock::Events } else { Clock::Caller };
-        let wish = Wish {
-            window: structure::window(window, lateness, clock, expected_items),
-            unit: Unit::ReplaceOne,
-            epsilon,
-            delta,
-            domain: self.domain.clone(),
-            domain_file: self.stream.domain.as_deref(),
-            retention,
-            memory,
-            expectation: structure::expectation(&self.domain),
-            method,
-            paper: self.paper,
-        };
-        wish.plan()
-    }
+fn plan(stream: &Stream, paper: &Paper, domain: Domain, wanted: &Wanted) -> Result<Plan> {
+    let Stream { lateness, expected_items, memory, retention, method, delta, .. } = *stream;
+    let (Some(window), Some(epsilon)) = (stream.window, stream.epsilon) else {
+        return Err(Fault::usage("--window and --epsilon are needed"));
+    };
+    let clock = if wanted.times { Clock::Events } else { Clock::Caller };
+    let wish = Wish {
+        window: structure::window(window, lateness, clock, expected_items),
+        unit: Unit::ReplaceOne,
+        epsilon,
+        delta,
+        expectation: structure::expectation(&domain),
+        domain,
+        domain_file: stream.domain.as_deref(),
+        retention,
+        memory,
+        method,
+        paper,
+    };
+    wish.plan()
+}
 
-    fn say_before(&self, plan: &Plan, paths: &[PathBuf]) {
-        let names: Vec<String> = paths
-            .iter()
-            .map(|path| if is_stdin(path) { "standard input".to_owned() } else { path.display().to_string() })
-            .collect();
-        let names = names.join(", ");
-        remark::note(format!(
-            "this run spends {} on the events of {names}; each run on them spends it again (--save and --view do not)",
-            plan.claim()
-        ));
-        if self.stream.domain.is_some() {
-            remark::note(
-                "the domain must be public: one that is made from the stream itself gives events away",
-            );
-        }
-        if self.stream.delta.is_none() && self.stream.method == MethodName::Paper {
-            remark::note(format!("delta = {:e}, the default where one is needed", structure::DELTA));
-        }
-        remark::detail(format!("the plan:\n{plan}"));
+fn say_before(stream: &Stream, plan: &Plan, paths: &[PathBuf]) {
+    let names: Vec<String> = paths
+        .iter()
+        .map(|path| if is_stdin(path) { "standard input".to_owned() } else { path.display().to_string() })
+        .collect();
+    let names = names.join(", ");
+    remark::note(format!(
+        "this run spends {} on the events of {names}; each run on them spends it again (--save and --view do not)",
+        plan.claim()
+    ));
+    if stream.domain.is_some() {
+        remark::note("the domain must be public: one that is made from the stream itself gives events away");
     }
+    if stream.delta.is_none() && stream.method == MethodName::Paper {
+        remark::note(format!("delta = {:e}, the default where one is needed", structure::DELTA));
+    }
+    remark::detail(format!("the plan:\n{plan}"));
 }
 
 fn check_followed(files: &Files) -> Result<()> {

@@ -40,7 +40,8 @@ impl<'a> Wish<'a> {
     }
 
     /// The plan of the chosen method.
-    pub(crate) fn plan(&self) -> Result<Plan> {
+    pub(crate) fn plan(self) -> Result<Plan> {
+        let file = self.domain_file;
         let plan: Result<Plan, PlanError> = match self.method {
             MethodName::Tuned if self.paper.is_given() => {
                 return Err(Fault::usage("the parameters of the paper need --method paper"));
@@ -48,20 +49,20 @@ impl<'a> Wish<'a> {
             MethodName::Tuned => self.request()?.plan().map(|planned| planned.plan),
             MethodName::Paper => self.paper_plan(),
         };
-        plan.map_err(|error| domain::explain(error, self.domain_file))
+        plan.map_err(|error| domain::explain(error, file))
     }
 
-    /// What the planner is asked.
-    pub(crate) fn request(&self) -> Result<Request> {
+    /// What the planner is asked. A large domain is moved, not copied.
+    pub(crate) fn request(self) -> Result<Request> {
         Ok(Request {
             window: self.window,
             unit: self.unit,
             epsilon: Epsilon::new(self.epsilon)?,
             delta: self.delta.map(Delta::new).transpose()?,
-            domain: self.domain.clone(),
+            domain: self.domain,
             retention: self.retention,
             bytes: self.memory,
-            expectation: self.expectation.clone(),
+            expectation: self.expectation,
         })
     }
 

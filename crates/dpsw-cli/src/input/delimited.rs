@@ -9,7 +9,7 @@ use anyhow::Result;
 use memchr::{memchr, memchr_iter, memchr2};
 
 use crate::fault::Fault;
-use crate::input::lines::without_return;
+use crate::input::lines::{self, without_return};
 use crate::input::{BATCH, Problem, Sink, time};
 
 /// A column, as it was asked for.
@@ -102,7 +102,7 @@ impl Delimited {
     fn take_plain(&self, buffer: &[u8], line: u64, sink: &mut impl Sink) -> Result<(usize, u64)> {
         let mut batch: [&[u8]; BATCH] = [&[]; BATCH];
         let (mut filled, mut start, mut lines) = (0, 0, 0);
-        for end in memchr_iter(b'\n', buffer) {
+        for end in lines::ends(buffer) {
             let record = without_return(&buffer[start..end]);
             match self.plain_field(record, self.item) {
                 Ok(range) => {

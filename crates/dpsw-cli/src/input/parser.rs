@@ -57,23 +57,28 @@ impl Parser {
     /// Takes the records that are complete with this block.
     pub(crate) fn push(&mut self, block: &[u8], sink: &mut impl Sink) -> Result<()> {
         let Some(block) = self.pass(block) else { return Ok(()) };
-        if self.buffer.is_empty() && !self.is_at_start {
-            let len = self.take(block, sink)?;
-            self.buffer.extend(&block[len..]);
-        } else {
-            self.buffer.extend(block);
-            if !self.skip_bom() {
-                return Ok(());
-            }
+        if self.is_at_start {
+            return self.push_first(block, sink);
+        }
+        let Some(block) = self.complete(block, sink)? else { return Ok(()) };
+        let len = self.take(block, sink)?;
+        self.buffer.extend(&block[len..]);
+        self.check_length(sink)
+    }
+
+    /// The start of a file may be a byte order mark, in pieces.
+    fn push_first(&mut self, block: &[u8], sink: &mut impl Sink) -> Result<()> {
+        self.buffer.extend(block);
+        if self.skip_bom() {
             let buffer = std::mem::take(&mut self.buffer);
             let len = self.take(&buffer, sink)?;
-            self.buffer = buffer;
-            self.buffer.drain(..len);
+            self.buffer.extend(&buffer[len..]);
         }
-        if RECORD_LEN_MAX < self.buffer.len() {
-            self.refuse_long(sink)?;
-        }
-        Ok(())
+        self.check_length(sink)
+    }
+
+    fn check_length(&mut self, sink: &mut impl Sink) -> Result<()> {
+        if RECORD_LEN_MAX < self.buffer.len() { self.refuse_long(sink) } else { Ok(()) }
     }
 
     /// Takes what is left: a last line may have no end.
@@ -103,11 +108,29 @@ impl Parser {
         Ok(len)
     }
 
+    /// Completes the record that the last block broke off. Returns what follows it in this block, if anything does.
+    fn complete<'b>(&mut self, block: &'b [u8], sink: &mut impl Sink) -> Result<Option<&'b [u8]>> {
+        if self.buffer.is_empty() {
+            return Ok(Some(block));
+        }
+        let mut scanner = self.records.scanner();
+        scanner.find_end(&self.buffer);
+        let end = scanner.find_end(block);
+        self.buffer.extend(&block[..end.unwrap_or(block.len())]);
+        let Some(end) = end else {
+            self.check_length(sink)?;
+            return Ok(None);
+        };
+        let record = std::mem::take(&mut self.buffer);
+        let len = self.take(&record, sink)?;
+        debug_assert_eq!(len, record.len(), "a record ends where the scanner says");
+        self.buffer = record;
+        self.buffer.clear();
+        Ok(Some(&block[end..]))
+    }
+
     /// Removes a byte order mark; false if it cannot be told yet.
     fn skip_bom(&mut self) -> bool {
-        if !self.is_at_start {
-            return true;
-        }
         if self.buffer.len() < BOM.len() && BOM.starts_with(&self.buffer) {
             return false;
         }
@@ -257,6 +280,8 @@ mod tests {
         check(Format::Csv, &wanted(Some("2"), Some("1")), b"t,k\n1,a\nx,b\n", &["a@1000", "b@?"]);
         check(Format::Csv, &named, b"t,k\n1,\"a\n2,b", &["bad 2"]);
         check(Format::Csv, &named, b"", &[]);
+        let split_name = wanted(Some("k\nk"), None);
+        check(Format::Csv, &split_name, b"\xef\xbb\xbf\"k\nk\"\na\n\"b\nb\"\n", &["a", "b\nb"]);
     }
 
     #[test]

@@ -104,7 +104,7 @@ fn an_audit_holds_and_catches_its_controls() {
 fn completions_and_the_man_page_are_written() {
     let sandbox = Sandbox::new();
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
-        assert!(text(&sandbox.run(&["completions", shell])).contains("--epsilon"), "{shell}");
+        assert!(text(&sandbox.run(&["completions", shell])).contains("epsilon"), "{shell}");
     }
     let page = text(&sandbox.run(&["completions", "man"]));
     for part in [".TH dpsw 1", "DPSW TOP", "Exit codes", "130", "\\-\\-on\\-error", "spends epsilon"] {

@@ -1,49 +1,40 @@
 //! Growing files, rotated files, pipes, and interrupts.
 
 use std::fs::OpenOptions;
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdout, Stdio};
+use std::io::Write;
+use std::process::Stdio;
 
-use serde_json::Value;
-
-use crate::sandbox::{EXACT, Sandbox, check_shares, records, signal, text};
+use crate::sandbox::{EXACT, Live, Sandbox, check_shares, ends, records, text};
 
 /// A run that answers every 1,000 items, without noise.
 struct Following {
     sandbox: Sandbox,
-    child: Child,
-    output: BufReader<ChildStdout>,
+    live: Live,
 }
 
 impl Following {
     fn start() -> Self {
         let sandbox = Sandbox::new();
         sandbox.write("t.csv", "k\n");
-        let arguments = [
-            "top", "t.csv", "--column", "k", "--follow", "--window", "1000", "--domain", "keys.txt",
-            "--every", "1000", "--ndjson",
-        ];
-        let mut child = sandbox.start(&mut sandbox.command(&[&arguments[..], &EXACT].concat()));
-        let output = BufReader::new(child.stdout.take().expect("a pipe"));
-        Self { sandbox, child, output }
+        let live =
+            start(&sandbox, &["t.csv", "--column", "k", "--follow", "--window", "1000", "--every", "1000"]);
+        Self { sandbox, live }
     }
 
     fn append(&self, text: &str) {
-        let mut file =
-            OpenOptions::new().append(true).create(true).open(self.sandbox.path("t.csv")).expect("a file");
-        file.write_all(text.as_bytes()).expect("written");
+        append(&self.sandbox, "t.csv", text);
     }
+}
 
-    fn answer(&mut self) -> Value {
-        let mut line = String::new();
-        self.output.read_line(&mut line).expect("a line");
-        serde_json::from_str(&line).unwrap_or_else(|_| panic!("{line:?}"))
-    }
+fn start(sandbox: &Sandbox, arguments: &[&str]) -> Live {
+    let fixed = ["top", "--domain", "keys.txt", "--ndjson"];
+    let mut command = sandbox.command(&[&fixed[..], arguments, &EXACT].concat());
+    Live::new(sandbox.start(command.stdin(Stdio::piped())))
+}
 
-    fn end(mut self) -> Option<i32> {
-        signal(&self.child, "-INT");
-        self.child.wait().expect("it ends").code()
-    }
+fn append(sandbox: &Sandbox, name: &str, text: &str) {
+    let mut file = OpenOptions::new().append(true).create(true).open(sandbox.path(name)).expect("a file");
+    file.write_all(text.as_bytes()).expect("written");
 }
 
 fn lines(count: usize) -> String {
@@ -57,20 +48,21 @@ fn a_file_that_grows_is_followed_and_an_interrupt_prints_what_is_there() {
     // Cut in the middle of a line.
     let (first, second) = all.split_at(2001);
     following.append(first);
-    check_shares(&following.answer(), [0.5, 0.3, 0.2]);
+    check_shares(&following.live.answer(), [0.5, 0.3, 0.2]);
     following.append(second);
-    assert_eq!(following.answer()["window"]["end"], 2000);
+    assert_eq!(following.live.answer()["window"]["end"], 2000);
     following.append(&lines(10));
-    let mut child = following;
-    signal(&child.child, "-INT");
-    let last = child.answer();
+    following.live.interrupt();
+    let last = following.live.answer();
     assert!(2000 <= last["window"]["end"].as_u64().expect("a position"), "{last}");
-    assert_eq!(child.child.wait().expect("it ends").code(), Some(130));
+    assert_eq!(following.live.wait(), Some(130));
 }
 
 #[test]
 fn a_file_that_is_renamed_or_cut_is_followed_into_the_new_one() {
     let mut following = Following::start();
+    following.append(&lines(1000));
+    following.live.answer();
     following.append(&lines(990));
     let path = following.sandbox.path("t.csv");
     std::fs::rename(&path, following.sandbox.path("t.csv.1")).expect("renamed");
@@ -82,34 +74,28 @@ fn a_file_that_is_renamed_or_cut_is_followed_into_the_new_one() {
     // The new file has a header again.
     following.append("k\n");
     following.append(&lines(1000));
-    assert_eq!(following.answer()["window"]["end"], 1000);
-    check_shares(&following.answer(), [0.5, 0.3, 0.2]);
+    assert_eq!(following.live.answer()["window"]["end"], 2000);
+    check_shares(&following.live.answer(), [0.5, 0.3, 0.2]);
     OpenOptions::new().write(true).truncate(true).open(&path).expect("cut");
     std::thread::sleep(std::time::Duration::from_millis(300));
     following.append("k\n");
     following.append(&lines(1000));
-    check_shares(&following.answer(), [0.5, 0.3, 0.2]);
-    assert_eq!(following.end(), Some(130));
+    check_shares(&following.live.answer(), [0.5, 0.3, 0.2]);
+    following.live.interrupt();
+    assert_eq!(following.live.wait(), Some(130));
 }
 
 #[test]
 fn followed_events_happen_when_they_arrive() {
     let sandbox = Sandbox::new();
     sandbox.write("t.txt", "");
-    let arguments = [
-        "top", "t.txt", "--follow", "--window", "1s", "--domain", "keys.txt", "--every", "300ms", "--ndjson",
-    ];
-    let mut child = sandbox.start(&mut sandbox.command(&[&arguments[..], &EXACT].concat()));
-    let mut output = BufReader::new(child.stdout.take().expect("a pipe"));
+    let mut live = start(&sandbox, &["t.txt", "--follow", "--window", "1s", "--every", "300ms"]);
     let (mut had_some, mut had_none_again) = (false, false);
     for round in 0..40 {
         if round < 5 {
-            let mut file = OpenOptions::new().append(true).open(sandbox.path("t.txt")).expect("a file");
-            file.write_all(lines(1000).as_bytes()).expect("written");
+            append(&sandbox, "t.txt", &lines(1000));
         }
-        let mut line = String::new();
-        output.read_line(&mut line).expect("a line");
-        let answer: Value = serde_json::from_str(&line).expect("an answer");
+        let answer = live.answer();
         assert_eq!(answer["window"]["unit"], "ms");
         let first = answer["items"][0]["estimate"].as_f64().unwrap_or(0.0);
         had_some |= 100.0 < first;
@@ -120,28 +106,20 @@ fn followed_events_happen_when_they_arrive() {
         }
     }
     assert!(had_some && had_none_again, "{had_some} {had_none_again}");
-    signal(&child, "-INT");
-    assert_eq!(child.wait().expect("it ends").code(), Some(130));
+    live.interrupt();
+    assert_eq!(live.wait(), Some(130));
 }
 
 #[test]
 fn an_interrupt_while_a_pipe_is_silent_prints_what_is_there() {
     let sandbox = Sandbox::new();
-    let arguments = [
-        "top", "--window", "1000", "--domain", "keys.txt", "--every", "1000", "--ndjson", "--save", "t.view",
-    ];
-    let mut child = sandbox.start(sandbox.command(&[&arguments[..], &EXACT].concat()).stdin(Stdio::piped()));
-    let mut input = child.stdin.take().expect("a pipe");
+    let mut live = start(&sandbox, &["--window", "1000", "--every", "1000", "--save", "t.view"]);
+    let mut input = live.child.stdin.take().expect("a pipe");
     input.write_all(lines(1500).as_bytes()).expect("written");
-    let mut output = BufReader::new(child.stdout.take().expect("a pipe"));
-    let mut line = String::new();
-    output.read_line(&mut line).expect("the first answer");
-    signal(&child, "-INT");
-    line.clear();
-    output.read_line(&mut line).expect("the last answer");
-    let answer: Value = serde_json::from_str(&line).expect("an answer");
-    check_shares(&answer, [0.5, 0.3, 0.2]);
-    assert_eq!(child.wait().expect("it ends").code(), Some(130));
+    live.answer();
+    live.interrupt();
+    check_shares(&live.answer(), [0.5, 0.3, 0.2]);
+    assert_eq!(live.wait(), Some(130));
     let view = sandbox.run(&["top", "--view", "t.view", "--csv"]);
     assert!(text(&view).contains(",1,a,"));
 }
@@ -154,5 +132,5 @@ fn whoever_stops_reading_is_no_failure() {
         ["top", "t.txt", "--window", "1000", "--domain", "keys.txt", "--every", "100", "--ndjson"];
     let mut child = sandbox.start(&mut sandbox.command(&[&arguments[..], &EXACT].concat()));
     drop(child.stdout.take());
-    assert!(child.wait().expect("it ends").success());
+    assert_eq!(ends(&mut child), Some(0));
 }

@@ -1,8 +1,9 @@
 //! A temporary directory, the binary, and streams whose counts are known.
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -103,6 +104,59 @@ pub(crate) fn records(count: usize, record: impl Fn(usize, &str) -> String) -> S
     (0..count).map(|number| record(number, PATTERN[number % 10])).collect()
 }
 
+/// A run whose answers are read line by line as they come. It ends with its owner.
+pub(crate) struct Live {
+    pub(crate) child: Child,
+    lines: Receiver<String>,
+}
+
+impl Live {
+    pub(crate) fn new(mut child: Child) -> Self {
+        let output = BufReader::new(child.stdout.take().expect("a pipe"));
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            output.lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
+        });
+        Self { child, lines }
+    }
+
+    /// The next answer; waits half a minute at most.
+    #[track_caller]
+    pub(crate) fn answer(&self) -> Value {
+        let line = self.lines.recv_timeout(PATIENCE).expect("an answer in time");
+        serde_json::from_str(&line).unwrap_or_else(|_| panic!("{line:?}"))
+    }
+
+    pub(crate) fn interrupt(&self) {
+        signal(&self.child, "-INT");
+    }
+
+    #[track_caller]
+    pub(crate) fn wait(&mut self) -> Option<i32> {
+        ends(&mut self.child)
+    }
+}
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.child.kill();
+    }
+}
+
+/// The exit code, within half a minute.
+#[track_caller]
+pub(crate) fn ends(child: &mut Child) -> Option<i32> {
+    let mut status = None;
+    wait_until("the run ends", || {
+        status = child.try_wait().expect("a process");
+        status.is_some()
+    });
+    status.and_then(|status| status.code())
+}
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
 /// Sends a signal as a person at the terminal would.
 pub(crate) fn signal(child: &Child, name: &str) {
     let done = Command::new("kill").args([name, &child.id().to_string()]).status();
@@ -114,7 +168,7 @@ pub(crate) fn signal(child: &Child, name: &str) {
 pub(crate) fn wait_until(what: &str, mut is_true: impl FnMut() -> bool) {
     let started = Instant::now();
     while !is_true() {
-        assert!(started.elapsed() < Duration::from_secs(30), "waited in vain until {what}");
+        assert!(started.elapsed() < PATIENCE, "waited in vain until {what}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
-use crate::sandbox::{Sandbox, records, wait_until};
+use crate::sandbox::{Sandbox, ends, records, wait_until};
 
 /// A run in a terminal of 100 x 30, and what it wrote there.
 struct Terminal {
@@ -68,7 +68,7 @@ fn the_live_view_shows_bars_and_intervals_and_ends_with_a_table() {
             assert!(text.contains(part), "{part:?} in {text:?}");
         }
         terminal.press(keys);
-        assert_eq!(terminal.child.wait().expect("it ends").code(), Some(code));
+        assert_eq!(ends(&mut terminal.child), Some(code));
         terminal.wait_for("95 % interval");
         let text = terminal.text();
         let left = text.rfind(LEAVE).expect("the screen is given back");
@@ -82,7 +82,7 @@ fn the_demo_fills_the_screen_and_ends_with_a_summary() {
     let Some(mut terminal) = Terminal::run(&sandbox, "demo") else { return };
     terminal.wait_for("◆");
     terminal.press(b"q");
-    assert_eq!(terminal.child.wait().expect("it ends").code(), Some(0));
+    assert_eq!(ends(&mut terminal.child), Some(0));
     terminal.wait_for("demo: ");
 }
 
@@ -92,7 +92,7 @@ fn a_data_error_gives_the_screen_back_before_it_is_told() {
     sandbox.write("t.ndjson", "{\n");
     let arguments = "top t.ndjson --column k --window 10000 --epsilon 1 --domain keys.txt --watch";
     let Some(mut terminal) = Terminal::run(&sandbox, arguments) else { return };
-    assert_eq!(terminal.child.wait().expect("it ends").code(), Some(4));
+    assert_eq!(ends(&mut terminal.child), Some(4));
     terminal.wait_for("t.ndjson:1:");
     let text = terminal.text();
     assert!(text.find(LEAVE).expect("given back") < text.find("t.ndjson:1:").expect("told"), "{text:?}");

@@ -265,7 +265,7 @@ fn wrong_usage_is_refused_with_2() {
             2,
             "terminal",
         ),
-        (&["tpo"], 2, "top"),
+        (&["topp"], 2, "'top'"),
     ] {
         fails(&sandbox.run(arguments), code, &[wanted]);
     }
