@@ -35,6 +35,7 @@ const TOP_EXAMPLES: &str = "Examples:
   dpsw top access.log --window 10000 --epsilon 1 --domain pages.txt \\
       --save pages.view --quiet
   dpsw top --view pages.view --threshold 0.05
+  dpsw top access.log --window 10000 --epsilon 2
 ";
 
 const COUNT_EXAMPLES: &str = "Examples:
@@ -259,7 +260,8 @@ pub(crate) struct Stream {
     /// Bytes that the sketches may take
     #[arg(long, value_parser = quantity::bytes, value_name = "SIZE", default_value = "400KB")]
     pub(crate) memory: u64,
-    /// The keys that may be listed, one a line. A public list: never made from the stream itself
+    /// The keys that may be listed, one a line. A public list: never made from the stream itself. Without one, a share of
+    /// the budget finds frequent keys privately
     #[arg(long, value_name = "FILE")]
     pub(crate) domain: Option<PathBuf>,
     /// One well-tuned sketch a substream, or the sketches of the paper
@@ -347,8 +349,8 @@ pub(crate) struct PlanCommand {
     /// Bytes that the sketches may take
     #[arg(long, value_parser = quantity::bytes, value_name = "SIZE", default_value = "400KB")]
     pub(crate) memory: u64,
-    /// How many keys the domain has
-    #[arg(long, value_parser = quantity::count, value_name = "COUNT", conflicts_with = "domain", required_unless_present = "domain")]
+    /// How many keys the domain has; without this and --domain, keys are found privately
+    #[arg(long, value_parser = quantity::count, value_name = "COUNT", conflicts_with = "domain")]
     pub(crate) keys: Option<u64>,
     /// The public keys, one a line
     #[arg(long, value_name = "FILE")]

@@ -26,14 +26,14 @@ pub(crate) fn run(command: &Audit) -> Result<()> {
     ));
     let report = audit::run(&settings, Effort { runs, seals, false_alarm })?;
     if command.json {
-        output::print_json(&Document::new(&report))?
+        output::print_json(&Document::new(&report))?;
     } else {
-        output::print(&format!("{report}\n"))?
+        output::print(&format!("{report}\n"))?;
     }
     if report.holds() {
         Ok(())
     } else {
-        Err(Fault::new(Kind::Failure, "the audit failed: a claim does not hold or a control was missed"))
+        Err(Fault::of(Kind::Failure, "the audit failed: a claim does not hold or a control was missed"))
     }
 }
 

@@ -4,25 +4,28 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use dpsw::{Domain, Keys, PlanError};
+use dpsw::{Discovery, Domain, Keys, Kind, PlanError};
 use memchr::memchr_iter;
 
 use crate::fault::Fault;
 use crate::input::lines::without_return;
 use crate::input::reader::read_all;
 
-/// The domain of a stream whose keys are to be listed.
-///
-/// A public list is all there is: keys that were seen are never listed.
+/// The domain of a stream whose keys are to be listed: a public list, or keys that a private search finds.
 pub(crate) fn choose(file: Option<&Path>) -> Result<Domain> {
-    let path = file.ok_or_else(|| {
-        Fault::usage(
-            "a domain is needed: give --domain FILE with the keys that may be listed, one a line, from a public \
-            source, never made from the stream itself; or ask for single items with `dpsw count`",
-        )
-    })?;
-    let domain = Domain::Public(Keys::Bytes(read(path)?));
-    Ok(domain)
+    match file {
+        Some(path) => Ok(Domain::Public(Keys::Bytes(read(path)?))),
+        // The planner chooses the epoch.
+        None => Ok(Domain::Discovered(Discovery { epoch: 0, ..Discovery::new(Kind::Bytes) })),
+    }
+}
+
+/// The domain for a method that no planner chooses an epoch for.
+pub(crate) fn with_epoch(domain: Domain) -> Domain {
+    match domain.discovery() {
+        Some(discovery) if discovery.epoch == 0 => Domain::Discovered(Discovery::new(discovery.kind)),
+        _ => domain,
+    }
 }
 
 /// The keys that were asked for, each once.

@@ -31,16 +31,16 @@ pub(crate) struct Fault {
 }
 
 impl Fault {
-    pub(crate) fn new(kind: Kind, message: impl Into<String>) -> anyhow::Error {
+    pub(crate) fn of(kind: Kind, message: impl Into<String>) -> anyhow::Error {
         Self { kind, message: message.into() }.into()
     }
 
     pub(crate) fn usage(message: impl Into<String>) -> anyhow::Error {
-        Self::new(Kind::Usage, message)
+        Self::of(Kind::Usage, message)
     }
 
     pub(crate) fn data(message: impl Into<String>) -> anyhow::Error {
-        Self::new(Kind::Data, message)
+        Self::of(Kind::Data, message)
     }
 }
 

@@ -251,13 +251,15 @@ impl Pending {
     }
 }
 
-/// An item that no public list has.
+/// An item that no public list has and no search finds: it is too long.
 fn null_item(plan: &Plan) -> Box<[u8]> {
-    let longest = plan.settings().domain.keys().map_or(0, |keys| {
+    let domain = &plan.settings().domain;
+    let longest = domain.keys().map_or(0, |keys| {
         let len = |index| if let dpsw::Item::Bytes(key) = keys.get(index) { key.len() } else { 0 };
         (0..keys.len()).map(len).max().unwrap_or(0)
     });
-    vec![0; longest + 1].into()
+    let found = domain.discovery().map_or(0, |discovery| discovery.key_len_max as usize);
+    vec![0; longest.max(found) + 1].into()
 }
 
 fn unreadable(source: &str, line: u64, problem: &Problem) -> anyhow::Error {

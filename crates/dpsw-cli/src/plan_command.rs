@@ -376,7 +376,7 @@ fn chart(text: &mut String, curve: &[Point], chosen: f64) {
         let _ = writeln!(
             text,
             "{mark} {:>9}  {bar} {error}",
-            format!("{:.4}", epsilon).trim_end_matches('0').trim_end_matches('.')
+            format!("{epsilon:.4}").trim_end_matches('0').trim_end_matches('.')
         );
     }
     text.push('\n');

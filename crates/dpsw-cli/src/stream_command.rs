@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use dpsw::{Clock, Domain, Plan, Unit, WindowView};
 
 use crate::answer::{self, Answer, Which};
-use crate::arguments::{Count, Format, Input, MethodName, Paper, Stream, Top};
+use crate::arguments::{Count, Format, Input, Paper, Stream, Top};
 use crate::domain;
 use crate::fault::{Fault, Kind};
 use crate::feed::{Counts, Feed};
@@ -143,7 +143,7 @@ impl Read<'_> {
         say_after(&view, counts);
         match end {
             End::Complete => Ok(()),
-            End::Interrupted => Err(Fault::new(Kind::Interrupted, "interrupted; this is what was there")),
+            End::Interrupted => Err(Fault::of(Kind::Interrupted, "interrupted; this is what was there")),
         }
     }
 
@@ -219,7 +219,13 @@ fn say_before(stream: &Stream, plan: &Plan, paths: &[PathBuf]) {
     if stream.domain.is_some() {
         remark::note("the domain must be public: one that is made from the stream itself gives events away");
     }
-    if stream.delta.is_none() && stream.method == MethodName::Paper {
+    if let Some(found) = plan.discovery() {
+        let share = 100.0 * found.share_found(0.5);
+        remark::note(format!(
+            "without --domain, frequent keys are found in the stream, privately: about those with {share:.2} % of the items"
+        ));
+    }
+    if stream.delta.is_none() && plan.settings().delta.is_some() {
         remark::note(format!("delta = {:e}, the default where one is needed", structure::DELTA));
     }
     remark::detail(format!("the plan:\n{plan}"));

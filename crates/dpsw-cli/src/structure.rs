@@ -58,12 +58,17 @@ impl<'a> Wish<'a> {
             window: self.window,
             unit: self.unit,
             epsilon: Epsilon::new(self.epsilon)?,
-            delta: self.delta.map(Delta::new).transpose()?,
+            delta: self.delta_needed().map(Delta::new).transpose()?,
             domain: self.domain,
             retention: self.retention,
             bytes: self.memory,
             expectation: self.expectation,
         })
+    }
+
+    /// The delta that was given, or the default where finding keys needs one.
+    fn delta_needed(&self) -> Option<f64> {
+        self.delta.or(self.domain.discovery().map(|_| DELTA))
     }
 
     /// Columns that are not given are as many as the memory allows.
@@ -85,7 +90,7 @@ impl<'a> Wish<'a> {
             unit: self.unit,
             epsilon: Epsilon::new(self.epsilon)?,
             delta: Some(Delta::new(self.delta.unwrap_or(DELTA))?),
-            domain: self.domain.clone(),
+            domain: domain::with_epoch(self.domain.clone()),
             method: Method::Paper(paper_method(self.paper, columns)?),
             retention: self.retention,
         })

@@ -26,7 +26,7 @@ pub(crate) enum Message {
     /// Some of its bytes.
     Bytes(Vec<u8>),
     /// Some of its rows.
-    Rows(Rows),
+    Rows(Box<Rows>),
     /// It ends, or is continued in a new file after a rotation.
     End,
     /// Nothing came for a while.
@@ -118,7 +118,7 @@ impl Thread {
         let cannot_read = || format!("{name} cannot be read");
         match format {
             Format::Parquet | Format::Arrow => {
-                let rows = |rows| self.send(Message::Rows(rows)).is_ok();
+                let rows = |rows| self.send(Message::Rows(Box::new(rows))).is_ok();
                 columnar::read(path, format, &files.selection, &self.progress, rows)
                     .with_context(cannot_read)?;
             }

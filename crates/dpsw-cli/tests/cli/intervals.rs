@@ -61,9 +61,9 @@ fn check(name: &str, window: usize, columns: &[&str]) {
     let answers = text(&output);
     let answers = answers.lines().map(|line| serde_json::from_str::<Value>(line).expect("an answer"));
     let (mut held, mut total) = (0, 0);
-    for answer in answers
-        .filter(|answer| answer["window"]["end"].as_u64().is_some_and(|end| end as usize % window == 0))
-    {
+    for answer in answers.filter(|answer| {
+        answer["window"]["end"].as_u64().is_some_and(|end| (end as usize).is_multiple_of(window))
+    }) {
         let end = answer["window"]["end"].as_u64().expect("a position") as usize;
         let (all, inside) = compare(&answer, &items[end - window..end]);
         (total, held) = (total + all, held + inside);
