@@ -26,7 +26,7 @@ fn main() -> Result<()> {
     let datasets = streams.map(|stream| stream.generate(ITEMS, WINDOW_LEN as u64, seed));
     for (plan, noise) in plans()? {
         let noisy = if noise { "" } else { ", without noise" };
-        println!("{}: {plan}{noisy}, {} bytes", plan.kind().name(), plan.sketch_bytes());
+        println!("{plan}{noisy}, {} bytes", plan.sketch_bytes());
         for dataset in &datasets {
             let noise = if noise { Noise::seeded(seed) } else { Noise::off() };
             println!("    {:<6} {}", dataset.name, measure(plan.start(noise)?.as_mut(), dataset, seed)?);

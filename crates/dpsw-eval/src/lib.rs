@@ -2,7 +2,10 @@
 
 pub mod baseline;
 pub mod compare;
+mod cores;
 pub mod dataset;
+pub mod measure;
 pub mod method;
+pub mod running;
 pub mod source;
 pub mod truth;

@@ -8,7 +8,7 @@ use clap::{Args, Parser, Subcommand};
 use dpsw::{Drift, Expectation};
 use dpsw_eval::compare::{self, Comparison};
 use dpsw_eval::dataset::{self, Column, Dataset, Format, Synthetic};
-use dpsw_eval::method::{Choices, MethodName, Size};
+use dpsw_eval::method::{Choices, Fixed, MethodName, Size, Tuning};
 
 /// Measures dpsw against the methods of its paper.
 #[derive(Debug, Parser)]
@@ -100,7 +100,11 @@ fn compare(arguments: &CompareArguments) -> Result<()> {
         size,
         gammas: &arguments.gamma,
         queries: arguments.queries,
-        choices: Choices { tune: arguments.tune, expectation: expectation(arguments, first.domain_len)? },
+        choices: Choices {
+            tuning: if arguments.tune { Tuning::Wide } else { Tuning::Defaults },
+            fixed: Fixed::default(),
+            expectation: expectation(arguments, first.domain_len)?,
+        },
     })?;
     if arguments.json {
         println!("{}", serde_json::to_string_pretty(&rows)?);

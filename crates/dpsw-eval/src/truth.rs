@@ -34,6 +34,12 @@ impl<'a> Truth<'a> {
         self.position = position;
     }
 
+    /// w.
+    #[must_use]
+    pub fn window_len(&self) -> u64 {
+        self.window_len as u64
+    }
+
     /// How often an item occurs in the window.
     #[must_use]
     pub fn count(&self, item: u64) -> u64 {
@@ -66,7 +72,7 @@ impl<'a> Truth<'a> {
         items.sample(random, FREQUENT).copied().collect()
     }
 
-    /// The items with at least this share of the window.
+    /// The items with at least this share of the window, in ascending order.
     #[must_use]
     pub fn heavy(&self, gamma: f64) -> Vec<u64> {
         let least = gamma * self.window_len as f64;

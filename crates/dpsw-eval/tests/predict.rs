@@ -3,7 +3,7 @@
 use dpsw::Expectation;
 use dpsw_eval::compare::{Comparison, Row, run};
 use dpsw_eval::dataset::Synthetic;
-use dpsw_eval::method::{Choices, MethodName, Size};
+use dpsw_eval::method::{Choices, Fixed, MethodName, Size, Tuning};
 
 /// How far a prediction may be off.
 const TOLERANCE: f64 = 0.25;
@@ -20,7 +20,11 @@ fn row(name: &str, window_len: u64, epsilon: f64, bytes: u64, seeds: u64) -> Row
         size,
         gammas: &[],
         queries: 30,
-        choices: Choices { tune: false, expectation: Expectation::zipf(domain_len) },
+        choices: Choices {
+            tuning: Tuning::Defaults,
+            fixed: Fixed::default(),
+            expectation: Expectation::zipf(domain_len),
+        },
     };
     run(&comparison).expect("a plan").remove(0)
 }

@@ -9,18 +9,28 @@ use super::{Baseline, Listing, Task, blmz, microscope, pcc_mg, tumbling, u_sketc
 use crate::method::Size;
 
 /// A baseline by the name that results use.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    /// PCC-MG: a binary tree of private Misra-Gries summaries.
+    /// PCC-MG with its own counts: a binary tree of private Misra-Gries summaries.
     PccMg,
+    /// PCC-MG with reduced counts, whose sensitivity is 2.
+    PccMgReduced,
+    /// PCC-MG that lists every key it kept, as the paper reads it.
+    PccMgAllKeys,
     /// U-Sketch: 100 blocks of count-min sketches.
     USketch,
     /// BLMZ-Sketch: four levels, candidates screened by Misra-Gries summaries.
     Blmz,
-    /// Microscope-Sketch: no privacy.
+    /// Microscope-Sketch of count-min cells: no privacy.
     Microscope,
-    /// Tumbling buckets: noisy histograms.
+    /// Microscope-Sketch with conservative updates: no privacy.
+    MicroscopeCu,
+    /// Microscope-Sketch of CountSketch cells: no privacy.
+    MicroscopeCount,
+    /// Tumbling buckets: histograms with Laplace noise.
     Tumbling,
+    /// Tumbling buckets with Gaussian noise.
+    TumblingGauss,
 }
 
 /// A baseline with every derived number; it prints its parameters.
@@ -41,17 +51,33 @@ pub enum Plan {
 
 impl Kind {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::PccMg, Self::USketch, Self::Blmz, Self::Microscope, Self::Tumbling];
+    pub const ALL: [Self; 10] = [
+        Self::PccMg,
+        Self::PccMgReduced,
+        Self::PccMgAllKeys,
+        Self::USketch,
+        Self::Blmz,
+        Self::Microscope,
+        Self::MicroscopeCu,
+        Self::MicroscopeCount,
+        Self::Tumbling,
+        Self::TumblingGauss,
+    ];
 
     /// The name in results.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::PccMg => "pcc-mg",
+            Self::PccMgReduced => "pcc-mg-reduced",
+            Self::PccMgAllKeys => "pcc-mg-all-keys",
             Self::USketch => "u-sketch",
             Self::Blmz => "blmz",
             Self::Microscope => "microscope",
+            Self::MicroscopeCu => "microscope-cu",
+            Self::MicroscopeCount => "microscope-count",
             Self::Tumbling => "tumbling",
+            Self::TumblingGauss => "tumbling-gauss",
         }
     }
 
@@ -60,31 +86,37 @@ impl Kind {
     /// # Errors
     /// A number of the size is out of range, or the window cannot be cut as the method needs it.
     pub fn grid(self, size: Size) -> Result<Vec<Plan>> {
+        use microscope::Sketch;
+        use pcc_mg::Counts;
+        use tumbling::NoiseKind;
         let task = Task::new(size)?;
         let plans = match self {
-            Self::PccMg => pcc_mg_grid(task)?,
+            Self::PccMg => pcc_mg_grid(task, Counts::Original, Listing::Threshold)?,
+            Self::PccMgReduced => pcc_mg_grid(task, Counts::Reduced, Listing::Threshold)?,
+            Self::PccMgAllKeys => pcc_mg_grid(task, Counts::Original, Listing::AllKeys)?,
             Self::USketch => u_sketch_grid(task, size.bytes)?,
             Self::Blmz => blmz_grid(task)?,
-            Self::Microscope => microscope_grid(task, size.bytes)?,
-            Self::Tumbling => tumbling_grid(task)?,
+            Self::Microscope => microscope_grid(task, size.bytes, Sketch::CountMin)?,
+            Self::MicroscopeCu => microscope_grid(task, size.bytes, Sketch::ConservativeUpdate)?,
+            Self::MicroscopeCount => microscope_grid(task, size.bytes, Sketch::CountSketch)?,
+            Self::Tumbling => tumbling_grid(task, NoiseKind::Laplace)?,
+            Self::TumblingGauss => tumbling_grid(task, NoiseKind::Gauss)?,
         };
         Ok(plans.into_iter().filter(|plan| plan.sketch_bytes() <= size.bytes).collect())
+    }
+
+    /// The plan that stands for the method where nothing is tried: the one that spends the most of the bytes, of
+    /// equal ones the first.
+    ///
+    /// # Errors
+    /// As for [`grid`](Self::grid), and when nothing fits.
+    pub fn largest(self, size: Size) -> Result<Plan> {
+        let last_first = self.grid(size)?.into_iter().rev();
+        last_first.max_by_key(Plan::sketch_bytes).context("not even the smallest sketch fits")
     }
 }
 
 impl Plan {
-    /// Whose plan it is.
-    #[must_use]
-    pub fn kind(&self) -> Kind {
-        match self {
-            Self::PccMg(_) => Kind::PccMg,
-            Self::USketch(_) => Kind::USketch,
-            Self::Blmz(_) => Kind::Blmz,
-            Self::Microscope(_) => Kind::Microscope,
-            Self::Tumbling(_) => Kind::Tumbling,
-        }
-    }
-
     /// Bytes of what the method keeps, as the paper counts them: counters of 4 bytes, entries of 8, cells packed.
     #[must_use]
     pub fn sketch_bytes(&self) -> u64 {
@@ -136,17 +168,13 @@ impl fmt::Display for Plan {
     }
 }
 
-fn pcc_mg_grid(task: Task) -> Result<Vec<Plan>> {
-    let mut plans = Vec::new();
-    for parts in pcc_mg::LAMBDAS {
+fn pcc_mg_grid(task: Task, counts: pcc_mg::Counts, listing: Listing) -> Result<Vec<Plan>> {
+    let plan = |parts| {
         let lambda = Ratio::new(parts, pcc_mg::LAMBDA_UNIT)?;
-        for counts in [pcc_mg::Counts::Original, pcc_mg::Counts::Reduced] {
-            let levels = pcc_mg::LevelRule::Fit;
-            let parameters = pcc_mg::Parameters { lambda, levels, counts, listing: Listing::Threshold };
-            plans.push(Plan::PccMg(pcc_mg::Plan::new(task, parameters)?));
-        }
-    }
-    Ok(plans)
+        let parameters = pcc_mg::Parameters { lambda, levels: pcc_mg::LevelRule::Fit, counts, listing };
+        pcc_mg::Plan::new(task, parameters).map(Plan::PccMg)
+    };
+    pcc_mg::LAMBDAS.into_iter().map(plan).collect()
 }
 
 fn u_sketch_grid(task: Task, bytes: u64) -> Result<Vec<Plan>> {
@@ -170,30 +198,26 @@ fn blmz_grid(task: Task) -> Result<Vec<Plan>> {
     blmz::ALPHAS.into_iter().map(plan).collect()
 }
 
-fn microscope_grid(task: Task, bytes: u64) -> Result<Vec<Plan>> {
+fn microscope_grid(task: Task, bytes: u64, sketch: microscope::Sketch) -> Result<Vec<Plan>> {
     let divides = |sub_windows: &u32| task.window_len.is_multiple_of((*sub_windows).into());
     let shapes = microscope::SUB_WINDOWS.into_iter().filter(divides).flat_map(|sub_windows| {
         microscope::ROWS.flat_map(move |rows| microscope::PIXEL_BITS.map(|bits| (sub_windows, rows, bits)))
     });
     let parameters = shapes.map(|(sub_windows, rows, pixel_bits)| {
-        let shape =
-            microscope::Parameters { sub_windows, rows, pixel_bits, ..microscope::Parameters::PUBLISHED };
-        shape.fill(bytes)
+        let published = microscope::Parameters::PUBLISHED;
+        microscope::Parameters { sub_windows, rows, pixel_bits, sketch, ..published }.fill(bytes)
     });
     let plan = |parameters| microscope::Plan::new(task, parameters).map(Plan::Microscope);
     parameters.filter(|parameters| 0 < parameters.columns).map(plan).collect()
 }
 
-fn tumbling_grid(task: Task) -> Result<Vec<Plan>> {
-    let mut plans = Vec::new();
-    for buckets in tumbling::BUCKETS {
-        for noise in [tumbling::NoiseKind::Laplace, tumbling::NoiseKind::Gauss] {
-            let parameters = tumbling::Parameters { buckets, noise, edges: tumbling::Edges::Whole };
-            let plan = tumbling::Plan::new(task, parameters).with_context(|| format!("{buckets} buckets"))?;
-            plans.push(Plan::Tumbling(plan));
-        }
-    }
-    Ok(plans)
+fn tumbling_grid(task: Task, noise: tumbling::NoiseKind) -> Result<Vec<Plan>> {
+    let plan = |buckets| {
+        let parameters = tumbling::Parameters { buckets, noise, edges: tumbling::Edges::Whole };
+        let plan = tumbling::Plan::new(task, parameters).with_context(|| format!("{buckets} buckets"))?;
+        Ok(Plan::Tumbling(plan))
+    };
+    tumbling::BUCKETS.into_iter().map(plan).collect()
 }
 
 #[cfg(test)]
@@ -208,12 +232,12 @@ mod tests {
     #[test]
     fn grids_hold_what_fits() {
         let lens = |bytes| Kind::ALL.map(|kind| kind.grid(size(bytes)).expect("a grid").len());
-        assert_eq!(lens(10_000_000), [18, 4, 10, 40, 10]);
-        assert_eq!(lens(5), [0; 5]);
+        assert_eq!(lens(10_000_000), [9, 9, 9, 4, 10, 40, 40, 40, 5, 5]);
+        assert_eq!(lens(5), [0; 10]);
         for kind in Kind::ALL {
-            for plan in kind.grid(size(40_000)).expect("a grid") {
-                assert!(plan.kind() == kind && plan.sketch_bytes() <= 40_000, "{plan}");
-            }
+            let grid = kind.grid(size(40_000)).expect("a grid");
+            let largest = kind.largest(size(40_000)).expect("something fits").sketch_bytes();
+            assert!(largest <= 40_000 && grid.iter().all(|plan| plan.sketch_bytes() <= largest), "{kind:?}");
         }
     }
 
@@ -235,7 +259,7 @@ mod tests {
             };
             assert_eq!(run(1), run(1), "{plan}");
             // Without noise the seed changes the hash functions alone.
-            if plan.kind() != Kind::Microscope {
+            if plan.claim() != Claim::None {
                 assert_ne!(run(1), run(2), "{plan}");
             }
         }
@@ -244,7 +268,7 @@ mod tests {
     #[test]
     fn what_a_private_method_answers_does_not_depend_on_its_open_blocks() {
         let items: Vec<u64> = (0..9000_u64).map(|i| i * i % 300).collect();
-        let is_private = |plan: &Plan| plan.kind() != Kind::Microscope;
+        let is_private = |plan: &Plan| plan.claim() != Claim::None;
         let plans = Kind::ALL.iter().flat_map(|kind| kind.grid(size(1_000_000)).expect("a grid"));
         for plan in plans.filter(is_private) {
             let ending_with = |item: u64| {
@@ -259,13 +283,13 @@ mod tests {
 
     #[test]
     fn only_the_promises_that_hold_are_made() {
-        for plan in Kind::ALL.iter().flat_map(|kind| kind.grid(size(1_000_000)).expect("a grid")) {
-            let claim = plan.claim();
-            match plan.kind() {
-                Kind::Microscope => assert_eq!(claim, Claim::None),
-                Kind::Tumbling if plan.to_string().contains("Gauss") => {
-                    assert!(matches!(claim, Claim::Approximate(..)));
+        for kind in Kind::ALL {
+            let claim = kind.largest(size(1_000_000)).expect("something fits").claim();
+            match kind {
+                Kind::Microscope | Kind::MicroscopeCu | Kind::MicroscopeCount => {
+                    assert_eq!(claim, Claim::None);
                 }
+                Kind::TumblingGauss => assert!(matches!(claim, Claim::Approximate(..))),
                 _ => assert!(matches!(claim, Claim::Pure(_))),
             }
         }

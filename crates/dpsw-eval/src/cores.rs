@@ -1,0 +1,52 @@
+//! Work on all cores, with its progress on stderr.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// How many things are worked on at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cores {
+    /// As many as there are cores.
+    All,
+    /// One, so that times mean something.
+    One,
+}
+
+impl Cores {
+    fn count(self) -> usize {
+        match self {
+            Self::All => std::thread::available_parallelism().map_or(1, usize::from),
+            Self::One => 1,
+        }
+    }
+}
+
+/// The results in the order of the jobs.
+pub fn run<J: Sync, T: Send + Sync>(
+    name: &'static str,
+    cores: Cores,
+    jobs: &[J],
+    work: impl Fn(&J) -> T + Sync,
+) -> Vec<T> {
+    let style = ProgressStyle::with_template("{prefix:8} {bar:40} {pos}/{len}  {eta} left");
+    let progress = ProgressBar::new(jobs.len() as u64).with_prefix(name);
+    progress.set_style(style.expect("a valid template"));
+    let next = AtomicUsize::new(0);
+    let results: Vec<OnceLock<T>> = jobs.iter().map(|_| OnceLock::new()).collect();
+    std::thread::scope(|scope| {
+        for _ in 0..cores.count().min(jobs.len()) {
+            scope.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(job) = jobs.get(index) else { break };
+                    let _ = results[index].set(work(job));
+                    progress.inc(1);
+                }
+            });
+        }
+    });
+    progress.finish_and_clear();
+    results.into_iter().map(|result| result.into_inner().expect("every job is done")).collect()
+}

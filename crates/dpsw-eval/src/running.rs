@@ -1,0 +1,98 @@
+//! A method that follows a stream, and the answers it gives.
+
+use anyhow::Result;
+use dpsw::{DpswSketch, Item, Threshold, WindowView};
+
+use crate::baseline::Baseline;
+
+/// A method that takes items.
+pub enum Running {
+    /// Of the library, with the bytes that its plan says it holds.
+    Library(Box<DpswSketch>, u64),
+    /// One that it is compared with.
+    Baseline(Box<dyn Baseline>),
+}
+
+/// A method that answers about the window up to now.
+pub enum Answers<'a> {
+    /// Of the library.
+    Library(WindowView),
+    /// One that it is compared with.
+    Baseline(&'a dyn Baseline),
+}
+
+/// How often an item occurs, and how far that may be off with a probability of 5 %, where the method can tell.
+#[derive(Debug, Clone, Copy)]
+pub struct Answer {
+    /// The estimate.
+    pub value: f64,
+    /// Half of the 95 % interval.
+    pub error_bound: Option<f64>,
+}
+
+impl Running {
+    pub(crate) fn library(sketch: DpswSketch, resident_bytes: u64) -> Self {
+        Self::Library(Box::new(sketch), resident_bytes)
+    }
+
+    /// Takes the next items.
+    ///
+    /// # Errors
+    /// There is no randomness to seal with.
+    pub fn insert(&mut self, items: &[u64]) -> Result<()> {
+        match self {
+            Self::Library(sketch, _) => sketch.extend(items).map(drop)?,
+            Self::Baseline(baseline) => baseline.insert(items)?,
+        }
+        Ok(())
+    }
+
+    /// What can be asked now.
+    #[must_use]
+    pub fn answers(&self) -> Answers<'_> {
+        match self {
+            Self::Library(sketch, _) => Answers::Library(sketch.view()),
+            Self::Baseline(baseline) => Answers::Baseline(baseline.as_ref()),
+        }
+    }
+
+    /// Bytes that it holds in memory.
+    #[must_use]
+    pub fn resident_bytes(&self) -> u64 {
+        match self {
+            Self::Library(_, bytes) => *bytes,
+            Self::Baseline(baseline) => baseline.resident_bytes(),
+        }
+    }
+}
+
+impl Answers<'_> {
+    /// How often an item occurs.
+    ///
+    /// # Errors
+    /// Nothing is sealed yet.
+    pub fn frequency(&self, item: u64) -> Result<Answer> {
+        Ok(match self {
+            Self::Library(view) => {
+                let estimate = view.frequency(item)?;
+                Answer { value: estimate.value, error_bound: Some(estimate.error_bound) }
+            }
+            Self::Baseline(baseline) => Answer { value: baseline.frequency(item), error_bound: None },
+        })
+    }
+
+    /// The items with at least this share of the window.
+    ///
+    /// # Errors
+    /// The share is out of range, or nothing is sealed yet.
+    pub fn heavy_hitters(&self, gamma: f64, window_len: u64) -> Result<Vec<u64>> {
+        let number = |item| if let Item::Integer(number) = item { Some(number) } else { None };
+        Ok(match self {
+            Self::Library(view) => {
+                let ranked = view.heavy_hitters(Threshold::new(gamma)?)?;
+                ranked.into_iter().filter_map(|ranked| number(ranked.item)).collect()
+            }
+            Self::Baseline(baseline) => baseline.heavy_hitters(gamma * window_len as f64),
+        })
+    }
+}
