@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
 use dpsw::Claim;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::cores::{self, Cores};
 use crate::dataset::Dataset;
@@ -61,7 +61,7 @@ pub struct Row {
 }
 
 /// Parameters that were tried, and what they scored on a short run.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Tried {
     /// As results show them.
     pub parameters: String,

@@ -24,7 +24,7 @@ impl Cores {
 }
 
 /// The results in the order of the jobs.
-pub fn run<J: Sync, T: Send + Sync>(
+pub(crate) fn run<J: Sync, T: Send + Sync>(
     name: &'static str,
     cores: Cores,
     jobs: &[J],

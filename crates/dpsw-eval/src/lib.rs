@@ -1,11 +1,21 @@
 //! Measures dpsw against the methods of its paper: streams, exact windows, methods at equal size, and results.
 
 pub mod baseline;
+pub mod catalog;
+pub mod chart;
+pub mod claims;
 pub mod compare;
-mod cores;
+pub mod cores;
 pub mod dataset;
+pub mod draw;
 pub mod measure;
+pub mod metric;
 pub mod method;
+pub mod preset;
+pub mod results;
 pub mod running;
 pub mod source;
+pub mod store;
+pub mod stream;
+pub mod sweep;
 pub mod truth;

@@ -8,7 +8,8 @@ use dpsw::{
     Claim, CounterLayout, Delta, Domain, DpswSketch, Epsilon, Expectation, Grid, Keys, Method, Noise,
     PaperMethod, Plan, Ratio, Request, Settings, Shares, SubstreamLen, Unit, Window,
 };
-use serde::{Deserialize, Serialize, Serializer};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::baseline::{self, Kind};
 use crate::running::Running;
@@ -188,6 +189,9 @@ impl Spacing {
 }
 
 impl MethodName {
+    /// What the price of privacy is measured against.
+    pub const MICROSCOPE: Self = Self::Baseline(Kind::Microscope);
+
     /// Those of the library first.
     pub const ALL: [Self; 13] = [
         Self::Paper,
@@ -276,6 +280,13 @@ impl clap::ValueEnum for MethodName {
 impl Serialize for MethodName {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.name())
+    }
+}
+
+impl<'de> Deserialize<'de> for MethodName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        Self::named(&name).ok_or_else(|| D::Error::custom(format!("there is no method {name}")))
     }
 }
 

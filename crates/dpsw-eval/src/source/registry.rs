@@ -58,11 +58,13 @@ pub struct Printed {
     pub description: &'static str,
 }
 
-/// The folder of the data sets: what was given, or what the variable `DPSW_DATA` says.
+/// The folder of the data sets: what was given, or what the variable `DPSW_DATA` says, or `shared/data` beside the
+/// working folder.
 #[must_use]
 pub fn data_folder(given: Option<&Path>) -> Option<PathBuf> {
     let variable = || std::env::var_os(DATA_VARIABLE).filter(|value| *value != OsString::new());
-    given.map(Path::to_owned).or_else(|| variable().map(PathBuf::from))
+    let beside = || Some(Path::new("../shared/data").to_owned()).filter(|folder| folder.is_dir());
+    given.map(Path::to_owned).or_else(|| variable().map(PathBuf::from)).or_else(beside)
 }
 
 impl PaperDataset {
@@ -108,6 +110,18 @@ impl PaperDataset {
             Self::MovieLens => Some("https://grouplens.org/datasets/movielens/25m/"),
             Self::WorldCup => Some("https://ita.ee.lbl.gov/html/contrib/WorldCup.html"),
             Self::Gaussian | Self::Zipf => None,
+        }
+    }
+
+    /// The name on the command line.
+    #[must_use]
+    pub fn stream_name(self) -> &'static str {
+        match self {
+            Self::Aol => "aol",
+            Self::MovieLens => "movielens",
+            Self::WorldCup => "worldcup",
+            Self::Gaussian => "gauss",
+            Self::Zipf => "zipf",
         }
     }
 

@@ -1,0 +1,100 @@
+//! What figures show of an outcome.
+
+use crate::measure::{Heavy, Outcome};
+
+/// A number of an outcome.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Metric {
+    /// Mean absolute error of frequent items.
+    MaeHigh,
+    /// Mean absolute error of other items.
+    MaeLow,
+    /// Mean relative error of frequent items.
+    MreHigh,
+    /// Mean relative error of other items.
+    MreLow,
+    /// F1 at a threshold.
+    F1(f64),
+    /// Precision at a threshold.
+    Precision(f64),
+    /// Recall at a threshold.
+    Recall(f64),
+    /// Items inserted in a second.
+    Throughput,
+    /// The absolute error of frequent items over that of Microscope-Sketch.
+    PriceHigh,
+    /// The absolute error of other items over that of Microscope-Sketch.
+    PriceLow,
+}
+
+impl Metric {
+    /// All scores at a threshold.
+    #[must_use]
+    pub fn scores(gamma: f64) -> [Self; 3] {
+        [Self::F1(gamma), Self::Precision(gamma), Self::Recall(gamma)]
+    }
+
+    /// The number, where the outcome has one.
+    #[must_use]
+    pub fn of(self, outcome: &Outcome) -> Option<f64> {
+        let score = |gamma: f64, value: fn(&Heavy) -> f64| {
+            outcome.heavy.iter().find(|heavy| heavy.gamma == gamma).map(value)
+        };
+        match self {
+            Self::MaeHigh | Self::PriceHigh => Some(outcome.high.absolute),
+            Self::MreHigh => Some(outcome.high.relative),
+            Self::MaeLow | Self::PriceLow => Some(outcome.low?.absolute),
+            Self::MreLow => Some(outcome.low?.relative),
+            Self::F1(gamma) => score(gamma, |heavy| heavy.f1),
+            Self::Precision(gamma) => score(gamma, |heavy| heavy.precision),
+            Self::Recall(gamma) => score(gamma, |heavy| heavy.recall),
+            Self::Throughput => Some(outcome.insert_items_per_s),
+        }
+    }
+
+    /// Whether it is shown as a multiple of Microscope-Sketch's.
+    #[must_use]
+    pub fn is_price(self) -> bool {
+        matches!(self, Self::PriceHigh | Self::PriceLow)
+    }
+
+    /// Whether it lies between 0 and 1 and more is better.
+    #[must_use]
+    pub fn is_score(self) -> bool {
+        matches!(self, Self::F1(_) | Self::Precision(_) | Self::Recall(_))
+    }
+
+    /// As axes show it.
+    #[must_use]
+    pub fn label(self) -> String {
+        match self {
+            Self::MaeHigh => "MAE, frequent items".to_owned(),
+            Self::MaeLow => "MAE, other items".to_owned(),
+            Self::MreHigh => "MRE, frequent items".to_owned(),
+            Self::MreLow => "MRE, other items".to_owned(),
+            Self::F1(gamma) => format!("F1, γ = {gamma}"),
+            Self::Precision(gamma) => format!("precision, γ = {gamma}"),
+            Self::Recall(gamma) => format!("recall, γ = {gamma}"),
+            Self::Throughput => "items inserted a second".to_owned(),
+            Self::PriceHigh => "error ÷ Microscope's, frequent".to_owned(),
+            Self::PriceLow => "error ÷ Microscope's, other".to_owned(),
+        }
+    }
+
+    /// As files name it.
+    #[must_use]
+    pub fn key(self) -> String {
+        match self {
+            Self::MaeHigh => "mae_high".to_owned(),
+            Self::MaeLow => "mae_low".to_owned(),
+            Self::MreHigh => "mre_high".to_owned(),
+            Self::MreLow => "mre_low".to_owned(),
+            Self::F1(gamma) => format!("f1_{gamma}"),
+            Self::Precision(gamma) => format!("precision_{gamma}"),
+            Self::Recall(gamma) => format!("recall_{gamma}"),
+            Self::Throughput => "insert_items_per_s".to_owned(),
+            Self::PriceHigh => "price_high".to_owned(),
+            Self::PriceLow => "price_low".to_owned(),
+        }
+    }
+}

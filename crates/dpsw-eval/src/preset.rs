@@ -1,0 +1,101 @@
+//! How much is run.
+
+use serde::{Deserialize, Serialize};
+
+use crate::catalog::Sweep;
+
+/// How much is run: streams, seeds, questions and values.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Preset {
+    /// The name on the command line.
+    pub name: String,
+    /// w, unless varied; a multiple of 1000.
+    pub window: u64,
+    /// n at this window.
+    pub items: u64,
+    /// Streams (synthetic) and noise draws.
+    pub seeds: u64,
+    /// Query times a seed.
+    pub queries: usize,
+    /// n of the runs that choose parameters.
+    pub pilot_items: u64,
+    /// Query times of the runs that choose parameters.
+    pub pilot_queries: usize,
+    /// Thresholds of heavy hitters.
+    pub gammas: Vec<f64>,
+    /// Which values of an axis are run.
+    pub values: Values,
+}
+
+/// Which values of an axis are run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Values {
+    /// The first and the last.
+    Ends,
+    /// Some.
+    Some,
+    /// Those of the paper.
+    All,
+}
+
+impl Preset {
+    /// Minutes.
+    #[must_use]
+    pub fn quick() -> Self {
+        Self {
+            name: "quick".to_owned(),
+            window: 1_000_000,
+            items: 2_500_000,
+            seeds: 3,
+            queries: 25,
+            pilot_items: 1_500_000,
+            pilot_queries: 5,
+            gammas: vec![0.002, 0.0035, 0.005, 0.0075, 0.01, 0.0125],
+            values: Values::Some,
+        }
+    }
+
+    /// Hours: the paper's streams and values; 1,000 query times stand for its 1 % of all positions.
+    #[must_use]
+    pub fn full() -> Self {
+        Self {
+            name: "full".to_owned(),
+            items: 10_000_000,
+            seeds: 10,
+            queries: 1_000,
+            pilot_items: 2_500_000,
+            pilot_queries: 50,
+            values: Values::All,
+            ..Self::quick()
+        }
+    }
+
+    /// Seconds: shows that everything runs and means nothing.
+    #[must_use]
+    pub fn tiny() -> Self {
+        Self {
+            name: "tiny".to_owned(),
+            window: 20_000,
+            items: 50_000,
+            seeds: 2,
+            queries: 3,
+            pilot_items: 30_000,
+            pilot_queries: 1,
+            values: Values::Ends,
+            ..Self::quick()
+        }
+    }
+
+    /// The values of a sweep's axis.
+    #[must_use]
+    pub fn values(&self, sweep: &Sweep) -> Vec<f64> {
+        match (self.values, sweep.quick) {
+            (Values::All, _) => sweep.full.to_vec(),
+            (Values::Some, some) => some.to_vec(),
+            (Values::Ends, [first, .., last]) => vec![*first, *last],
+            (Values::Ends, some) => some.to_vec(),
+        }
+    }
+}

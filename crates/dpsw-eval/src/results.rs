@@ -1,0 +1,139 @@
+//! What sweeps gave: rows to look up, to draw and to write.
+
+use anyhow::Result;
+use serde::{Deserialize, Serialize};
+
+use crate::method::MethodName;
+use crate::metric::Metric;
+use crate::sweep::{Measured, Row, Summary};
+
+/// Rows of sweeps and the distributions of streams.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Results {
+    /// In the order in which they were planned.
+    pub rows: Vec<Row>,
+    /// Of each stream of the paper that is there, and of each real one.
+    pub distributions: Vec<Distribution>,
+}
+
+/// How the frequencies of a stream are distributed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Distribution {
+    /// The stream.
+    pub stream: String,
+    /// n.
+    pub items: usize,
+    /// m.
+    pub domain: usize,
+    /// Frequencies, and the share of the domain that has at least as much.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// A point of a curve.
+pub type Value = (f64, Summary);
+
+impl Results {
+    /// The streams of a sweep, in order.
+    #[must_use]
+    pub fn streams(&self, sweep: &str) -> Vec<String> {
+        let mut streams: Vec<String> = Vec::new();
+        for row in self.rows.iter().filter(|row| row.sweep == sweep) {
+            if !streams.contains(&row.stream) {
+                streams.push(row.stream.clone());
+            }
+        }
+        streams
+    }
+
+    /// The values of a sweep's axis, in ascending order.
+    #[must_use]
+    pub fn values(&self, sweep: &str) -> Vec<f64> {
+        let mut values: Vec<f64> = self.rows.iter().filter(|row| row.sweep == sweep).map(|row| row.x).collect();
+        values.sort_by(f64::total_cmp);
+        values.dedup();
+        values
+    }
+
+    /// What was measured at a value of the axis, if the method could be run there.
+    #[must_use]
+    pub fn measured(&self, sweep: &str, stream: &str, x: f64, method: MethodName) -> Option<&Measured> {
+        let is_it =
+            |row: &&Row| row.sweep == sweep && row.stream == stream && row.x == x && row.method == method;
+        self.rows.iter().find(is_it).and_then(|row| row.result.as_ref().ok())
+    }
+
+    /// A metric over the seeds; a price is relative to Microscope-Sketch.
+    #[must_use]
+    pub fn summary(&self, sweep: &str, stream: &str, x: f64, method: MethodName, metric: Metric) -> Option<Summary> {
+        let summary = self.measured(sweep, stream, x, method)?.summary(metric)?;
+        if !metric.is_price() {
+            return Some(summary);
+        }
+        let one = self.measured(sweep, stream, x, MethodName::MICROSCOPE)?.summary(metric)?.mean;
+        Some(Summary { mean: summary.mean / one, low: summary.low / one, high: summary.high / one })
+    }
+
+    /// The mean of a metric.
+    #[must_use]
+    pub fn mean(&self, sweep: &str, stream: &str, x: f64, method: MethodName, metric: Metric) -> Option<f64> {
+        self.summary(sweep, stream, x, method, metric).map(|summary| summary.mean)
+    }
+
+    /// A metric over the axis, where the method could be run.
+    #[must_use]
+    pub fn curve(&self, sweep: &str, stream: &str, method: MethodName, metric: Metric) -> Vec<Value> {
+        let at = |x| Some((x, self.summary(sweep, stream, x, method, metric)?));
+        self.values(sweep).into_iter().filter_map(at).collect()
+    }
+
+    /// Every row as a line of CSV: one a seed, and one with the reason where a method could not be run.
+    ///
+    /// # Errors
+    /// Never in memory.
+    pub fn csv(&self, gammas: &[f64]) -> Result<String> {
+        let metrics: Vec<Metric> = [Metric::MaeHigh, Metric::MaeLow, Metric::MreHigh, Metric::MreLow]
+            .into_iter()
+            .chain(gammas.iter().flat_map(|&gamma| Metric::scores(gamma)))
+            .chain([Metric::Throughput])
+            .collect();
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        let names = [
+            "sweep", "stream", "x", "method", "claim", "epsilon", "delta", "window", "items", "domain", "bytes",
+            "resident_bytes", "parameters", "tried", "seed", "frequency_ns", "heavy_hitters_us", "absent_because",
+        ];
+        writer.write_record(names.iter().map(|&name| name.to_owned()).chain(metrics.iter().map(|m| m.key())))?;
+        for row in &self.rows {
+            let start = [row.sweep.clone(), row.stream.clone(), row.x.to_string(), row.method.name().to_owned()];
+            match &row.result {
+                Err(reason) => {
+                    let blank = (0..13).map(|_| String::new()).chain([reason.clone()]);
+                    writer.write_record(start.into_iter().chain(blank).chain(metrics.iter().map(|_| String::new())))?;
+                }
+                Ok(measured) => {
+                    for (seed, outcome) in measured.outcomes.iter().enumerate() {
+                        let optional = |value: Option<f64>| value.map_or_else(String::new, |v| v.to_string());
+                        let middle = [
+                            measured.claim.clone(),
+                            optional(measured.epsilon),
+                            optional(measured.delta),
+                            measured.window.to_string(),
+                            measured.items.to_string(),
+                            measured.domain.to_string(),
+                            measured.bytes.to_string(),
+                            outcome.resident_bytes.to_string(),
+                            measured.parameters.clone(),
+                            measured.tried.len().max(1).to_string(),
+                            seed.to_string(),
+                            outcome.frequency_ns.to_string(),
+                            outcome.heavy_hitters_us.to_string(),
+                            String::new(),
+                        ];
+                        let numbers = metrics.iter().map(|metric| optional(metric.of(outcome)));
+                        writer.write_record(start.iter().cloned().chain(middle).chain(numbers))?;
+                    }
+                }
+            }
+        }
+        Ok(String::from_utf8(writer.into_inner()?)?)
+    }
+}
