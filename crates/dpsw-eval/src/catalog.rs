@@ -2,19 +2,19 @@
 
 use crate::baseline::Kind;
 use crate::cores::Cores;
-use crate::metric::Metric;
 use crate::method::MethodName;
+use crate::metric::Metric;
 
 /// What a sweep varies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Axis {
     /// ε.
     Epsilon,
-    /// w, as a share of the preset's.
+    /// w; its values are shares of the preset's.
     Window,
     /// Bytes of the sketches.
     Bytes,
-    /// m of a synthetic stream.
+    /// m of a synthetic stream, for the paper's default of 25,600.
     Domain,
     /// |I| of the paper's structure.
     Checkpoints,
@@ -97,8 +97,8 @@ pub struct Figure {
     pub shows: Shows,
 }
 
-use Metric::{F1, MaeHigh, MaeLow, MreHigh, MreLow, PriceHigh, PriceLow, Throughput};
 use MethodName::{Baseline, Paper, PaperBalanced, Tuned};
+use Metric::{F1, MaeHigh, MaeLow, MreHigh, MreLow, PriceHigh, PriceLow, Throughput};
 
 const ALL: &[MethodName] = &[
     Tuned,
@@ -143,8 +143,7 @@ const DEFAULT: Sweep = Sweep {
     goal: Goal::Error,
     cores: Cores::All,
 };
-const STRUCTURE_SWEEP: Sweep =
-    Sweep { methods: STRUCTURE, bytes: SMALL_BYTES, cores: Cores::One, ..DEFAULT };
+const STRUCTURE_SWEEP: Sweep = Sweep { methods: STRUCTURE, bytes: SMALL_BYTES, cores: Cores::One, ..DEFAULT };
 
 const EPSILONS: &[f64] = &[0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.4, 1.6, 1.8, 2.0];
 const SOME_EPSILONS: &[f64] = &[0.1, 0.2, 0.4, 1.0, 2.0];

@@ -142,12 +142,15 @@ pub const COLOURS: [(&str, &str); 8] = [
     ("#555555", "#c8c8c8"),
 ];
 
-const PLOT: (f64, f64) = (286.0, 176.0);
-const LEFT: f64 = 64.0;
+const PLOT_HEIGHT: f64 = 176.0;
+const LEFT: f64 = 74.0;
 const RIGHT: f64 = 14.0;
 const ABOVE: f64 = 26.0;
 const BELOW: f64 = 44.0;
 const MARGIN: f64 = 10.0;
+/// Of all panels of a row, so that figures of one or two panels are equally wide.
+const ROW_WIDTH: f64 = 760.0;
+const PLOT_WIDTH_MIN: f64 = 260.0;
 const LEGEND_LINE: f64 = 20.0;
 /// The width of a letter of 12 pixels, for lack of a font to measure.
 const LETTER: f64 = 6.4;
@@ -157,7 +160,8 @@ impl Chart {
     #[must_use]
     pub fn svg(&self) -> String {
         let columns = self.columns.max(1);
-        let cell = (LEFT + PLOT.0 + RIGHT, ABOVE + PLOT.1 + BELOW);
+        let plot = (ROW_WIDTH / columns as f64 - LEFT - RIGHT).max(PLOT_WIDTH_MIN);
+        let cell = (LEFT + plot + RIGHT, ABOVE + PLOT_HEIGHT + BELOW);
         let width = 2.0 * MARGIN + columns as f64 * cell.0;
         let legend = self.legend_lines(width - 2.0 * MARGIN);
         let top = MARGIN + 24.0 + legend.len() as f64 * LEGEND_LINE + 6.0;
@@ -176,7 +180,7 @@ impl Chart {
         for (index, panel) in self.panels.iter().enumerate() {
             let x = MARGIN + (index % columns) as f64 * cell.0 + LEFT;
             let y = top + (index / columns) as f64 * cell.1 + ABOVE;
-            panel.draw(&mut svg, (x, y));
+            panel.draw(&mut svg, (x, y), plot);
         }
         svg + "</svg>\n"
     }
@@ -265,11 +269,11 @@ impl Mark {
 }
 
 impl Panel {
-    fn draw(&self, svg: &mut String, (left, top): (f64, f64)) {
+    fn draw(&self, svg: &mut String, (left, top): (f64, f64), width: f64) {
         let spots = || self.curves.iter().flat_map(|curve| &curve.points);
-        let x = Ruler::new(&self.x.kind, spots().map(|spot| spot.x), PLOT.0);
+        let x = Ruler::new(&self.x.kind, spots().map(|spot| spot.x), width);
         let ends = spots().flat_map(|spot| [spot.y, spot.band.0, spot.band.1]);
-        let y = Ruler::new(&self.y.kind, ends, PLOT.1);
+        let y = Ruler::new(&self.y.kind, ends, PLOT_HEIGHT);
         let place = Place { x, y, left, top };
         place.draw_axes(svg, self);
         let _ = write!(svg, "<g>");
@@ -320,7 +324,7 @@ struct Place {
 
 impl Place {
     fn at(&self, x: f64, y: f64) -> (f64, f64) {
-        (self.left + self.x.at(x), self.top + PLOT.1 - self.y.at(y))
+        (self.left + self.x.at(x), self.top + PLOT_HEIGHT - self.y.at(y))
     }
 
     fn path(&self, points: &[(f64, f64)]) -> String {
@@ -333,38 +337,41 @@ impl Place {
     }
 
     fn draw_axes(&self, svg: &mut String, panel: &Panel) {
-        let (left, top, bottom) = (self.left, self.top, self.top + PLOT.1);
+        let (left, top, bottom) = (self.left, self.top, self.top + PLOT_HEIGHT);
         for (place, text) in self.y.ticks() {
             let y = bottom - place;
-            let _ = write!(svg, "<path class=\"grid\" d=\"M{left:.1} {y:.1}h{}\"/>", PLOT.0);
+            let _ = write!(svg, "<path class=\"grid\" d=\"M{left:.1} {y:.1}h{}\"/>", self.x.len);
             let x = left - 6.0;
             let _ = write!(svg, "<text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"end\">{text}</text>", y + 4.0);
         }
         let ticks = self.x.ticks();
-        let is_crowded = ticks.iter().map(|(_, text)| text.chars().count() as f64 * LETTER + 8.0).sum::<f64>() > PLOT.0;
+        let is_crowded =
+            ticks.iter().map(|(_, text)| text.chars().count() as f64 * LETTER + 8.0).sum::<f64>()
+                > self.x.len;
         for (place, text) in ticks {
             let (x, y) = (left + place, bottom + 16.0);
-            let _ = write!(svg, "<path class=\"grid\" d=\"M{x:.1} {bottom:.1}v-{}\"/>", PLOT.1);
+            let _ = write!(svg, "<path class=\"grid\" d=\"M{x:.1} {bottom:.1}v-{PLOT_HEIGHT}\"/>");
             let (text, turn) = (escape(&text), format!(" transform=\"rotate(-32 {x:.1} {y:.1})\""));
             let (anchor, turn) = if is_crowded { ("end", turn.as_str()) } else { ("middle", "") };
-            let _ = write!(svg, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\"{turn}>{text}</text>");
+            let _ =
+                write!(svg, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\"{turn}>{text}</text>");
         }
-        let middle = (left + PLOT.0 / 2.0, top + PLOT.1 / 2.0);
+        let middle = (left + self.x.len / 2.0, top + PLOT_HEIGHT / 2.0);
         let _ = write!(
             svg,
             "<rect class=\"frame\" x=\"{left:.1}\" y=\"{top:.1}\" width=\"{}\" height=\"{}\"/>\
              <text class=\"sub\" x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>\
              <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>\
              <text text-anchor=\"middle\" transform=\"translate({:.1} {:.1}) rotate(-90)\">{}</text>",
-            PLOT.0,
-            PLOT.1,
+            self.x.len,
+            PLOT_HEIGHT,
             middle.0,
             top - 8.0,
             escape(&panel.title),
             middle.0,
             bottom + 35.0,
             escape(&panel.x.label),
-            left - 50.0,
+            left - 60.0,
             middle.1,
             escape(&panel.y.label)
         );
@@ -431,6 +438,7 @@ fn widened(values: impl Iterator<Item = f64>, margin: f64, least: f64) -> (f64, 
 fn log_ticks((low, high): (f64, f64)) -> Vec<f64> {
     let steps: &[f64] = match high - low {
         span if span < 1.2 => &[1.0, 2.0, 3.0, 5.0],
+        span if span < 1.7 => &[1.0, 2.0, 5.0],
         span if span < 2.4 => &[1.0, 3.0],
         _ => &[1.0],
     };
@@ -483,7 +491,11 @@ mod tests {
             title: "a < b".to_owned(),
             x: Scale { label: "x".to_owned(), kind: ScaleKind::Linear(None) },
             y: Scale { label: "y".to_owned(), kind },
-            curves: vec![Curve { style: STYLE, points: [1.0, 2.0, 10.0].map(spot).to_vec(), is_joined: true }],
+            curves: vec![Curve {
+                style: STYLE,
+                points: [1.0, 2.0, 10.0].map(spot).to_vec(),
+                is_joined: true,
+            }],
             guides: Vec::new(),
         }
     }
@@ -496,7 +508,9 @@ mod tests {
 
     #[test]
     fn every_tag_is_closed_and_texts_are_escaped() {
-        let svg = chart(vec![panel(ScaleKind::Log), panel(ScaleKind::Percent), panel(ScaleKind::Linear(None))]).svg();
+        let svg =
+            chart(vec![panel(ScaleKind::Log), panel(ScaleKind::Percent), panel(ScaleKind::Linear(None))])
+                .svg();
         for tag in ["svg", "g", "text", "style", "title"] {
             let opened = svg.matches(&format!("<{tag}>")).count() + svg.matches(&format!("<{tag} ")).count();
             assert_eq!(opened, svg.matches(&format!("</{tag}>")).count(), "{tag}");
@@ -533,9 +547,15 @@ mod tests {
 
     #[test]
     fn numbers_are_short() {
-        for (value, text) in
-            [(0.02, "0.02"), (5.0, "5"), (300.0, "300"), (25_600.0, "25.6k"), (4e6, "4M"), (1.5, "1.5"), (0.0, "0")]
-        {
+        for (value, text) in [
+            (0.02, "0.02"),
+            (5.0, "5"),
+            (300.0, "300"),
+            (25_600.0, "25.6k"),
+            (4e6, "4M"),
+            (1.5, "1.5"),
+            (0.0, "0"),
+        ] {
             assert_eq!(short(value), text);
         }
     }

@@ -115,7 +115,11 @@ pub fn run(comparison: &Comparison<'_>) -> Result<Vec<Row>> {
     });
     let outcomes = outcomes.into_iter().collect::<Result<Vec<Outcome>>>()?;
     let by_method = outcomes.chunks(comparison.datasets.len().max(1));
-    Ok(chosen.into_iter().zip(by_method).map(|(chosen, outcomes)| row(comparison, chosen, outcomes)).collect())
+    Ok(chosen
+        .into_iter()
+        .zip(by_method)
+        .map(|(chosen, outcomes)| row(comparison, chosen, outcomes))
+        .collect())
 }
 
 fn workload(comparison: &Comparison<'_>, queries: usize) -> Workload {
@@ -189,7 +193,16 @@ fn row(comparison: &Comparison<'_>, chosen: Chosen, outcomes: &[Outcome]) -> Row
 pub fn table(rows: &[Row]) -> String {
     let mut text = format!(
         "{:<16} {:<12} {:>10} {:>10} {:>9} {:>9} {:>9} {:>9} {:>7} {:>7}  f1\n",
-        "method", "claim", "bytes", "resident", "mae high", "mae low", "mre high", "mre low", "cover h", "cover l"
+        "method",
+        "claim",
+        "bytes",
+        "resident",
+        "mae high",
+        "mae low",
+        "mre high",
+        "mre low",
+        "cover h",
+        "cover l"
     );
     let optional =
         |value: Option<f64>, digits: usize| value.map_or("-".to_owned(), |v| format!("{v:.digits$}"));
@@ -209,7 +222,8 @@ pub fn table(rows: &[Row]) -> String {
             optional(row.coverage95_low, 3),
             f1.join(", ")
         );
-        let best_of = if row.tried.is_empty() { String::new() } else { format!(" (best of {})", row.tried.len()) };
+        let best_of =
+            if row.tried.is_empty() { String::new() } else { format!(" (best of {})", row.tried.len()) };
         text += &format!("{:<16} {}{best_of}\n", "", row.parameters);
     }
     text

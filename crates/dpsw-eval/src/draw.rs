@@ -102,7 +102,8 @@ fn by_stream(sweep: &Sweep, streams: &[String], metric: Metric, results: &Result
 
 fn thresholds(sweep: &Sweep, scores: fn(f64) -> [Metric; 3], x: f64, results: &Results) -> Parts {
     let streams = results.streams(sweep.name);
-    let measured = |stream: &str| sweep.methods.iter().find_map(|&m| results.measured(sweep.name, stream, x, m));
+    let measured =
+        |stream: &str| sweep.methods.iter().find_map(|&m| results.measured(sweep.name, stream, x, m));
     let heavy = streams.iter().find_map(|stream| measured(stream)?.outcomes.first()).map(|o| o.heavy.clone());
     let gammas: Vec<f64> = heavy.unwrap_or_default().iter().map(|heavy| heavy.gamma).collect();
     let panel = |(index, name): (usize, &'static str), stream: &String| Panel {
@@ -125,7 +126,14 @@ fn thresholds(sweep: &Sweep, scores: fn(f64) -> [Metric; 3], x: f64, results: &R
 
 /// Every point of the tuned method, with the diagonal and a quarter off it.
 fn predictions(results: &Results) -> Parts {
-    let styles = [(0, Mark::Disc), (1, Mark::Square), (3, Mark::Up), (4, Mark::Down), (5, Mark::Plus), (6, Mark::Cross)];
+    let styles = [
+        (0, Mark::Disc),
+        (1, Mark::Square),
+        (3, Mark::Up),
+        (4, Mark::Down),
+        (5, Mark::Plus),
+        (6, Mark::Cross),
+    ];
     let mut streams: Vec<String> = Vec::new();
     for row in results.rows.iter().filter(|row| row.method == MethodName::Tuned && row.sweep != "real") {
         if !streams.contains(&row.stream) {
@@ -206,7 +214,7 @@ fn axis(axis: Axis) -> Scale {
     let linear = || ScaleKind::Linear(None);
     let (label, kind) = match axis {
         Axis::Epsilon => ("ε", ScaleKind::Log),
-        Axis::Window => ("window, as a share of the default", linear()),
+        Axis::Window => ("window w", linear()),
         Axis::Bytes => ("bytes of the sketches", ScaleKind::Log),
         Axis::Domain => ("items of the domain", ScaleKind::Log),
         Axis::Checkpoints => ("checkpoints |I|", linear()),
@@ -268,7 +276,10 @@ mod tests {
     fn no_two_methods_look_alike() {
         let all = MethodName::ALL.map(series);
         for (index, one) in all.iter().enumerate() {
-            assert!(all[..index].iter().all(|other| other.style != one.style && other.name != one.name), "{one:?}");
+            assert!(
+                all[..index].iter().all(|other| other.style != one.style && other.name != one.name),
+                "{one:?}"
+            );
         }
     }
 }

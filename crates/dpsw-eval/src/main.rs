@@ -6,9 +6,15 @@ use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
 
 use dpsw::{Drift, Expectation};
+use dpsw_eval::catalog::{self, FIGURES, Figure};
 use dpsw_eval::compare::{self, Comparison};
 use dpsw_eval::dataset::{self, Column, Dataset, Format, Synthetic};
+use dpsw_eval::evaluate::{self, Evaluation};
+use dpsw_eval::manifest::{Manifest, commit};
 use dpsw_eval::method::{Choices, Fixed, MethodName, Size, Tuning};
+use dpsw_eval::preset::Preset;
+use dpsw_eval::results::Results;
+use dpsw_eval::source::{PaperDataset, data_folder, table};
 
 /// Measures dpsw against the methods of its paper.
 #[derive(Debug, Parser)]
@@ -19,6 +25,9 @@ struct Arguments {
 }
 
 const EXAMPLES: &str = "Examples:
+  dpsw-eval all --preset quick
+  dpsw-eval figure frequency-high
+  dpsw-eval datasets --data ~/data
   dpsw-eval compare --dataset zipf --items 3000000 --window 1000000 --epsilon 1 --bytes 1120000
   dpsw-eval compare --dataset clicks.csv --column page --window 50000 --epsilon 1 --bytes 560000 --json";
 
@@ -26,11 +35,83 @@ const EXAMPLES: &str = "Examples:
 enum Command {
     /// Compare methods on one stream at the same bytes and epsilon
     Compare(CompareArguments),
+    /// Run one figure (without a name: list them)
+    Figure(FigureArguments),
+    /// Run every figure and write the report
+    All(AllArguments),
+    /// Write figures and report again from the results of a folder
+    Report {
+        /// The folder of results
+        #[arg(long, default_value = "results")]
+        out: PathBuf,
+    },
+    /// Show the paper's data sets: what is here, and where to get the rest
+    Datasets {
+        /// Where data sets are (else DPSW_DATA, else ../shared/data)
+        #[arg(long, value_name = "DIR")]
+        data: Option<PathBuf>,
+        /// Where the figure of distributions is written
+        #[arg(long, default_value = "results")]
+        out: PathBuf,
+    },
+}
+
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum PresetName {
+    /// Seconds, means nothing
+    Tiny,
+    /// Minutes
+    Quick,
+    /// Hours: the paper's streams and values
+    Full,
+}
+
+impl PresetName {
+    fn preset(self) -> Preset {
+        match self {
+            Self::Tiny => Preset::tiny(),
+            Self::Quick => Preset::quick(),
+            Self::Full => Preset::full(),
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+struct RunArguments {
+    /// How much is run
+    #[arg(long, value_enum, default_value_t = PresetName::Quick)]
+    preset: PresetName,
+    /// Where data sets are (else DPSW_DATA, else ../shared/data)
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// The folder of results; finished points in it are not run again
+    #[arg(long, default_value = "results")]
+    out: PathBuf,
+    /// Run finished points again
+    #[arg(long)]
+    fresh: bool,
+}
+
+#[derive(Debug, Args)]
+struct FigureArguments {
+    /// Which figure
+    name: Option<String>,
+    #[command(flatten)]
+    run: RunArguments,
+}
+
+#[derive(Debug, Args)]
+struct AllArguments {
+    #[command(flatten)]
+    run: RunArguments,
+    /// Take preset and figures from the manifest of an earlier run
+    #[arg(long, value_name = "FILE", conflicts_with = "preset")]
+    manifest: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
 struct CompareArguments {
-    /// zipf, gauss, drift, swap, or a file
+    /// zipf, gauss, drift, swap, aol, movielens, worldcup, or a file
     #[arg(long)]
     dataset: String,
     /// How a file holds its items (guessed from its name)
@@ -42,7 +123,7 @@ struct CompareArguments {
     /// Skip the first line of a file
     #[arg(long)]
     header: bool,
-    /// Items of a synthetic stream
+    /// Items of a synthetic stream, and at most so many of a data set of the paper
     #[arg(long, default_value_t = 3_000_000)]
     items: usize,
     /// Window length in items
@@ -73,6 +154,9 @@ struct CompareArguments {
     /// and tab; never made from the stream
     #[arg(long, value_name = "FILE")]
     expect: Option<PathBuf>,
+    /// Where data sets are (else DPSW_DATA, else ../shared/data)
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
     /// Print one JSON array of rows
     #[arg(long)]
     json: bool,
@@ -81,7 +165,72 @@ struct CompareArguments {
 fn main() -> Result<()> {
     match Arguments::parse().command {
         Command::Compare(arguments) => compare(&arguments),
+        Command::Figure(arguments) => one_figure(&arguments),
+        Command::All(arguments) => all(&arguments),
+        Command::Report { out } => evaluate::rewrite(&out).map(|paths| show(&paths)),
+        Command::Datasets { data, out } => show_datasets(data.as_deref(), &out),
     }
+}
+
+fn one_figure(arguments: &FigureArguments) -> Result<()> {
+    let Some(name) = &arguments.name else {
+        FIGURES.iter().for_each(|figure| println!("{:<20} {}", figure.name, figure.title));
+        return Ok(());
+    };
+    let figure = catalog::figure(name)
+        .with_context(|| format!("there is no figure {name}; dpsw-eval figure lists them"))?;
+    let (manifest, results) = run(&arguments.run, &arguments.run.preset.preset(), &[figure])?;
+    show(&evaluate::write_figure(&arguments.run.out, &manifest, &results)?);
+    Ok(())
+}
+
+fn all(arguments: &AllArguments) -> Result<()> {
+    let (preset, figures) = match &arguments.manifest {
+        Some(path) => asked_by(path)?,
+        None => (arguments.run.preset.preset(), FIGURES.iter().collect()),
+    };
+    let (manifest, results) = run(&arguments.run, &preset, &figures)?;
+    show(&evaluate::write(&arguments.run.out, &manifest, &results)?);
+    Ok(())
+}
+
+fn asked_by(path: &Path) -> Result<(Preset, Vec<&'static Figure>)> {
+    let manifest = Manifest::read(path)?;
+    if manifest.commit != commit() {
+        eprintln!("the manifest is of commit {}, this is {}; results may differ", manifest.commit, commit());
+    }
+    let figure = |name: &String| {
+        catalog::figure(name).with_context(|| format!("{}: there is no figure {name}", path.display()))
+    };
+    let figures = manifest.figures.iter().map(figure).collect::<Result<Vec<_>>>()?;
+    Ok((manifest.preset, figures))
+}
+
+fn run(
+    arguments: &RunArguments,
+    preset: &Preset,
+    figures: &[&'static Figure],
+) -> Result<(Manifest, Results)> {
+    let points = arguments.out.join("points");
+    if arguments.fresh && points.is_dir() {
+        std::fs::remove_dir_all(&points).with_context(|| points.display().to_string())?;
+    }
+    let data = data_folder(arguments.data.as_deref());
+    Evaluation { preset, figures, data, out: &arguments.out }.run()
+}
+
+fn show(paths: &[PathBuf]) {
+    paths.iter().for_each(|path| println!("{}", path.display()));
+}
+
+fn show_datasets(data: Option<&Path>, out: &Path) -> Result<()> {
+    let folder = data_folder(data).unwrap_or_else(|| PathBuf::from("data"));
+    let entries = table::table(&folder);
+    print!("{}", table::render(&entries));
+    let path = out.join("figures").join("datasets.svg");
+    evaluate::write_distributions(&path, &entries)?;
+    println!("\n{}", path.display());
+    Ok(())
 }
 
 fn compare(arguments: &CompareArguments) -> Result<()> {
@@ -121,13 +270,20 @@ fn expectation(arguments: &CompareArguments, domain_len: usize) -> Result<Expect
     Ok(Expectation { prior, drift: Some(Drift::MODERATE) })
 }
 
-/// A synthetic stream for each seed, or the same file for all.
+/// A synthetic stream for each seed, or the same data set or file for all.
 fn datasets(arguments: &CompareArguments) -> Result<Vec<Dataset>> {
-    let read = || {
-        let column = Column { column: arguments.column.clone(), header: arguments.header };
-        dataset::read(Path::new(&arguments.dataset), arguments.format, &column)
+    let name = &arguments.dataset;
+    let read = || match PaperDataset::named(name) {
+        Some(paper) => {
+            let folder = data_folder(arguments.data.as_deref()).context("give --data or set DPSW_DATA")?;
+            Ok(paper.load(&folder, Some(arguments.items))?.dataset)
+        }
+        None => {
+            let column = Column { column: arguments.column.clone(), header: arguments.header };
+            dataset::read(Path::new(name), arguments.format, &column)
+        }
     };
-    let one = |seed| match Synthetic::named(&arguments.dataset) {
+    let one = |seed| match Synthetic::named(name) {
         Some(synthetic) => Ok(synthetic.generate(arguments.items, arguments.window, seed)),
         None => read(),
     };

@@ -166,7 +166,8 @@ impl PaperParameters {
     fn method(self, bytes: u64, shares: Shares) -> Result<Method> {
         let columns = self.columns(bytes);
         ensure!(2 <= columns, "{} rows of {columns} columns are too small", self.rows);
-        let counters = CounterLayout::Hashed { rows: u32::try_from(self.rows)?, columns: u32::try_from(columns)? };
+        let counters =
+            CounterLayout::Hashed { rows: u32::try_from(self.rows)?, columns: u32::try_from(columns)? };
         let alpha = Ratio::new(self.spacing.alpha.0, self.spacing.alpha.1)?;
         let (substream, grid) = (SubstreamLen::PerWindow(self.substreams), Grid::Units(self.spacing.units));
         Ok(Method::Paper(PaperMethod { counters, shares, alpha, substream, grid }))
@@ -177,9 +178,8 @@ impl Spacing {
     /// The smallest α, in hundredths, that gives so many checkpoints on the fine grid: the most even spacing.
     fn even(checkpoints: u64) -> Result<Self> {
         let counts = |alpha: u64| {
-            let next = |&last: &u64| {
-                (1 < last).then(|| ((100 - alpha) * last).div_ceil(100).clamp(1, last - 1))
-            };
+            let next =
+                |&last: &u64| (1 < last).then(|| ((100 - alpha) * last).div_ceil(100).clamp(1, last - 1));
             std::iter::successors(Some(FINE_GRID), next).count() as u64
         };
         let alpha = (1..100).find(|&alpha| counts(alpha) == checkpoints);
@@ -433,7 +433,8 @@ mod tests {
         for checkpoints in [2, 3, 4, 5, 8, 10, 15] {
             let fixed = Fixed { checkpoints: Some(checkpoints), ..Fixed::default() };
             let choices = Choices { fixed, ..choices(Tuning::Defaults) };
-            let size = Size { window_len: 100_000, domain_len: 1000, bytes: 400_000, epsilon: 1.0, delta: 1e-9 };
+            let size =
+                Size { window_len: 100_000, domain_len: 1000, bytes: 400_000, epsilon: 1.0, delta: 1e-9 };
             let variants = MethodName::Paper.variants(size, &choices).expect("a plan");
             let AnyPlan::Library(plan) = &variants[0].plan else { panic!("a plan of the library") };
             assert_eq!(plan.ranges().len() as u64, 2 * checkpoints - 1);

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::catalog::Sweep;
+use crate::catalog::{Axis, Sweep};
+use crate::dataset::SYNTHETIC_DOMAIN;
 
 /// How much is run: streams, seeds, questions and values.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -12,6 +13,8 @@ pub struct Preset {
     pub name: String,
     /// w, unless varied; a multiple of 1000.
     pub window: u64,
+    /// m of synthetic streams, unless varied.
+    pub domain: usize,
     /// n at this window.
     pub items: u64,
     /// Streams (synthetic) and noise draws.
@@ -47,6 +50,7 @@ impl Preset {
         Self {
             name: "quick".to_owned(),
             window: 1_000_000,
+            domain: SYNTHETIC_DOMAIN,
             items: 2_500_000,
             seeds: 3,
             queries: 25,
@@ -78,6 +82,7 @@ impl Preset {
         Self {
             name: "tiny".to_owned(),
             window: 20_000,
+            domain: 640,
             items: 50_000,
             seeds: 2,
             queries: 3,
@@ -88,14 +93,19 @@ impl Preset {
         }
     }
 
-    /// The values of a sweep's axis.
+    /// The values of a sweep's axis: windows in items, domains relative to the preset's.
     #[must_use]
     pub fn values(&self, sweep: &Sweep) -> Vec<f64> {
-        match (self.values, sweep.quick) {
-            (Values::All, _) => sweep.full.to_vec(),
-            (Values::Some, some) => some.to_vec(),
-            (Values::Ends, [first, .., last]) => vec![*first, *last],
-            (Values::Ends, some) => some.to_vec(),
-        }
+        let values = match (self.values, sweep.quick) {
+            (Values::All, _) => sweep.full,
+            (Values::Ends, [first, .., last]) => &[*first, *last],
+            (Values::Some | Values::Ends, some) => some,
+        };
+        let unit = match sweep.axis {
+            Axis::Domain => self.domain as f64 / SYNTHETIC_DOMAIN as f64,
+            Axis::Window => self.window as f64,
+            _ => 1.0,
+        };
+        values.iter().map(|value| value * unit).collect()
     }
 }

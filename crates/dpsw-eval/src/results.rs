@@ -48,7 +48,8 @@ impl Results {
     /// The values of a sweep's axis, in ascending order.
     #[must_use]
     pub fn values(&self, sweep: &str) -> Vec<f64> {
-        let mut values: Vec<f64> = self.rows.iter().filter(|row| row.sweep == sweep).map(|row| row.x).collect();
+        let mut values: Vec<f64> =
+            self.rows.iter().filter(|row| row.sweep == sweep).map(|row| row.x).collect();
         values.sort_by(f64::total_cmp);
         values.dedup();
         values
@@ -64,7 +65,14 @@ impl Results {
 
     /// A metric over the seeds; a price is relative to Microscope-Sketch.
     #[must_use]
-    pub fn summary(&self, sweep: &str, stream: &str, x: f64, method: MethodName, metric: Metric) -> Option<Summary> {
+    pub fn summary(
+        &self,
+        sweep: &str,
+        stream: &str,
+        x: f64,
+        method: MethodName,
+        metric: Metric,
+    ) -> Option<Summary> {
         let summary = self.measured(sweep, stream, x, method)?.summary(metric)?;
         if !metric.is_price() {
             return Some(summary);
@@ -98,16 +106,36 @@ impl Results {
             .collect();
         let mut writer = csv::Writer::from_writer(Vec::new());
         let names = [
-            "sweep", "stream", "x", "method", "claim", "epsilon", "delta", "window", "items", "domain", "bytes",
-            "resident_bytes", "parameters", "tried", "seed", "frequency_ns", "heavy_hitters_us", "absent_because",
+            "sweep",
+            "stream",
+            "x",
+            "method",
+            "claim",
+            "epsilon",
+            "delta",
+            "window",
+            "items",
+            "domain",
+            "bytes",
+            "resident_bytes",
+            "parameters",
+            "tried",
+            "seed",
+            "frequency_ns",
+            "heavy_hitters_us",
+            "absent_because",
         ];
-        writer.write_record(names.iter().map(|&name| name.to_owned()).chain(metrics.iter().map(|m| m.key())))?;
+        writer
+            .write_record(names.iter().map(|&name| name.to_owned()).chain(metrics.iter().map(|m| m.key())))?;
         for row in &self.rows {
-            let start = [row.sweep.clone(), row.stream.clone(), row.x.to_string(), row.method.name().to_owned()];
+            let start =
+                [row.sweep.clone(), row.stream.clone(), row.x.to_string(), row.method.name().to_owned()];
             match &row.result {
                 Err(reason) => {
                     let blank = (0..13).map(|_| String::new()).chain([reason.clone()]);
-                    writer.write_record(start.into_iter().chain(blank).chain(metrics.iter().map(|_| String::new())))?;
+                    writer.write_record(
+                        start.into_iter().chain(blank).chain(metrics.iter().map(|_| String::new())),
+                    )?;
                 }
                 Ok(measured) => {
                     for (seed, outcome) in measured.outcomes.iter().enumerate() {

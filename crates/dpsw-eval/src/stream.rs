@@ -1,6 +1,6 @@
 //! Streams by name, made or read when they are first needed.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -107,8 +107,14 @@ impl Stream {
 
 impl fmt::Display for Stream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, domain_len, items, window_len, seed } = self;
-        write!(f, "{name} domain {domain_len:?} items {items} window {window_len:?} seed {seed:?}")
+        write!(f, "{}, {} items", self.name, self.items)?;
+        let some = |f: &mut fmt::Formatter<'_>, name, number: Option<u64>| match number {
+            Some(number) => write!(f, ", {name} {number}"),
+            None => Ok(()),
+        };
+        some(f, "domain", self.domain_len.map(|len| len as u64))?;
+        some(f, "window", self.window_len)?;
+        some(f, "seed", self.seed)
     }
 }
 
@@ -128,6 +134,7 @@ type Slot = Arc<OnceLock<Result<Arc<Dataset>, String>>>;
 pub struct Shelf {
     folder: Option<PathBuf>,
     slots: Mutex<VecDeque<(Stream, Slot)>>,
+    hashes: Mutex<BTreeMap<Stream, String>>,
 }
 
 /// Streams that are kept: as many as are worked on at a time, and some.
@@ -137,7 +144,7 @@ impl Shelf {
     /// Reads from this folder.
     #[must_use]
     pub fn new(folder: Option<PathBuf>) -> Self {
-        Self { folder, slots: Mutex::default() }
+        Self { folder, slots: Mutex::default(), hashes: Mutex::default() }
     }
 
     /// Where files are looked for.
@@ -153,10 +160,26 @@ impl Shelf {
     pub fn get(&self, stream: &Stream) -> Result<Arc<Dataset>> {
         let slot = self.slot(stream);
         let made = slot.get_or_init(|| {
-            let read = stream.read(self.folder());
-            read.map(Arc::new).map_err(|error| format!("{error:#}"))
+            let read = stream.read(self.folder()).map_err(|error| format!("{error:#}"))?;
+            let hash = items_hash(&read.items);
+            self.hashes.lock().expect("no one panics with the lock").insert(stream.clone(), hash);
+            Ok(Arc::new(read))
         });
         made.clone().map_err(|reason| anyhow!(reason))
+    }
+
+    /// The hash of the items of each stream that was made or read, by what made it.
+    #[must_use]
+    pub fn hashes(&self) -> BTreeMap<String, String> {
+        let hashes = self.hashes.lock().expect("no one panics with the lock");
+        hashes.iter().map(|(stream, hash)| (stream.to_string(), hash.clone())).collect()
+    }
+
+    /// The names of the streams that were made or read.
+    #[must_use]
+    pub fn names(&self) -> BTreeSet<String> {
+        let hashes = self.hashes.lock().expect("no one panics with the lock");
+        hashes.keys().map(|stream| stream.name.clone()).collect()
     }
 
     fn slot(&self, stream: &Stream) -> Slot {

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 use crate::catalog::{Axis, Goal, Streams, Sweep};
 use crate::compare::Tried;
 use crate::cores::{self, Cores};
-use crate::dataset::SYNTHETIC_DOMAIN;
 use crate::measure::{Outcome, Workload};
 use crate::method::{Choices, Fixed, MethodName, Size, Tuning, Variant, claim_name};
 use crate::metric::Metric;
@@ -146,7 +145,7 @@ impl Runner<'_> {
         };
         let mut present = Vec::new();
         for name in names {
-            let stream = self.preset.stream(&name, self.preset.window, SYNTHETIC_DOMAIN, 0);
+            let stream = self.preset.stream(&name, self.preset.window, self.preset.domain, 0);
             if stream.seed.is_some() || !stream.files(self.shelf.folder())?.is_empty() {
                 present.push(name);
             }
@@ -160,15 +159,18 @@ impl Runner<'_> {
             for x in self.preset.values(sweep) {
                 let real = REAL_STREAMS.iter().find(|real| real.name == name);
                 let window_len = match (sweep.axis, real) {
-                    (Axis::Window, _) => (self.preset.window as f64 * x) as u64,
+                    (Axis::Window, _) => x as u64,
                     (_, Some(real)) => real.window_len.min(self.preset.window),
                     _ => self.preset.window,
                 };
-                let domain_len = if sweep.axis == Axis::Domain { x as usize } else { SYNTHETIC_DOMAIN };
+                let domain_len = if sweep.axis == Axis::Domain { x as usize } else { self.preset.domain };
                 let stream = self.preset.stream(&name, window_len, domain_len, 0);
                 let extent = self.shelf.extent(&stream)?;
                 if extent.items as u64 <= window_len {
-                    eprintln!("{name}: {} items are too few for a window of {window_len}; skipped", extent.items);
+                    eprintln!(
+                        "{name}: {} items are too few for a window of {window_len}; skipped",
+                        extent.items
+                    );
                     continue;
                 }
                 cases.extend(sweep.methods.iter().map(|&method| Case {
@@ -292,7 +294,8 @@ fn choose(case: &Case, outcomes: &[Outcome]) -> Option<usize> {
     if variants.len() < 2 {
         return (!variants.is_empty()).then_some(0);
     }
-    let tried: Vec<Tried> = variants.iter().zip(outcomes).map(|(v, o)| Tried::new(&v.parameters, o)).collect();
+    let tried: Vec<Tried> =
+        variants.iter().zip(outcomes).map(|(v, o)| Tried::new(&v.parameters, o)).collect();
     (0..tried.len()).min_by(|&a, &b| {
         let by_error = tried[a].error.total_cmp(&tried[b].error);
         match case.sweep.goal {
@@ -353,7 +356,10 @@ fn measured(
 pub fn check(preset: &Preset) -> Result<()> {
     let Preset { window, items, pilot_items, .. } = preset;
     ensure!(window.is_multiple_of(1000), "the window must be a multiple of 1000, got {window}");
-    ensure!(window < items.min(pilot_items), "streams of {items} and {pilot_items} must exceed the window {window}");
+    ensure!(
+        window < items.min(pilot_items),
+        "streams of {items} and {pilot_items} must exceed the window {window}"
+    );
     ensure!(0 < preset.seeds && 0 < preset.queries && 0 < preset.pilot_queries, "nothing would be asked");
     Ok(())
 }

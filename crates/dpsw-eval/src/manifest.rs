@@ -1,0 +1,106 @@
+//! What a run was made of, so that it can be made again.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+
+use crate::preset::Preset;
+
+/// What a run was made of.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Of this program.
+    pub version: String,
+    /// The commit of the code, with "-dirty" where files differ from it, or "unknown".
+    pub commit: String,
+    /// Windows, streams, seeds, questions, values.
+    pub preset: Preset,
+    /// The figures that were asked for.
+    pub figures: Vec<String>,
+    /// The SHA-256 of the items of each stream, as 64-bit little-endian integers.
+    pub streams: BTreeMap<String, String>,
+    /// The SHA-256 of each file that was read, by its place in the data folder.
+    pub files: BTreeMap<String, String>,
+    /// Seconds from start to end; those of points that were kept from an earlier run are not in it.
+    pub seconds: f64,
+    /// Cores, system and processor, which times depend on.
+    pub machine: String,
+}
+
+impl Manifest {
+    /// Before anything was run.
+    #[must_use]
+    pub fn new(preset: &Preset, figures: &[&str]) -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Self {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            commit: commit(),
+            preset: preset.clone(),
+            figures: figures.iter().map(|&name| name.to_owned()).collect(),
+            streams: BTreeMap::new(),
+            files: BTreeMap::new(),
+            seconds: 0.0,
+            machine: format!("{cores} cores, {} {}", std::env::consts::OS, std::env::consts::ARCH),
+        }
+    }
+
+    /// Reads one.
+    ///
+    /// # Errors
+    /// The file is absent or no manifest.
+    pub fn read(path: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
+        serde_json::from_str(&text).with_context(|| format!("{} is no manifest", path.display()))
+    }
+
+    /// Takes over the hashes of an earlier run with the same preset, whose points are not run again.
+    pub fn keep_hashes(&mut self, earlier: &Self) {
+        if earlier.preset == self.preset && earlier.commit == self.commit {
+            earlier.streams.iter().for_each(|(name, hash)| {
+                self.streams.entry(name.clone()).or_insert_with(|| hash.clone());
+            });
+        }
+    }
+}
+
+/// The commit of the source that this program was built from, if it is still there.
+#[must_use]
+pub fn commit() -> String {
+    let git = |arguments: &[&str]| {
+        let output =
+            Command::new("git").arg("-C").arg(env!("CARGO_MANIFEST_DIR")).args(arguments).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let Some(commit) = git(&["rev-parse", "--short=12", "HEAD"]) else { return "unknown".to_owned() };
+    let is_clean =
+        git(&["status", "--porcelain", "--untracked-files=no"]).is_some_and(|text| text.is_empty());
+    if is_clean { commit } else { format!("{commit}-dirty") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_manifest_survives_its_file_and_keeps_hashes_of_the_same_run_alone() {
+        let mut manifest = Manifest::new(&Preset::tiny(), &["window"]);
+        manifest.streams.insert("zipf".to_owned(), "abc".to_owned());
+        let text = serde_json::to_string(&manifest).expect("json");
+        assert_eq!(serde_json::from_str::<Manifest>(&text).expect("a manifest"), manifest);
+        let mut same = Manifest::new(&Preset::tiny(), &[]);
+        same.keep_hashes(&manifest);
+        assert_eq!(same.streams, manifest.streams);
+        let mut other = Manifest::new(&Preset::quick(), &[]);
+        other.keep_hashes(&manifest);
+        assert!(other.streams.is_empty());
+    }
+
+    #[test]
+    fn an_unknown_parameter_is_refused() {
+        let text = serde_json::to_string(&Preset::tiny()).expect("json").replacen('{', "{\"more\":1,", 1);
+        assert!(serde_json::from_str::<Preset>(&text).is_err());
+    }
+}
