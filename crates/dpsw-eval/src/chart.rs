@@ -147,6 +147,8 @@ const LEFT: f64 = 74.0;
 const RIGHT: f64 = 14.0;
 const ABOVE: f64 = 26.0;
 const BELOW: f64 = 44.0;
+/// Room for names that stand aslant.
+const BELOW_NAMES: f64 = 70.0;
 const MARGIN: f64 = 10.0;
 /// Of all panels of a row, so that figures of one or two panels are equally wide.
 const ROW_WIDTH: f64 = 760.0;
@@ -161,7 +163,8 @@ impl Chart {
     pub fn svg(&self) -> String {
         let columns = self.columns.max(1);
         let plot = (ROW_WIDTH / columns as f64 - LEFT - RIGHT).max(PLOT_WIDTH_MIN);
-        let cell = (LEFT + plot + RIGHT, ABOVE + PLOT_HEIGHT + BELOW);
+        let below = if self.panels.iter().any(Panel::has_names) { BELOW_NAMES } else { BELOW };
+        let cell = (LEFT + plot + RIGHT, ABOVE + PLOT_HEIGHT + below);
         let width = 2.0 * MARGIN + columns as f64 * cell.0;
         let legend = self.legend_lines(width - 2.0 * MARGIN);
         let top = MARGIN + 24.0 + legend.len() as f64 * LEGEND_LINE + 6.0;
@@ -269,6 +272,10 @@ impl Mark {
 }
 
 impl Panel {
+    fn has_names(&self) -> bool {
+        matches!(self.x.kind, ScaleKind::Names(_))
+    }
+
     fn draw(&self, svg: &mut String, (left, top): (f64, f64), width: f64) {
         let spots = || self.curves.iter().flat_map(|curve| &curve.points);
         let x = Ruler::new(&self.x.kind, spots().map(|spot| spot.x), width);
@@ -281,7 +288,7 @@ impl Panel {
             let _ = write!(svg, "<path class=\"guide\" d=\"{}\"/>", place.path(&[from, to]));
         }
         for curve in &self.curves {
-            curve.draw(svg, &place, matches!(self.x.kind, ScaleKind::Names(_)));
+            curve.draw(svg, &place, self.has_names());
         }
         let _ = write!(svg, "</g>");
     }
@@ -390,7 +397,7 @@ impl Ruler {
     fn new(kind: &ScaleKind, values: impl Iterator<Item = f64>, len: f64) -> Self {
         let ends = match kind {
             ScaleKind::Linear(Some(ends)) => *ends,
-            ScaleKind::Linear(None) => widened(values.filter(|value| value.is_finite()), 0.04, 1.0),
+            ScaleKind::Linear(None) => widened(values.filter(|value| value.is_finite()), 0.04, 1e-9),
             ScaleKind::Log | ScaleKind::Percent => {
                 let logs = values.filter(|value| 0.0 < *value && value.is_finite()).map(f64::log10);
                 widened(logs, 0.05, 0.7)
@@ -449,9 +456,10 @@ fn log_ticks((low, high): (f64, f64)) -> Vec<f64> {
 }
 
 fn linear_ticks((low, high): (f64, f64)) -> Vec<f64> {
-    let rough = (high - low) / 4.0;
+    let rough = (high - low) / 4.2;
     let power = 10_f64.powf(rough.log10().floor());
-    let step = [1.0, 2.0, 5.0, 10.0].map(|factor| factor * power).into_iter().find(|step| rough <= *step);
+    let step =
+        [1.0, 2.0, 2.5, 5.0, 10.0].map(|factor| factor * power).into_iter().find(|step| rough <= *step);
     let step = step.unwrap_or(10.0 * power);
     let first = (low / step).ceil() as i64;
     let last = (high / step + 1e-9).floor() as i64;
@@ -537,7 +545,8 @@ mod tests {
 
     #[test]
     fn ticks_are_round_and_few() {
-        assert_eq!(linear_ticks((0.0, 1.0)), [0.0, 0.5, 1.0]);
+        assert_eq!(linear_ticks((0.0, 1.0)), [0.0, 0.25, 0.5, 0.75, 1.0]);
+        assert!((3..=6).contains(&linear_ticks((0.0015, 0.013)).len()));
         assert_eq!(linear_ticks((0.0, 2.0)), [0.0, 0.5, 1.0, 1.5, 2.0]);
         assert_eq!(log_ticks((0.0, 3.0)), [1.0, 10.0, 100.0, 1000.0]);
         for ends in [(0.1, 0.9), (-3.0, 4.0), (2.0, 2.9), (-1.0, 7.7)] {

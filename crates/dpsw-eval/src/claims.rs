@@ -539,7 +539,7 @@ const STATEMENTS: &[Statement] = &[
         section: "Heavy-Hitter Identification",
         says: "The F1 of BLMZ-Sketch and U-Sketch improves with ε",
         about: About::Others(|r| ends(r, "epsilon-listing", &[BLMZ, U], &F1S, |first, last| first < last)),
-        reason: "",
+        reason: "With few columns U-Sketch errs by collisions, not by noise, so ε changes little.",
     },
     Statement {
         section: "Heavy-Hitter Identification",
@@ -637,7 +637,7 @@ const STATEMENTS: &[Statement] = &[
         section: "Space and Time Efficiency",
         says: "PCC-MG and BLMZ-Sketch are generally better when their sketches are smaller",
         about: About::Others(|r| {
-            ends(r, "bytes", &[PCC, BLMZ], &[MaeHigh, MaeLow], |first, last| first <= last)
+            ends(r, "bytes", &[PCC, BLMZ], &[MaeHigh, MaeLow], |first, last| first < 0.98 * last)
         }),
         reason: "With reduced counts a summary of any size has sensitivity 2, so BLMZ-Sketch gains from every entry. The \
             best of all sizes that fit is reported, so PCC-MG cannot get worse with more bytes.",
@@ -680,12 +680,24 @@ const STATEMENTS: &[Statement] = &[
         reason: ONE_ARRAY,
     },
     Statement {
-        section: "Dataset Information",
+        section: "Baseline Implementation",
         says: "The count-min version of Microscope-Sketch is the best of three in most cases",
         about: About::Others(|r| {
-            let rivals =
-                [MethodName::Baseline(Kind::MicroscopeCu), MethodName::Baseline(Kind::MicroscopeCount)];
-            beats(r, "microscopes", MICROSCOPE, &rivals, &[MaeHigh, MaeLow, F1(0.01)], 0.5)
+            let mut tally = Tally::new(0.51);
+            let mut texts = Vec::new();
+            for stream in r.streams("microscopes") {
+                for metric in [MaeHigh, MaeLow, F1(0.005), F1(0.01)] {
+                    let at = |kind| r.mean("microscopes", &stream, 0.0, MethodName::Baseline(kind), metric);
+                    let kinds = [Kind::Microscope, Kind::MicroscopeCu, Kind::MicroscopeCount].map(at);
+                    let [Some(min), Some(cu), Some(count)] = kinds else { continue };
+                    // Equal to the last digit that a figure shows counts as best.
+                    let (min, rival) =
+                        if metric.is_score() { (-min, -cu.max(count)) } else { (min, cu.min(count)) };
+                    tally.add(min <= rival + 0.01 * rival.abs());
+                    texts.push(short(min / rival));
+                }
+            }
+            tally.saying(format!("count-min ÷ the better of the others: {}", texts.join(", ")))
         }),
         reason: "At 100 KB with the same grid of settings, conservative updates avoid part of the collisions.",
     },
@@ -857,13 +869,13 @@ const OURS: &[Statement] = &[
         says: "At ε = 1, equal bytes and δ = 0 the errors of the tuned method are at most 0.12 × (frequent) and 0.10 × \
             (other) those of the paper's structure with printed budgets",
         about: About::Others(|r| ratios(r, MethodName::Paper, [0.12, 0.10])),
-        reason: "",
+        reason: "Here the rows of the paper's structure are the best of four on the data; the aim is for its default of four.",
     },
     Statement {
         section: "Accuracy",
         says: "and at most 0.17 × and 0.18 × those with balanced budgets",
         about: About::Others(|r| ratios(r, MethodName::PaperBalanced, [0.17, 0.18])),
-        reason: "",
+        reason: "Here the rows of the paper's structure are the best of four on the data; the aim is for its default of four.",
     },
     Statement {
         section: "Accuracy",

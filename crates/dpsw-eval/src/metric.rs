@@ -75,7 +75,7 @@ impl Metric {
             Self::F1(gamma) => format!("F1, γ = {gamma}"),
             Self::Precision(gamma) => format!("precision, γ = {gamma}"),
             Self::Recall(gamma) => format!("recall, γ = {gamma}"),
-            Self::Throughput => "items inserted a second".to_owned(),
+            Self::Throughput => "items a second, fastest seed".to_owned(),
             Self::PriceHigh => "error ÷ Microscope's, frequent".to_owned(),
             Self::PriceLow => "error ÷ Microscope's, other".to_owned(),
         }
