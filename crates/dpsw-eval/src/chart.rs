@@ -456,7 +456,7 @@ fn log_ticks((low, high): (f64, f64)) -> Vec<f64> {
 }
 
 fn linear_ticks((low, high): (f64, f64)) -> Vec<f64> {
-    let rough = (high - low) / 4.2;
+    let rough = (high - low) / 5.5;
     let power = 10_f64.powf(rough.log10().floor());
     let step =
         [1.0, 2.0, 2.5, 5.0, 10.0].map(|factor| factor * power).into_iter().find(|step| rough <= *step);
@@ -545,9 +545,10 @@ mod tests {
 
     #[test]
     fn ticks_are_round_and_few() {
-        assert_eq!(linear_ticks((0.0, 1.0)), [0.0, 0.25, 0.5, 0.75, 1.0]);
-        assert!((3..=6).contains(&linear_ticks((0.0015, 0.013)).len()));
         assert_eq!(linear_ticks((0.0, 2.0)), [0.0, 0.5, 1.0, 1.5, 2.0]);
+        for (ends, len) in [((0.0, 1.0), 6), ((0.0015, 0.013), 5), ((1.5, 15.5), 3), ((0.0, 1.03), 6)] {
+            assert_eq!(linear_ticks(ends).len(), len, "{ends:?}");
+        }
         assert_eq!(log_ticks((0.0, 3.0)), [1.0, 10.0, 100.0, 1000.0]);
         for ends in [(0.1, 0.9), (-3.0, 4.0), (2.0, 2.9), (-1.0, 7.7)] {
             assert!((2..=9).contains(&log_ticks(ends).len()), "{ends:?}");

@@ -434,7 +434,7 @@ mod tests {
             let fixed = Fixed { checkpoints: Some(checkpoints), ..Fixed::default() };
             let choices = Choices { fixed, ..choices(Tuning::Defaults) };
             let size =
-                Size { window_len: 100_000, domain_len: 1000, bytes: 400_000, epsilon: 1.0, delta: 1e-9 };
+                Size { window_len: 100_000, domain_len: 1000, bytes: 400_000, epsilon: 1000.0, delta: 1e-9 };
             let variants = MethodName::Paper.variants(size, &choices).expect("a plan");
             let AnyPlan::Library(plan) = &variants[0].plan else { panic!("a plan of the library") };
             assert_eq!(plan.ranges().len() as u64, 2 * checkpoints - 1);

@@ -25,6 +25,8 @@ pub struct Preset {
     pub pilot_items: u64,
     /// Query times of the runs that choose parameters.
     pub pilot_queries: usize,
+    /// At most so many parameters of a method are tried, spread over its grid.
+    pub tries: usize,
     /// Thresholds of heavy hitters.
     pub gammas: Vec<f64>,
     /// Which values of an axis are run.
@@ -35,7 +37,7 @@ pub struct Preset {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Values {
-    /// The first and the last.
+    /// The first and the last; of ε, 1 and the last.
     Ends,
     /// Some.
     Some,
@@ -56,6 +58,7 @@ impl Preset {
             queries: 25,
             pilot_items: 1_500_000,
             pilot_queries: 5,
+            tries: 100,
             gammas: vec![0.002, 0.0035, 0.005, 0.0075, 0.01, 0.0125],
             values: Values::Some,
         }
@@ -88,6 +91,7 @@ impl Preset {
             queries: 3,
             pilot_items: 30_000,
             pilot_queries: 1,
+            tries: 2,
             values: Values::Ends,
             ..Self::quick()
         }
@@ -98,6 +102,7 @@ impl Preset {
     pub fn values(&self, sweep: &Sweep) -> Vec<f64> {
         let values = match (self.values, sweep.quick) {
             (Values::All, _) => sweep.full,
+            (Values::Ends, [.., last]) if sweep.axis == Axis::Epsilon => &[1.0, *last],
             (Values::Ends, [first, .., last]) => &[*first, *last],
             (Values::Some | Values::Ends, some) => some,
         };

@@ -219,7 +219,9 @@ impl Runner<'_> {
         };
         let expectation = Expectation::zipf(case.extent.domain_len);
         let choices = Choices { tuning: Tuning::Published, fixed, expectation };
-        case.method.variants(size, &choices).map_err(|error| format!("{error:#}"))
+        let variants = case.method.variants(size, &choices).map_err(|error| format!("{error:#}"))?;
+        let every = variants.len().div_ceil(self.preset.tries.max(1)).max(1);
+        Ok(variants.into_iter().step_by(every).collect())
     }
 
     /// A short run of each variant, if there is a choice.

