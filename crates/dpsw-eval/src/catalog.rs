@@ -97,7 +97,7 @@ pub struct Figure {
     pub shows: Shows,
 }
 
-use MethodName::{Baseline, Paper, PaperBalanced, Tuned};
+use MethodName::{Baseline, Paper, PaperBalanced, Tuned, TunedDiscovered, TunedUser};
 use Metric::{F1, MaeHigh, MaeLow, MreHigh, MreLow, PriceHigh, PriceLow, Throughput};
 
 const ALL: &[MethodName] = &[
@@ -125,6 +125,7 @@ const LISTING: &[MethodName] = &[
 ];
 const MICROSCOPES: &[MethodName] =
     &[Baseline(Kind::Microscope), Baseline(Kind::MicroscopeCu), Baseline(Kind::MicroscopeCount)];
+const UNKNOWN: &[MethodName] = &[Tuned, TunedDiscovered, TunedUser, Paper, Baseline(Kind::Microscope)];
 const STRUCTURE: &[MethodName] = &[Paper, PaperBalanced];
 
 /// The counters of the paper's default structure: 35 sketches of 4 x 2000.
@@ -204,6 +205,15 @@ pub const SWEEPS: &[Sweep] = &[
     },
     Sweep { name: "microscopes", methods: MICROSCOPES, bytes: SMALL_BYTES, ..DEFAULT },
     Sweep { name: "drift", streams: Streams::Synthetic(&["zipf", "drift", "swap"]), ..DEFAULT },
+    Sweep {
+        name: "unknown-domain",
+        axis: Axis::Epsilon,
+        quick: &[0.4, 1.0, 2.0],
+        full: EPSILONS,
+        methods: UNKNOWN,
+        goal: Goal::F1,
+        ..DEFAULT
+    },
     Sweep { name: "real", streams: Streams::Real, bytes: 280_000, ..DEFAULT },
 ];
 
@@ -332,6 +342,13 @@ pub const FIGURES: &[Figure] = &[
         paper: None,
         sweep: "epsilon",
         shows: Shows::Predictions,
+    },
+    Figure {
+        name: "unknown-domain",
+        title: "Without a list of keys (found in the stream), and for whole users",
+        paper: None,
+        sweep: "unknown-domain",
+        shows: Shows::Curves(&[MaeHigh, MaeLow, F1(0.005), F1(0.01)]),
     },
     Figure {
         name: "real-streams",

@@ -19,6 +19,8 @@ pub fn series(method: MethodName) -> Series {
     use Dash::{Dashed, Dotted, Solid};
     let (name, colour, mark, dash) = match method {
         MethodName::Tuned => ("tuned (ours)", 0, Mark::Disc, Solid),
+        MethodName::TunedDiscovered => ("tuned, keys found", 3, Mark::Square, Dashed),
+        MethodName::TunedUser => ("tuned, users", 5, Mark::Diamond, Dashed),
         MethodName::Paper => ("DPSW, printed budgets", 1, Mark::Square, Solid),
         MethodName::PaperBalanced => ("DPSW, balanced budgets", 2, Mark::Diamond, Solid),
         MethodName::Baseline(Kind::Tumbling) => ("tumbling buckets", 3, Mark::Up, Solid),

@@ -5,14 +5,14 @@ use std::fmt;
 use anyhow::{Context, Result, ensure};
 use clap::builder::PossibleValue;
 use dpsw::{
-    Claim, CounterLayout, Delta, Domain, DpswSketch, Epsilon, Expectation, Grid, Keys, Method, Noise,
-    PaperMethod, Plan, Ratio, Request, Settings, Shares, SubstreamLen, Unit, Window,
+    Claim, CounterLayout, Delta, Discovery, Domain, DpswSketch, Epsilon, Expectation, Grid, Keys, Method,
+    Noise, PaperMethod, Plan, Ratio, Request, Settings, Shares, SubstreamLen, Unit, Window,
 };
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::baseline::{self, Kind};
-use crate::running::Running;
+use crate::running::{Followed, Running};
 
 /// A method by the name that results use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -23,6 +23,10 @@ pub enum MethodName {
     PaperBalanced,
     /// One sketch per substream, pure epsilon.
     Tuned,
+    /// The same without a public domain: keys are found in the stream.
+    TunedDiscovered,
+    /// The same for whole users, of each of whom one item a substream counts; here every item has a user of its own.
+    TunedUser,
     /// A method that the paper compares with, or tumbling buckets.
     Baseline(Kind),
 }
@@ -193,10 +197,12 @@ impl MethodName {
     pub const MICROSCOPE: Self = Self::Baseline(Kind::Microscope);
 
     /// Those of the library first.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::Paper,
         Self::PaperBalanced,
         Self::Tuned,
+        Self::TunedDiscovered,
+        Self::TunedUser,
         Self::Baseline(Kind::PccMg),
         Self::Baseline(Kind::PccMgReduced),
         Self::Baseline(Kind::PccMgAllKeys),
@@ -216,6 +222,8 @@ impl MethodName {
             Self::Paper => "paper",
             Self::PaperBalanced => "paper-balanced",
             Self::Tuned => "tuned",
+            Self::TunedDiscovered => "tuned-discovered",
+            Self::TunedUser => "tuned-user",
             Self::Baseline(kind) => kind.name(),
         }
     }
@@ -239,7 +247,9 @@ impl MethodName {
     /// No plan fits.
     pub fn variants(self, size: Size, choices: &Choices) -> Result<Vec<Variant>> {
         let variants: Result<Vec<Variant>> = match self {
-            Self::Tuned => tuned(size, choices.expectation.clone()).map(|variant| vec![variant]),
+            Self::Tuned | Self::TunedDiscovered | Self::TunedUser => {
+                self.tuned(size, choices.expectation.clone()).map(|variant| vec![variant])
+            }
             Self::Paper | Self::PaperBalanced => {
                 let grid = PaperParameters::grid(choices)?;
                 grid.into_iter().map(|parameters| self.paper(size, parameters)).collect()
@@ -247,6 +257,37 @@ impl MethodName {
             Self::Baseline(kind) => baseline_variants(kind, size, choices.tuning),
         };
         variants.with_context(|| format!("{} with {} bytes", self.name(), size.bytes))
+    }
+
+    /// What the planner chooses for a public guess: the structure must not be made for the data.
+    fn tuned(self, size: Size, expectation: Expectation) -> Result<Variant> {
+        let domain = match self {
+            Self::TunedDiscovered => {
+                Domain::Discovered(Discovery { epoch: 0, ..Discovery::new(dpsw::Kind::Integers) })
+            }
+            _ => Domain::Public(Keys::Range(size.domain_len as u64)),
+        };
+        let unit = match self {
+            Self::TunedUser => Unit::Users { per_substream: 1 },
+            _ => Unit::ReplaceOne,
+        };
+        let delta = (self != Self::Tuned).then(|| Delta::new(size.delta)).transpose()?;
+        let request = Request {
+            window: Window::Items(size.window_len),
+            unit,
+            epsilon: Epsilon::new(size.epsilon)?,
+            delta,
+            domain,
+            retention: 1,
+            bytes: size.bytes,
+            expectation,
+        };
+        let plan = request.plan()?.plan;
+        let counters = if plan.is_identity() { "identity" } else { "hashed" };
+        let shape = plan.shape();
+        let substreams = size.window_len.div_ceil(plan.substream_len());
+        let parameters = format!("{counters} {} x {}, {substreams} substreams", shape.rows, shape.columns);
+        Ok(Variant { parameters, plan: AnyPlan::Library(Box::new(plan)) })
     }
 
     fn paper(self, size: Size, parameters: PaperParameters) -> Result<Variant> {
@@ -316,7 +357,7 @@ impl AnyPlan {
     pub fn start(&self, noise: Noise) -> Result<Running> {
         Ok(match self {
             Self::Library(plan) => {
-                Running::library(DpswSketch::new(Plan::clone(plan), noise)?, plan.resident_bytes())
+                Running::Library(Followed::new(DpswSketch::new(Plan::clone(plan), noise)?, plan))
             }
             Self::Baseline(_, _, plan) => Running::Baseline(plan.start(noise)?),
         })
@@ -359,26 +400,6 @@ fn balanced(checkpoints: u64) -> Result<Shares> {
         shares.push(Ratio::new(1, 10 << halvings)?);
     }
     Ok(Shares::Explicit(shares))
-}
-
-/// What the planner chooses for a public guess: the structure must not be made for the data.
-fn tuned(size: Size, expectation: Expectation) -> Result<Variant> {
-    let request = Request {
-        window: Window::Items(size.window_len),
-        unit: Unit::ReplaceOne,
-        epsilon: Epsilon::new(size.epsilon)?,
-        delta: None,
-        domain: Domain::Public(Keys::Range(size.domain_len as u64)),
-        retention: 1,
-        bytes: size.bytes,
-        expectation,
-    };
-    let plan = request.plan()?.plan;
-    let counters = if plan.is_identity() { "identity" } else { "hashed" };
-    let shape = plan.shape();
-    let substreams = size.window_len.div_ceil(plan.substream_len());
-    let parameters = format!("{counters} {} x {}, {substreams} substreams", shape.rows, shape.columns);
-    Ok(Variant { parameters, plan: AnyPlan::Library(Box::new(plan)) })
 }
 
 fn baseline_variants(kind: Kind, size: Size, tuning: Tuning) -> Result<Vec<Variant>> {

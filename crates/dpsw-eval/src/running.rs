@@ -1,16 +1,43 @@
 //! A method that follows a stream, and the answers it gives.
 
 use anyhow::Result;
-use dpsw::{DpswSketch, Item, Threshold, WindowView};
+use dpsw::{DpswSketch, Item, Plan, Threshold, Unit, WindowView};
 
 use crate::baseline::Baseline;
 
 /// A method that takes items.
 pub enum Running {
-    /// Of the library, with the bytes that its plan says it holds.
-    Library(Box<DpswSketch>, u64),
+    /// Of the library.
+    Library(Followed),
     /// One that it is compared with.
     Baseline(Box<dyn Baseline>),
+}
+
+/// A sketch of the library, and what its plan says of it.
+pub struct Followed {
+    sketch: Box<DpswSketch>,
+    resident_bytes: u64,
+    /// The next user, where users are protected: every item has its own.
+    next_user: Option<u64>,
+}
+
+impl Followed {
+    pub(crate) fn new(sketch: DpswSketch, plan: &Plan) -> Self {
+        let next_user = matches!(plan.settings().unit, Unit::Users { .. }).then_some(0);
+        Self { sketch: Box::new(sketch), resident_bytes: plan.resident_bytes(), next_user }
+    }
+
+    fn insert(&mut self, items: &[u64]) -> Result<()> {
+        let Some(first) = self.next_user else {
+            self.sketch.extend(items)?;
+            return Ok(());
+        };
+        let next = first + items.len() as u64;
+        let users: Vec<u64> = (first..next).collect();
+        self.sketch.extend_by(&users, items)?;
+        self.next_user = Some(next);
+        Ok(())
+    }
 }
 
 /// A method that answers about the window up to now.
@@ -31,27 +58,22 @@ pub struct Answer {
 }
 
 impl Running {
-    pub(crate) fn library(sketch: DpswSketch, resident_bytes: u64) -> Self {
-        Self::Library(Box::new(sketch), resident_bytes)
-    }
-
     /// Takes the next items.
     ///
     /// # Errors
     /// There is no randomness to seal with.
     pub fn insert(&mut self, items: &[u64]) -> Result<()> {
         match self {
-            Self::Library(sketch, _) => sketch.extend(items).map(drop)?,
-            Self::Baseline(baseline) => baseline.insert(items)?,
+            Self::Library(followed) => followed.insert(items),
+            Self::Baseline(baseline) => Ok(baseline.insert(items)?),
         }
-        Ok(())
     }
 
     /// What can be asked now.
     #[must_use]
     pub fn answers(&self) -> Answers<'_> {
         match self {
-            Self::Library(sketch, _) => Answers::Library(sketch.view()),
+            Self::Library(followed) => Answers::Library(followed.sketch.view()),
             Self::Baseline(baseline) => Answers::Baseline(baseline.as_ref()),
         }
     }
@@ -60,7 +82,7 @@ impl Running {
     #[must_use]
     pub fn resident_bytes(&self) -> u64 {
         match self {
-            Self::Library(_, bytes) => *bytes,
+            Self::Library(followed) => followed.resident_bytes,
             Self::Baseline(baseline) => baseline.resident_bytes(),
         }
     }
