@@ -44,7 +44,7 @@ h3{font-size:18px;margin:34px 0 4px}p{max-width:76ch}a{color:inherit}code,pre{fo
 pre{background:var(--soft);padding:12px;overflow:auto;border-radius:6px;max-height:420px}.wide{overflow-x:auto}
 table{border-collapse:collapse;font-size:14px;line-height:1.35}th,td{padding:5px 10px;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}
 th{border-bottom-width:2px}td.n,th.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
-td.v{white-space:nowrap;font-weight:600}.holds{color:var(--yes)}.in-part{color:var(--part)}.fails{color:var(--no)}.quiet{opacity:.75}
+td.v{white-space:nowrap;font-weight:600}td.name{white-space:nowrap}td.long{min-width:34ch}.holds{color:var(--yes)}.in-part{color:var(--part)}.fails{color:var(--no)}.quiet{opacity:.75}
 figure{margin:10px 0}figure svg{max-width:100%;height:auto}nav a{margin-right:14px}
 @media print{main{max-width:none;padding:0}figure,tr{break-inside:avoid}pre{max-height:none}}
 ";
@@ -90,10 +90,10 @@ fn standing(results: &Results) -> String {
     for stream in results.streams("epsilon") {
         let _ = write!(
             text,
-            "<h3>{stream}</h3><div class=\"wide\"><table><tr><th>method<th>claim<th>parameters<th class=\"n\">sketch<th \
-             class=\"n\">resident<th class=\"n\">MAE frequent<th class=\"n\">MAE other<th class=\"n\">MRE frequent<th \
-             class=\"n\">MRE other<th class=\"n\">F1 0.005<th class=\"n\">F1 0.01<th class=\"n\">95 % covers<th \
-             class=\"n\">items/s</tr>"
+            "<h3>{stream}</h3><div class=\"wide\"><table><tr><th>method<th>claim<th class=\"n\">sketch<th \
+             class=\"n\">resident<th class=\"n\">MAE high<th class=\"n\">MAE low<th class=\"n\">MRE high<th \
+             class=\"n\">MRE low<th class=\"n\">F1 0.005<th class=\"n\">F1 0.01<th class=\"n\">covered<th \
+             class=\"n\">items/s<th>parameters</tr>"
         );
         for method in methods(results, "epsilon") {
             if let Some(measured) = results.measured("epsilon", &stream, 1.0, method) {
@@ -103,7 +103,12 @@ fn standing(results: &Results) -> String {
         }
         text += "</table></div>";
     }
-    if text.is_empty() { "<p>The sweep over ε was not run.</p>".to_owned() } else { text }
+    if text.is_empty() {
+        return "<p>The sweep over ε was not run.</p>".to_owned();
+    }
+    let key = "<p>High: the 50 most frequent items; low: others. Sketch: bytes that are compared, as the paper counts \
+        them; resident: bytes in memory. Covered: errors of frequent items inside the 95 % interval, where there is one.</p>";
+    format!("{key}{text}")
 }
 
 fn methods(results: &Results, sweep: &str) -> Vec<MethodName> {
@@ -149,7 +154,7 @@ fn standing_row(method: MethodName, measured: &Measured, speed: Option<f64>) -> 
     ];
     let cells: String = cells.iter().map(|cell| format!("<td class=\"n\">{cell}")).collect();
     format!(
-        "<tr><td>{}<td>{claim}<td>{}{best_of}{cells}</tr>",
+        "<tr><td class=\"name\">{}<td class=\"name\">{claim}{cells}<td class=\"long\">{}{best_of}</tr>",
         escape(&series(method).name),
         escape(&measured.parameters)
     )
