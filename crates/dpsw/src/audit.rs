@@ -40,9 +40,9 @@ use trial::Trial;
 
 /// The fewest runs and seals with which the controls are caught.
 const EFFORT_MIN: usize = 2_000;
-/// Limits on probabilities that one audit uses: two for each of 18 tests, four for the tightness, one for the signs, one for
+/// Limits on probabilities that one audit uses: two for each of 20 tests, four for the tightness, one for the signs, one for
 /// what counts, two for the threshold of keys.
-const LIMITS: f64 = 44.0;
+const LIMITS: f64 = 48.0;
 
 /// How much work an audit does. The default takes some seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]

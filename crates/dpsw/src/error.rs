@@ -291,6 +291,9 @@ pub enum SnapshotError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MergeError {
+    /// A user can send to several sites, each of which lets the cap through anew.
+    #[error("views of plans that protect whole users cannot be merged: one user may be in several of them")]
+    Users,
     /// No view was given.
     #[error("there is no view to merge")]
     Nothing,

@@ -33,6 +33,8 @@ pub(crate) enum Fault {
     FirstKeysCap,
     /// A map with more than a few keys is taken for a summary.
     SummaryWhenFull,
+    /// The rounds in which a summary was lowered are forgotten.
+    PlainSummary,
     /// A summary is reduced by the items that were not null.
     SummaryOfKnown,
     /// What a user may send counts over two substreams, and null items are free.

@@ -151,8 +151,8 @@ impl PlannedDiscovery {
             Tracking::Exact => 0,
             Tracking::Summary { keys } => self.items_max / (keys + 1),
         };
-        let steps = steps_beyond(self.scale(), 1.0 - probability);
-        self.threshold as f64 + missing as f64 + steps as f64
+        let steps = steps_beyond(self.scale(), 1.0 - probability).map_or(f64::INFINITY, |steps| steps as f64);
+        self.threshold as f64 + missing as f64 + steps
     }
 
     /// The smallest share of an epoch that is found with this probability; above 1 if none is.
@@ -765,8 +765,8 @@ impl Plan {
             }
             Unit::Users { per_substream } => format!(
                 "everything released, together: {claim} for all items of one user inside any one window, of which \
-                {per_substream} a substream count; who sends when is public, and over n windows a user's loss grows \
-                up to n-fold"
+                {per_substream} a substream count; who sends when is public, and what a user loses adds up over \
+                windows: epsilon n-fold over n of them, delta faster"
             ),
         }
     }
@@ -869,12 +869,16 @@ impl Budget {
 /// Kept back from the δ of a key, so that rounding errors fall on the side of a higher threshold.
 const KEY_MARGIN: f64 = 1e-9;
 
-/// The smallest z ≥ 0 with P[noise > z - 1] = qᶻ / (1 + q) ≤ `probability`, for q = exp(-1 / scale).
-fn steps_beyond(scale: f64, probability: f64) -> u64 {
+/// The smallest z ≥ 0 with P[noise > z - 1] = qᶻ / (1 + q) ≤ `probability`, for q = exp(-1 / scale); none if it is beyond
+/// what counts can reach.
+fn steps_beyond(scale: f64, probability: f64) -> Option<u64> {
     let q = (-1.0 / scale).exp();
-    let z = -scale * (probability * (1.0 + q)).ln();
-    (z * (1.0 + 1e-12)).ceil().max(0.0) as u64
+    let z = (-scale * (probability * (1.0 + q)).ln() * (1.0 + 1e-12)).ceil().max(0.0);
+    (z <= THRESHOLD_MAX as f64).then_some(z as u64)
 }
+
+/// The highest threshold of found keys: it and the noise fit in 32 bits.
+const THRESHOLD_MAX: u64 = 1 << 29;
 
 /// How keys are found with this ε and this δ for each side of a neighbouring pair; see PRIVACY.md.
 fn plan_discovery(
@@ -907,10 +911,14 @@ fn plan_discovery(
     // An event that is added can push the last one out of the epoch's room, so also then two counts change.
     let too_fine = || ParameterError::Epsilon(epsilon.to_f64());
     let scale = epsilon.checked_divide(2 * of_window).ok_or_else(too_fine)?;
-    let steps = steps_beyond(scale.to_f64(), of_key / of_window as f64);
-    let threshold = i64::try_from(of_epoch - 1 + steps).ok().filter(|&t| t < 1 << 29).ok_or_else(too_fine)?;
+    let steps = steps_beyond(scale.to_f64(), of_key / of_window as f64).ok_or_else(too_fine)?;
+    let threshold = (of_epoch - 1).checked_add(steps).filter(|&t| t <= THRESHOLD_MAX).ok_or_else(too_fine)?;
     let q = (-1.0 / scale.to_f64()).exp();
     let seen_once = of_window as f64 * q.powf(steps as f64) / (1.0 + q);
+    if !(seen_once <= of_key * (1.0 + KEY_MARGIN)) {
+        return Err(too_fine().into());
+    }
+    let threshold = threshold as i64;
     let delta = (1.0 + settings.epsilon.get().exp()) * of_key;
     ledger.charge("the keys of an epoch", Cost::Approximate(epsilon, delta))?;
     let law = Law::Laplace { scale };

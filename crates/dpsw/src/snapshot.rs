@@ -87,6 +87,9 @@ impl WindowView {
         if self.claim == Claim::None || other.claim == Claim::None {
             return Err(MergeError::NoClaim);
         }
+        if self.plan.settings().unit.per_substream().is_some() {
+            return Err(MergeError::Users);
+        }
         if self.released.mapping().fingerprint_key != other.released.mapping().fingerprint_key {
             return Err(MergeError::Keys);
         }

@@ -14,13 +14,14 @@ use crate::error::{SnapshotError, StateError};
 use crate::hash::StreamKey;
 use crate::noise::Noise;
 use crate::partial::PartialId;
-use crate::plan::Plan;
+use crate::plan::{Plan, PlannedDiscovery};
 use crate::privacy::Claim;
 use crate::query::WindowView;
 use crate::snapshot::{read_view, write_view};
 use crate::stream::{DpswSketch, Time};
 use crate::substream::OpenSubstream;
 use crate::tracker::Tracker;
+use crate::window::Found;
 
 const MAGIC: &[u8; 8] = b"DPSWSECR";
 const INNER_MAGIC: &[u8; 8] = b"DPSWOPEN";
@@ -209,9 +210,8 @@ impl DpswSketch {
         for _ in 0..count {
             let epoch = reader.u64()?;
             let discovery = plan.discovery().filter(|discovery| {
-                let open = self.number / discovery.epoch()
-                    ..=(self.number + self.open.len() as u64) / discovery.epoch();
-                open.contains(&epoch)
+                let last = self.number.saturating_add(self.open.len() as u64 - 1);
+                (self.number / discovery.epoch()..=last / discovery.epoch()).contains(&epoch)
             });
             let discovery =
                 discovery.ok_or(SnapshotError::Invalid("the epoch of its keys is not running"))?;
@@ -233,7 +233,10 @@ impl DpswSketch {
             sealed_range.substream() < self.number
                 || (sealed_range.substream() == self.number && offsets.end <= sealed)
         };
+        let epoch = self.plan.discovery().map_or(1, PlannedDiscovery::epoch);
+        let is_over = |found: &Arc<Found>| found.epoch < self.number / epoch;
         view.stream.end == now
+            && view.released.found().iter().all(is_over)
             && self.time.start.is_none_or(|begin| begin <= now)
             && (self.time.start.is_none() || start + sealed <= now)
             && (self.time.start.is_none() || now <= self.next_boundary())

@@ -39,6 +39,7 @@ trait Key: Sized {
     fn item<'a>(&self, arena: &'a [u8]) -> Item<'a>;
     /// Moves its bytes into a new arena.
     fn move_to(&mut self, old: &[u8], new: &mut Vec<u8>);
+    fn wipe(&mut self);
 }
 
 impl Key for u64 {
@@ -62,6 +63,10 @@ impl Key for u64 {
     }
 
     fn move_to(&mut self, _: &[u8], _: &mut Vec<u8>) {}
+
+    fn wipe(&mut self) {
+        self.zeroize();
+    }
 }
 
 impl Placed {
@@ -95,8 +100,14 @@ impl Key for Placed {
     fn move_to(&mut self, old: &[u8], new: &mut Vec<u8>) {
         *self = Self::new(self.hash, self.bytes(old), new);
     }
+
+    fn wipe(&mut self) {
+        self.hash.zeroize();
+    }
 }
 
+/// No epoch sees more arrivals; saved ones with more are refused.
+const ARRIVALS_MAX: u64 = 1 << 62;
 /// Places of entries that were met lately, by the last bits of their hashes.
 const RECENT: usize = 16_384;
 /// The fewest slots of a map.
@@ -221,7 +232,10 @@ impl<K: Key> Counts<K> {
     }
 
     fn clear(&mut self) {
-        self.entries.iter_mut().for_each(|entry| entry.count.zeroize());
+        for entry in &mut self.entries {
+            entry.count.zeroize();
+            entry.key.wipe();
+        }
         self.entries.clear();
         self.arena.zeroize();
         self.slots.fill(0);
@@ -355,10 +369,16 @@ impl Tracker {
         plan.items_max() / keys
     }
 
+    /// What a stored count stands for.
+    fn value(&self, plan: &PlannedDiscovery) -> impl Fn(u32) -> u64 + use<> {
+        let lowered = if fault::is(Fault::PlainSummary) { 0 } else { self.lowered };
+        let reduction = self.reduction(plan);
+        move |count| u64::from(count).saturating_add(lowered).saturating_sub(reduction)
+    }
+
     /// The keys whose counts plus noise exceed the threshold, in the order of their keyed hashes.
     pub(crate) fn release(&self, plan: &PlannedDiscovery, generator: &mut Generator) -> Keys {
-        let (lowered, reduction) = (self.lowered, self.reduction(plan));
-        let value = |count: u32| (u64::from(count) + lowered).saturating_sub(reduction);
+        let value = self.value(plan);
         each_kind!(&self.counts, counts => release(counts, value, plan, generator))
     }
 
@@ -383,14 +403,18 @@ impl Tracker {
         tracker.arrivals = reader.u64()?;
         tracker.lowered = reader.u64()?;
         let len = reader.len(4 + 8)?;
-        if tracker.limit.is_some_and(|limit| limit < len) {
-            return Err(SnapshotError::Invalid("a summary holds too many keys"));
+        let most = tracker.limit.map_or(plan.items_max(), |limit| limit as u64);
+        let rounds = tracker.limit.map_or(0, |limit| plan.items_max() / (limit as u64 + 1));
+        if ARRIVALS_MAX < tracker.arrivals || most < len as u64 || rounds < tracker.lowered {
+            return Err(SnapshotError::Invalid("its keys are more than an epoch can hold"));
         }
         for _ in 0..len {
             let count = reader.u32()?;
             let item = reader.item(plan.kind())?;
-            if count == 0 || !tracker.restore(by.item(item), item, count) {
-                return Err(SnapshotError::Invalid("a key has no count or occurs twice"));
+            let is_short = !matches!(item, Item::Bytes(bytes) if plan.key_len_max() < bytes.len());
+            let fits = is_short && 0 < count && u64::from(count) <= plan.items_max();
+            if !fits || !tracker.restore(by.item(item), item, count) {
+                return Err(SnapshotError::Invalid("a key has no right count, is too long or occurs twice"));
             }
         }
         Ok(tracker)
@@ -555,9 +579,8 @@ mod tests {
             }
         }
         assert_eq!(tracker.arrivals, items.len() as u64);
-        let reduction = tracker.reduction(plan);
+        let value = tracker.value(plan);
         let AnyCounts::Integers(counts) = &tracker.counts else { unreachable!("integers") };
-        let value = |count: u32| (u64::from(count) + tracker.lowered).saturating_sub(reduction);
         let all = counts.entries.iter().map(|entry| (entry.key, value(entry.count)));
         all.filter(|(_, value)| 0 < *value).collect()
     }
@@ -630,6 +653,28 @@ mod tests {
         for (item, count) in exact {
             let value = reduced.get(&item).copied().unwrap_or(0);
             assert!(value <= count && count <= value + 5000 / 21, "{item}: {value} of {count}");
+        }
+    }
+
+    #[test]
+    fn arrivals_beyond_the_epoch_count_nowhere_also_after_a_restore() {
+        for tracking in [Tracking::Exact, Tracking::Summary { keys: 3 }] {
+            let plan = plan(tracking, Kind::Integers, 10);
+            let discovery = plan.discovery().expect("discovery");
+            let mut tracker = Tracker::new(discovery, key());
+            tracker.take(Batch::integers(&[1, 1, 1, 2, 1, 1], &[]), None, discovery);
+            let mut writer = Writer::new(b"TESTTEST", 1);
+            tracker.write(&mut writer);
+            let bytes = writer.finish();
+            let mut reader = Reader::new(&bytes, b"TESTTEST", 1).expect("a frame");
+            let mut restored = Tracker::read(&mut reader, discovery, key()).expect("a tracker");
+            for tracker in [&mut tracker, &mut restored] {
+                tracker.take(Batch::integers(&[5; 9], &[]), None, discovery);
+                let AnyCounts::Integers(counts) = &tracker.counts else { unreachable!("integers") };
+                let counts: Vec<(u64, u32)> = counts.entries.iter().map(|e| (e.key, e.count)).collect();
+                assert_eq!(counts, [(1, 5), (2, 1), (5, 4)], "of nine, four are within the epoch");
+                assert_eq!(tracker.arrivals, 15);
+            }
         }
     }
 

@@ -291,3 +291,39 @@ fn null_items_take_positions() {
     assert_eq!(sketch.position(), 1000);
     assert_eq!(sketch.view().frequency(3).expect("a key").value, 300.0);
 }
+
+#[test]
+fn a_state_that_is_not_the_newest_gives_up_the_keys_of_its_epoch() {
+    let mut old = sketch(settings(Discovery::new(Kind::Integers)), Noise::off());
+    old.extend(&[7; 190]).expect("integers");
+    let key = StateKey::from_bytes([1; 32]);
+    let saved = old.save(&key).expect("randomness");
+    let freshness = Freshness::Unknown { resume_at: 190 };
+    let mut resumed = DpswSketch::restore(&saved.bytes, &key, Noise::off(), freshness).expect("a state");
+    assert_eq!(resumed.position(), 200);
+    resumed.extend(&[8; 200]).expect("integers");
+    assert_eq!(found(&resumed.view()), ["8"], "190 times 7 would be found");
+}
+
+#[test]
+fn shares_too_small_for_any_threshold_are_refused() {
+    for exponent in 9..=18 {
+        let share = Ratio::new(1, 10_u64.pow(exponent)).expect("a ratio");
+        let by_user = Settings {
+            unit: Unit::Users { per_substream: 1 },
+            epsilon: Epsilon::new(1.0).expect("in range"),
+            ..settings(Discovery { share, ..Discovery::new(Kind::Integers) })
+        };
+        assert!(Plan::new(by_user).is_err(), "10^-{exponent}");
+    }
+}
+
+#[test]
+fn views_of_users_are_not_merged() {
+    let window = TimeWindow { len: 1000, lateness: 0, clock: Clock::Caller, expected_items: 1000 };
+    let site = |number| {
+        let settings = Settings { window: Window::Time(window), ..users(1) };
+        sketch(settings, Noise::from_system()).at_site(number).view()
+    };
+    assert_eq!(WindowView::merge(&[site(0), site(1)]).expect_err("users"), MergeError::Users);
+}

@@ -7,7 +7,7 @@ use super::tiny::{arrive, lag, start, tiny_keys, tiny_window};
 use super::{AuditError, Check, Claimed, Effort, Test};
 use crate::fault::FEW_KEYS;
 use crate::item::{Discovery, Domain, Keys, Tracking};
-use crate::plan::{Plan, PlannedDiscovery};
+use crate::plan::Plan;
 use crate::privacy::{Delta, Epsilon};
 use crate::ratio::Ratio;
 use crate::settings::{CounterLayout, Method, NoiseChoice, Settings, TunedMethod, Unit};
@@ -168,6 +168,7 @@ pub(super) fn audit(
     tests.extend(many_keys(&finder, effort, &mut unsorted)?);
     if let (Tracking::Summary { .. }, None) = (discovery.tracking, settings.window.time()) {
         tests.extend(null_items(settings, discovery, effort, &mut unsorted)?);
+        tests.extend(lowered_counts(settings, discovery, effort, &mut unsorted)?);
     }
     let off = at_threshold(&finder, effort, &mut unsorted)?;
     let checks = vec![
@@ -185,7 +186,8 @@ fn lone_key(finder: &Finder, effort: Effort, unsorted: &mut u64) -> Result<[Test
     let scores = finder.scores(&streams, effort.runs, unsorted, |found| found.contains(&SECOND))?;
     let hits = scores.second.iter().filter(|shown| **shown == 1.0).count();
     let share = Share { hits, runs: effort.runs };
-    let limit = finder.plan.discovery().map_or(0.0, PlannedDiscovery::seen_once) * (1.0 + 1e-6);
+    let delta = finder.plan.settings().delta.map_or(0.0, Delta::get);
+    let limit = delta / (1.0 + EPSILON.exp());
     let bound = share.low(effort.doubt());
     let (tpr, upper) = (hits as f64 / effort.runs as f64, share.high(effort.doubt()));
     let name = "a key of one event alone is found";
@@ -233,6 +235,24 @@ fn null_items(
     let is_shown = |found: &[usize]| heavies.iter().all(|key| !found.contains(key));
     let scores = finder.scores(&streams, effort.runs, unsorted, is_shown)?;
     Ok(judge("keys beside null items", LIMIT, Event::AtLeast(1.0), &scores, effort.doubt()))
+}
+
+/// One key more fills a summary and lowers all its counts.
+fn lowered_counts(
+    settings: &Settings,
+    discovery: Discovery,
+    effort: Effort,
+    unsorted: &mut u64,
+) -> Result<[Test; 2], AuditError> {
+    let finder = Finder::new(settings, discovery, Tracking::Summary { keys: FEW_KEYS as u64 })?;
+    let heavy = finder.threshold() + 1 + finder.items() / (FEW_KEYS + 1);
+    let heavies = [HEAVY, HEAVY + 1, HEAVY + 2];
+    let mut others: Vec<(usize, usize)> = heavies.iter().map(|&key| (key, heavy)).collect();
+    others.extend((0..FEW_KEYS - heavies.len()).map(|index| (FILLER + index, 1)));
+    let streams = finder.neighbours(SECOND, FILLER, &others);
+    let is_shown = |found: &[usize]| heavies.iter().all(|key| found.contains(key));
+    let scores = finder.scores(&streams, effort.runs, unsorted, is_shown)?;
+    Ok(judge("keys of a full summary", LIMIT, Event::AtLeast(1.0), &scores, effort.doubt()))
 }
 
 /// Whether P[found | count = threshold] is not q / (1 + q).

@@ -206,6 +206,7 @@ fn mistakes_in_finding_keys_are_caught() {
     check_caught(Fault::MapOrder, &exact, &["found keys come in the order"]);
     check_caught(Fault::FirstKeysCap, &exact, &["a key beside many or more"]);
     check_caught(Fault::SummaryWhenFull, &exact, &["a key beside many or more"]);
+    check_caught(Fault::PlainSummary, &summary, &["keys of a full summary"]);
     check_caught(Fault::SummaryOfKnown, &summary, &["keys beside null items"]);
 }
 
