@@ -915,7 +915,7 @@ fn plan_discovery(
     let threshold = (of_epoch - 1).checked_add(steps).filter(|&t| t <= THRESHOLD_MAX).ok_or_else(too_fine)?;
     let q = (-1.0 / scale.to_f64()).exp();
     let seen_once = of_window as f64 * q.powf(steps as f64) / (1.0 + q);
-    if !(seen_once <= of_key * (1.0 + KEY_MARGIN)) {
+    if !(0.0..=of_key * (1.0 + KEY_MARGIN)).contains(&seen_once) {
         return Err(too_fine().into());
     }
     let threshold = threshold as i64;
