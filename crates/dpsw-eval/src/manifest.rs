@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
@@ -66,18 +65,10 @@ impl Manifest {
     }
 }
 
-/// The commit of the source that this program was built from, if it is still there.
+/// The commit that this program was built from, whatever the source folder holds by now.
 #[must_use]
 pub fn commit() -> String {
-    let git = |arguments: &[&str]| {
-        let output =
-            Command::new("git").arg("-C").arg(env!("CARGO_MANIFEST_DIR")).args(arguments).output().ok()?;
-        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
-    };
-    let Some(commit) = git(&["rev-parse", "--short=12", "HEAD"]) else { return "unknown".to_owned() };
-    let is_clean =
-        git(&["status", "--porcelain", "--untracked-files=no"]).is_some_and(|text| text.is_empty());
-    if is_clean { commit } else { format!("{commit}-dirty") }
+    env!("DPSW_COMMIT").to_owned()
 }
 
 #[cfg(test)]

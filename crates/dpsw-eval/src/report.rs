@@ -14,7 +14,7 @@ use crate::metric::Metric;
 use crate::results::Results;
 use crate::source::PaperDataset;
 use crate::source::table::grouped;
-use crate::sweep::Measured;
+use crate::sweep::{Measured, Summary};
 
 /// The page; it needs nothing from anywhere else.
 #[must_use]
@@ -138,7 +138,8 @@ fn standing_row(method: MethodName, measured: &Measured, speed: Option<f64>) -> 
         0 => String::new(),
         tried => format!(" <span class=\"quiet\">(best of {tried})</span>"),
     };
-    let covered = measured.outcomes.first().and_then(|outcome| outcome.high.covered);
+    let covered: Vec<f64> = measured.outcomes.iter().filter_map(|outcome| outcome.high.covered).collect();
+    let covered = Summary::of(&covered).map(|summary| summary.mean);
     let score = |gamma| mean(Metric::F1(gamma)).map_or_else(|| "–".to_owned(), |f1| format!("{f1:.3}"));
     let cells = [
         bytes(measured.bytes as f64),
@@ -162,7 +163,10 @@ fn standing_row(method: MethodName, measured: &Measured, speed: Option<f64>) -> 
 
 fn claims(judged: &[Judged]) -> String {
     let mut text = String::from(
-        "<div class=\"wide\"><table><tr><th>The paper says<th>We measured<th>Holds?<th>Why not</tr>",
+        "<p>A case is a stream, a value of the axis, a metric and a rival. “Always” needs all cases, “mostly” and “almost \
+         all” four of five; fewer than that but half is “in part”. Limits in brackets are ours where the text names none. \
+         Numbers are measured; a likely reason is an explanation that this run does not test.</p>\
+         <div class=\"wide\"><table><tr><th>The paper says<th>We measured<th>Holds?<th>Likely reason</tr>",
     );
     let mut section = "";
     for claim in judged {
