@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use dpsw::{Discovery, Domain, Keys, Kind, PlanError};
+use dpsw::{Discovery, Domain, Keys, Kind, PlanError, Strings};
 use memchr::memchr_iter;
 
 use crate::fault::Fault;
@@ -14,7 +15,7 @@ use crate::input::reader::read_all;
 /// The domain of a stream whose keys are to be listed: a public list, or keys that a private search finds.
 pub(crate) fn choose(file: Option<&Path>) -> Result<Domain> {
     match file {
-        Some(path) => Ok(Domain::Public(Keys::Bytes(read(path)?))),
+        Some(path) => Ok(Domain::Public(Keys::Bytes(Arc::new(read(path)?)))),
         // The planner chooses the epoch.
         None => Ok(Domain::Discovered(Discovery { epoch: 0, ..Discovery::new(Kind::Bytes) })),
     }
@@ -40,15 +41,15 @@ pub(crate) fn asked(items: &[String]) -> Domain {
 }
 
 /// One key a line; empty lines are skipped.
-fn read(path: &Path) -> Result<Vec<Box<[u8]>>> {
+fn read(path: &Path) -> Result<Strings> {
     let bytes = read_all(path).context("the domain cannot be read")?;
     let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
-    let mut keys = Vec::new();
+    let mut keys = Strings::default();
     let mut start = 0;
     for end in memchr_iter(b'\n', text).chain([text.len()]) {
         let key = without_return(&text[start.min(end)..end]);
         if !key.is_empty() {
-            keys.push(key.into());
+            keys.push(key);
         }
         start = end + 1;
     }

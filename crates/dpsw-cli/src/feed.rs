@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
-use dpsw::{Clock, DpswSketch, Noise, Plan};
+use dpsw::{Clock, DpswSketch, Noise, Plan, Taken};
 
 use crate::arguments::OnError;
 use crate::fault::Fault;
@@ -21,7 +21,6 @@ pub(crate) struct Feed<'a> {
     on_error: OnError,
     /// Where the records come from, for errors.
     pub(crate) source: String,
-    null: Box<[u8]>,
     pending: Pending,
     /// The newest time that was read.
     newest: Option<u64>,
@@ -61,6 +60,13 @@ struct Pending {
     times: Vec<u64>,
 }
 
+impl Counts {
+    fn add(&mut self, taken: Taken) {
+        self.late += taken.late as u64;
+        self.early += taken.early as u64;
+    }
+}
+
 impl<'a> Feed<'a> {
     pub(crate) fn new(plan: Plan, on_error: OnError, every: Option<Span>, due: Due<'a>) -> Result<Self> {
         let timing = match plan.settings().window.time().map(|time| time.clock) {
@@ -68,13 +74,11 @@ impl<'a> Feed<'a> {
             Some(Clock::Caller) => Timing::Arrival(0),
             Some(_) => Timing::Events,
         };
-        let null = null_item(&plan);
         let mut feed = Self {
             sketch: DpswSketch::new(plan, Noise::from_system())?,
             timing,
             on_error,
             source: String::new(),
-            null,
             pending: Pending::default(),
             newest: None,
             untimed: 0,
@@ -150,9 +154,21 @@ impl<'a> Feed<'a> {
 
     fn take_at(&mut self, times: &[u64], items: &[&[u8]]) -> Result<()> {
         let taken = self.sketch.extend_bytes_at(times, items)?;
-        self.counts.late += taken.late as u64;
-        self.counts.early += taken.early as u64;
+        self.counts.add(taken);
         Ok(())
+    }
+
+    /// A record that cannot be read takes its place and counts nowhere.
+    fn take_null(&mut self, time: Option<u64>) -> Result<()> {
+        self.flush()?;
+        match (self.timing, time) {
+            (Timing::Events, Some(time)) | (Timing::Arrival(time), _) => {
+                self.counts.add(self.sketch.extend_nulls_at(&[time])?);
+            }
+            _ => self.sketch.extend_nulls(1)?,
+        }
+        self.counts.records += 1;
+        self.answer_if_due()
     }
 
     /// How many items can be counted before an answer is due.
@@ -186,7 +202,7 @@ impl<'a> Feed<'a> {
         Ok(())
     }
 
-    /// An item outside every public list stands for a record that cannot be read: it takes its place.
+    /// Passes over a record that cannot be read, if that is wanted.
     fn skip(&mut self, line: u64, problem: &Problem) -> Result<()> {
         if self.on_error == OnError::Stop {
             return Err(unreadable(&self.source, line, problem));
@@ -196,7 +212,7 @@ impl<'a> Feed<'a> {
     }
 
     fn push(&mut self, item: Option<&[u8]>, time: Option<u64>) -> Result<()> {
-        let item = item.unwrap_or(&self.null);
+        let Some(item) = item else { return self.take_null(time) };
         self.pending.bytes.extend(item);
         self.pending.ends.push(self.pending.bytes.len());
         self.pending.times.extend(time);
@@ -249,17 +265,6 @@ impl Pending {
         self.ends.clear();
         self.times.clear();
     }
-}
-
-/// An item that no public list has and no search finds: it is too long.
-fn null_item(plan: &Plan) -> Box<[u8]> {
-    let domain = &plan.settings().domain;
-    let longest = domain.keys().map_or(0, |keys| {
-        let len = |index| if let dpsw::Item::Bytes(key) = keys.get(index) { key.len() } else { 0 };
-        (0..keys.len()).map(len).max().unwrap_or(0)
-    });
-    let found = domain.discovery().map_or(0, |discovery| discovery.key_len_max as usize);
-    vec![0; longest.max(found) + 1].into()
 }
 
 fn unreadable(source: &str, line: u64, problem: &Problem) -> anyhow::Error {

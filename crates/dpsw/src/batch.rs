@@ -11,7 +11,9 @@ use crate::item::{Item, Kind};
 /// Items in order of arrival.
 #[derive(Clone, Copy)]
 pub(crate) struct Batch<'a> {
-    pub(crate) kind: Kind,
+    /// `None` for null items: they take their positions and count nowhere.
+    pub(crate) kind: Option<Kind>,
+    len: usize,
     /// The integers, or the fingerprints of byte strings.
     pub(crate) words: &'a [u64],
     /// The byte strings; empty for integers.
@@ -22,15 +24,19 @@ pub(crate) struct Batch<'a> {
 
 impl<'a> Batch<'a> {
     pub(crate) fn integers(words: &'a [u64], users: &'a [u64]) -> Self {
-        Self { kind: Kind::Integers, words, bytes: &[], users }
+        Self { kind: Some(Kind::Integers), len: words.len(), words, bytes: &[], users }
     }
 
     pub(crate) fn bytes(words: &'a [u64], bytes: &'a [&'a [u8]], users: &'a [u64]) -> Self {
-        Self { kind: Kind::Bytes, words, bytes, users }
+        Self { kind: Some(Kind::Bytes), len: words.len(), words, bytes, users }
+    }
+
+    pub(crate) fn nulls(len: usize, users: &'a [u64]) -> Self {
+        Self { kind: None, len, words: &[], bytes: &[], users }
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.words.len()
+        self.len
     }
 
     /// Those from `start` on, at most `len`.
@@ -40,6 +46,7 @@ impl<'a> Batch<'a> {
             &list[start..start.saturating_add(len).min(list.len())]
         }
         Self {
+            len: len.min(self.len.saturating_sub(start)),
             words: cut(self.words, start, len),
             bytes: cut(self.bytes, start, len),
             users: cut(self.users, start, len),
@@ -47,11 +54,12 @@ impl<'a> Batch<'a> {
         }
     }
 
-    pub(crate) fn item(&self, index: usize) -> Item<'a> {
-        match self.kind {
+    /// The item at a place, unless it is null.
+    pub(crate) fn item(&self, index: usize) -> Option<Item<'a>> {
+        Some(match self.kind? {
             Kind::Integers => Item::Integer(self.words[index]),
             Kind::Bytes => Item::Bytes(self.bytes[index]),
-        }
+        })
     }
 }
 

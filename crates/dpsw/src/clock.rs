@@ -147,6 +147,33 @@ impl DpswSketch {
         Ok(taken)
     }
 
+    /// Takes null items with their times, like [`extend_nulls`](Self::extend_nulls).
+    ///
+    /// # Errors
+    /// See [`IngestError`].
+    pub fn extend_nulls_at(&mut self, times: &[u64]) -> Result<Taken, IngestError> {
+        self.check_events()?;
+        self.take_nulls_at(times, &[])
+    }
+
+    /// Takes null items of users with their times, like [`extend_nulls_by`](Self::extend_nulls_by).
+    ///
+    /// # Errors
+    /// See [`IngestError`].
+    pub fn extend_nulls_by_at(&mut self, times: &[u64], users: &[u64]) -> Result<Taken, IngestError> {
+        self.check_users(users.len(), times.len())?;
+        self.take_nulls_at(times, users)
+    }
+
+    fn take_nulls_at(&mut self, times: &[u64], users: &[u64]) -> Result<Taken, IngestError> {
+        self.check_owner()?;
+        self.check_times(times.len(), times.len())?;
+        let mut taken = Taken::default();
+        self.take_at(times, Batch::nulls(times.len(), users), &mut taken)
+            .map_err(|unsealed| unsealed.after(0))?;
+        Ok(taken)
+    }
+
     /// How many events were refused for being late; `None` where that is private.
     #[must_use]
     pub fn late_events(&self) -> Option<u64> {

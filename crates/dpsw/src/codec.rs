@@ -1,8 +1,10 @@
 //! Framed bytes: a magic word, a version, a body and a checksum. Every length is checked against what is left before
 //! anything is allocated.
 
+use std::sync::Arc;
+
 use crate::error::SnapshotError;
-use crate::item::{Discovery, Domain, Item, Keys, Kind, Tracking};
+use crate::item::{Discovery, Domain, Item, Keys, Kind, Strings, Tracking};
 use crate::privacy::{Delta, Epsilon};
 use crate::ratio::Ratio;
 use crate::settings::{
@@ -136,7 +138,7 @@ impl Writer {
             Domain::Public(Keys::Bytes(keys)) => {
                 self.u8(4);
                 self.len(keys.len());
-                keys.iter().for_each(|key| self.bytes(key));
+                (0..keys.len()).for_each(|index| self.bytes(keys.get(index)));
             }
             Domain::Discovered(discovery) => self.discovery(*discovery),
         }
@@ -361,9 +363,8 @@ impl<'a> Reader<'a> {
             }
             4 => {
                 let len = self.len(8)?;
-                Domain::Public(Keys::Bytes(
-                    (0..len).map(|_| self.bytes().map(Into::into)).collect::<Result<_, _>>()?,
-                ))
+                let strings = (0..len).map(|_| self.bytes()).collect::<Result<Strings, _>>()?;
+                Domain::Public(Keys::Bytes(Arc::new(strings)))
             }
             5 => Domain::Discovered(self.discovery(Kind::Integers)?),
             6 => Domain::Discovered(self.discovery(Kind::Bytes)?),

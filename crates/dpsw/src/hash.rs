@@ -124,16 +124,38 @@ pub(crate) struct Index {
 
 impl Index {
     pub(crate) fn new(keys: &Keys, key: FingerprintKey) -> Self {
-        let slots = vec![(0, u32::MAX); Self::slots(keys.len())].into_boxed_slice();
-        let mut index = Self { slots, seed: RandomState::new().hash_one(0_u8) };
-        for place in 0..keys.len() {
-            let fingerprint = key.item(keys.get(place));
-            let slot = index.slot(fingerprint);
-            if index.slots[slot].1 == u32::MAX {
-                index.slots[slot] = (fingerprint, place as u32);
-            }
-        }
+        let mut index = Self::with_room(keys.len());
+        (0..keys.len()).for_each(|place| {
+            index.put(key.item(keys.get(place)), place);
+        });
         index
+    }
+
+    /// The places of the first key that stands in the list a second time.
+    pub(crate) fn repeated(keys: &Keys) -> Option<(usize, usize)> {
+        let mut index = Self::with_room(keys.len());
+        let key = FingerprintKey(RandomState::new().hash_one(1_u8));
+        (0..keys.len()).find_map(|second| {
+            let first = index.put(key.item(keys.get(second)), second)?;
+            (keys.get(first) == keys.get(second)).then_some((first, second))
+        })
+    }
+
+    fn with_room(keys: usize) -> Self {
+        let slots = vec![(0, u32::MAX); Self::slots(keys)].into_boxed_slice();
+        Self { slots, seed: RandomState::new().hash_one(0_u8) }
+    }
+
+    /// Gives a fingerprint its place, unless it has one already.
+    fn put(&mut self, fingerprint: u64, place: usize) -> Option<usize> {
+        let slot = self.slot(fingerprint);
+        match self.slots[slot].1 {
+            u32::MAX => {
+                self.slots[slot] = (fingerprint, place as u32);
+                None
+            }
+            before => Some(before as usize),
+        }
     }
 
     /// The slot that holds the fingerprint, or the empty one where it would stand.

@@ -1,10 +1,11 @@
 //! Items, and the keys that heavy hitters may be chosen from.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
 
 use crate::error::PlanError;
+use crate::hash::Index;
 use crate::ratio::Ratio;
 
 /// One item of a stream: an integer, or bytes (text is its UTF-8 bytes). Integer 5 and text "5" are different.
@@ -126,22 +127,86 @@ impl Discovery {
     }
 }
 
-/// A public list of keys, each once.
+/// A public list of keys, each once. Copies share the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Keys {
     /// The integers from 0 up to this one, exclusive.
     Range(u64),
     /// A list of integers.
-    Integers(Vec<u64>),
+    Integers(Arc<[u64]>),
     /// A list of byte strings.
-    Bytes(Vec<Box<[u8]>>),
+    Bytes(Arc<Strings>),
+}
+
+/// Byte strings in one piece of memory.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Strings {
+    bytes: Vec<u8>,
+    /// Where each ends; it starts where the one before ends.
+    ends: Vec<usize>,
+}
+
+impl Strings {
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The string at an index below [`len`](Self::len).
+    ///
+    /// # Panics
+    /// The index is not below the length.
+    #[must_use]
+    pub fn get(&self, index: usize) -> &[u8] {
+        let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.bytes[start..self.ends[index]]
+    }
+
+    /// Adds one at the end.
+    pub fn push(&mut self, string: &[u8]) {
+        self.bytes.extend_from_slice(string);
+        self.ends.push(self.bytes.len());
+    }
+}
+
+impl<T: AsRef<[u8]>> FromIterator<T> for Strings {
+    fn from_iter<I: IntoIterator<Item = T>>(strings: I) -> Self {
+        let mut all = Self::default();
+        strings.into_iter().for_each(|string| all.push(string.as_ref()));
+        all.bytes.shrink_to_fit();
+        all.ends.shrink_to_fit();
+        all
+    }
 }
 
 impl Keys {
     /// A list of texts.
     pub fn text<T: AsRef<str>>(keys: impl IntoIterator<Item = T>) -> Self {
-        Self::Bytes(keys.into_iter().map(|key| key.as_ref().as_bytes().into()).collect())
+        struct Bytes<T>(T);
+        impl<T: AsRef<str>> AsRef<[u8]> for Bytes<T> {
+            fn as_ref(&self) -> &[u8] {
+                self.0.as_ref().as_bytes()
+            }
+        }
+        Self::bytes(keys.into_iter().map(Bytes))
+    }
+
+    /// A list of byte strings.
+    pub fn bytes<T: AsRef<[u8]>>(keys: impl IntoIterator<Item = T>) -> Self {
+        Self::Bytes(Arc::new(keys.into_iter().collect()))
+    }
+
+    /// A list of integers.
+    pub fn integers(keys: impl IntoIterator<Item = u64>) -> Self {
+        Self::Integers(keys.into_iter().collect())
     }
 
     /// How many keys there are.
@@ -169,7 +234,7 @@ impl Keys {
         match self {
             Self::Range(_) => Item::Integer(index as u64),
             Self::Integers(keys) => Item::Integer(keys[index]),
-            Self::Bytes(keys) => Item::Bytes(&keys[index]),
+            Self::Bytes(keys) => Item::Bytes(keys.get(index)),
         }
     }
 
@@ -183,25 +248,22 @@ impl Keys {
     }
 
     /// Heap bytes of the list.
-    pub(crate) fn bytes(&self) -> usize {
+    pub(crate) fn heap_bytes(&self) -> usize {
         match self {
             Self::Range(_) => 0,
             Self::Integers(keys) => size_of_val(&**keys),
-            Self::Bytes(keys) => size_of_val(&**keys) + keys.iter().map(|key| key.len()).sum::<usize>(),
+            Self::Bytes(keys) => keys.bytes.capacity() + keys.ends.capacity() * size_of::<usize>(),
         }
     }
 
     pub(crate) fn check_distinct(&self) -> Result<(), PlanError> {
-        if matches!(self, Self::Range(_)) {
-            return Ok(());
+        match self {
+            Self::Range(_) => Ok(()),
+            _ => match Index::repeated(self) {
+                None => Ok(()),
+                Some((first, second)) => Err(PlanError::DuplicateKey { first, second }),
+            },
         }
-        let mut seen = HashMap::with_capacity(self.len());
-        for second in 0..self.len() {
-            if let Some(first) = seen.insert(self.get(second), second) {
-                return Err(PlanError::DuplicateKey { first, second });
-            }
-        }
-        Ok(())
     }
 }
 
@@ -241,10 +303,20 @@ mod tests {
 
     #[test]
     fn a_repeated_key_is_found() {
-        let keys = Keys::text(["a", "b", "c", "b"]);
-        let error = keys.check_distinct().expect_err("b twice");
-        assert_eq!(error, PlanError::DuplicateKey { first: 1, second: 3 });
-        assert!(Keys::Integers(vec![3, 1, 2]).check_distinct().is_ok());
+        for keys in [Keys::text(["a", "b", "c", "b"]), Keys::integers([9, 4, 0, 4])] {
+            let error = keys.check_distinct().expect_err("one twice");
+            assert_eq!(error, PlanError::DuplicateKey { first: 1, second: 3 });
+        }
+        assert!(Keys::text((0..100_000).map(|number| number.to_string())).check_distinct().is_ok());
+        assert!(Keys::integers([3, 1, 2]).check_distinct().is_ok());
+    }
+
+    #[test]
+    fn copies_of_keys_share_their_list() {
+        let keys = Keys::bytes([&b"ab"[..], b"", b"c"]);
+        let (Keys::Bytes(list), Keys::Bytes(copy)) = (&keys, keys.clone()) else { panic!("bytes") };
+        assert!(Arc::ptr_eq(list, &copy));
+        assert_eq!((0..3).map(|index| list.get(index)).collect::<Vec<_>>(), [&b"ab"[..], b"", b"c"]);
     }
 
     #[test]

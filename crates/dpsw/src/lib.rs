@@ -213,7 +213,7 @@ pub use error::{
     SnapshotError, StateError,
 };
 pub use hash::StreamKey;
-pub use item::{Discovery, Domain, Item, Keys, Kind, Tracking};
+pub use item::{Discovery, Domain, Item, Keys, Kind, Strings, Tracking};
 pub use ledger::{Cost, Ledger};
 pub use noise::{Generator, Law, Noise};
 pub use partial::{PartialCounters, PartialId, Worker};

@@ -587,7 +587,7 @@ impl Plan {
     #[must_use]
     pub fn resident_bytes(&self) -> u64 {
         let keys = self.settings.domain.keys();
-        let listed = keys.map_or(0, Keys::bytes);
+        let listed = keys.map_or(0, Keys::heap_bytes);
         let has_places = self.identity || self.interpolates();
         let indexed = keys.filter(|keys| has_places && !matches!(keys, Keys::Range(_)));
         let index = indexed.map_or(0, |keys| Index::bytes(keys.len()));

@@ -231,23 +231,25 @@ impl DpswSketch {
     /// Takes so many null items: each has its position and counts nowhere, like an item that was refused for its content.
     ///
     /// # Errors
-    /// The plan has a time window, or see [`IngestError`].
-    pub fn extend_nulls(&mut self, items: u64) -> Result<(), IngestError> {
+    /// See [`IngestError`].
+    pub fn extend_nulls(&mut self, items: usize) -> Result<(), IngestError> {
+        self.check_events()?;
+        self.take_nulls(items, &[])
+    }
+
+    /// Takes null items of users, where whole users are protected: each is one of those that its user may send.
+    ///
+    /// # Errors
+    /// See [`IngestError`].
+    pub fn extend_nulls_by(&mut self, users: &[u64]) -> Result<(), IngestError> {
+        self.check_users(users.len(), users.len())?;
+        self.take_nulls(users.len(), users)
+    }
+
+    fn take_nulls(&mut self, items: usize, users: &[u64]) -> Result<(), IngestError> {
         self.check_owner()?;
         self.check_counted()?;
-        let mut taken = 0;
-        while taken < items {
-            let fitting = (self.next_boundary() - self.time.now).min(items - taken);
-            let fitting = usize::try_from(fitting).unwrap_or(usize::MAX);
-            let open = self.open.front_mut().expect("a substream is always open");
-            open.count(open.closed(), |counters, _| counters.count_nulls(fitting));
-            if let Some(tracker) = self.tracker(self.number) {
-                tracker.arrive(fitting);
-            }
-            taken += fitting as u64;
-            self.pass(fitting).map_err(|source| Unsealed { accepted: taken as usize, source }.after(0))?;
-        }
-        Ok(())
+        self.take(Batch::nulls(items, users)).map_err(|unsealed| unsealed.after(0))
     }
 
     fn take(&mut self, batch: Batch<'_>) -> Result<(), Unsealed> {

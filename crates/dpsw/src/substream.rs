@@ -98,14 +98,19 @@ impl OpenSubstream {
     /// Counts the items of a segment that is not closed; those over their user's cap are null items. Says which of them
     /// count, by their places, unless all do.
     pub(crate) fn take(&mut self, segment: usize, batch: Batch<'_>, plan: &Plan) -> Option<Vec<usize>> {
+        // Null items are among those that a user may send, so that what was sent never decides who has room.
         let admitted = self.admitted(batch, plan);
+        let Some(kind) = batch.kind else {
+            self.count(segment, |counters, _| counters.count_nulls(batch.len()));
+            return Some(Vec::new());
+        };
         let Some(places) = &admitted else {
-            self.count(segment, |counters, mapping| counters.count_words(batch.kind, batch.words, mapping));
+            self.count(segment, |counters, mapping| counters.count_words(kind, batch.words, mapping));
             return None;
         };
         let words: Vec<u64> = places.iter().map(|&place| batch.words[place]).collect();
         self.count(segment, |counters, mapping| {
-            counters.count_words(batch.kind, &words, mapping);
+            counters.count_words(kind, &words, mapping);
             counters.count_nulls(batch.len() - words.len());
         });
         admitted
@@ -122,7 +127,8 @@ impl OpenSubstream {
         let caps = self.caps.get_or_insert(empty);
         let (key, mapping) = (self.mapping.fingerprint_key, &self.mapping);
         let admits = |place: &usize| {
-            if fault::is(Fault::SlidingCap) && mapping.cells(batch.item(*place)).next().is_none() {
+            let counts = |item| mapping.cells(item).next().is_some();
+            if fault::is(Fault::SlidingCap) && !batch.item(*place).is_some_and(counts) {
                 return false;
             }
             caps.admit(batch.users[*place], key)

@@ -323,12 +323,7 @@ impl Tracker {
             Some(places) => Places::These(&places[..places.partition_point(|&place| place < room)]),
         };
         self.count_all(batch, &places, plan);
-        self.arrive(batch.len());
-    }
-
-    /// So many null items arrive.
-    pub(crate) fn arrive(&mut self, items: usize) {
-        self.arrivals += items as u64;
+        self.arrivals += batch.len() as u64;
     }
 
     fn count_all(&mut self, batch: Batch<'_>, places: &Places<'_>, plan: &PlannedDiscovery) {
@@ -528,10 +523,10 @@ fn release<K: Key>(
 /// A list of keys of one kind.
 pub(crate) fn collect<'i>(kind: Kind, items: impl Iterator<Item = Item<'i>>) -> Keys {
     let integer = |item| if let Item::Integer(value) = item { Some(value) } else { None };
-    let bytes = |item| if let Item::Bytes(bytes) = item { Some(bytes.into()) } else { None };
+    let bytes = |item| if let Item::Bytes(bytes) = item { Some(bytes) } else { None };
     match kind {
-        Kind::Integers => Keys::Integers(items.filter_map(integer).collect()),
-        Kind::Bytes => Keys::Bytes(items.filter_map(bytes).collect()),
+        Kind::Integers => Keys::integers(items.filter_map(integer)),
+        Kind::Bytes => Keys::bytes(items.filter_map(bytes)),
     }
 }
 
@@ -573,7 +568,7 @@ mod tests {
         let mut tracker = Tracker::new(plan, key());
         for &item in items {
             if item == NULL {
-                tracker.arrive(1);
+                tracker.take(Batch::nulls(1, &[]), Some(&[]), plan);
             } else {
                 tracker.take(Batch::integers(&[item], &[]), None, plan);
             }

@@ -186,7 +186,7 @@ pub(crate) struct Found {
     pub(crate) keys: Keys,
 }
 
-static NO_KEYS: Keys = Keys::Integers(Vec::new());
+static NO_KEYS: Keys = Keys::Range(0);
 
 /// All keys that were found, each once, in the order of their keyed hashes; `None` before the first epoch ended.
 fn union(found: &[Arc<Found>], key: FingerprintKey) -> Option<Keys> {

@@ -53,7 +53,7 @@ fn kinds() -> Vec<Settings> {
         },
         Settings { retention: 2, ..base(timed(Clock::Events), paper()) },
         Settings {
-            domain: Domain::Public(Keys::Integers((0..50).collect())),
+            domain: Domain::Public(Keys::integers(0..50)),
             ..base(Window::Items(100), tuned(CounterLayout::Identity, NoiseChoice::Laplace))
         },
         Settings { domain: Domain::Asked(Kind::Integers), ..base(Window::Items(100), paper()) },
@@ -372,7 +372,7 @@ fn a_state_that_is_not_the_newest_gives_up_what_was_open() {
             None if settings.unit == Unit::ReplaceOne => {
                 resumed.extend(&vec![49; 2 * len as usize]).expect("valid items");
             }
-            None => resumed.extend_nulls(2 * len).expect("null items"),
+            None => resumed.extend_nulls_by(&vec![7; 2 * len as usize]).expect("null items"),
             Some(time) => {
                 let start = resumed.position();
                 assert!(resumed.add_at(start - 1, 49).is_err());
@@ -495,7 +495,7 @@ fn keys_that_crowd_do_not_slow_the_reader() {
     // and multiples of 2^40 share all their low bits.
     let keys: Vec<u64> = (1..30_000_u64).map(|i| i << 40).collect();
     let settings = Settings {
-        domain: Domain::Public(Keys::Integers(keys)),
+        domain: Domain::Public(Keys::integers(keys)),
         ..base(Window::Items(100), tuned(CounterLayout::Identity, NoiseChoice::Laplace))
     };
     let bytes = sketch(&settings, Noise::off()).view().to_bytes();

@@ -293,6 +293,40 @@ fn null_items_take_positions() {
 }
 
 #[test]
+fn null_items_have_times_and_use_up_the_cap_of_their_user() {
+    let window = TimeWindow { len: 1000, lateness: 0, clock: Clock::Events, expected_items: 1000 };
+    let mut events =
+        sketch(Settings { window: Window::Time(window), unit: Unit::ReplaceOne, ..users(1) }, Noise::off());
+    events.extend_at(&[5000, 5100], &[3, 3]).expect("items");
+    let taken = events.extend_nulls_at(&[5200, 4000, 6000]).expect("nulls");
+    assert_eq!(taken, Taken { counted: 2, late: 1, early: 0 });
+    assert_eq!((events.position(), events.late_events()), (6000, Some(1)), "null items move the clock");
+    assert_eq!(events.view().frequency(3).expect("a key").value, 2.0);
+
+    let mut by_user = sketch(users(1), Noise::off());
+    by_user.extend_nulls_by(&[5; 100]).expect("nulls");
+    by_user.extend_by(&[5; 50], &[3; 50]).expect("over the cap");
+    by_user.extend_by(&[6; 100], &[3; 100]).expect("one counts");
+    assert_eq!(by_user.position(), 250);
+    assert_eq!(by_user.view().frequency(3).expect("a key").value, 1.0);
+    assert!(matches!(by_user.extend_nulls(1), Err(IngestError::Users(_))));
+    assert!(matches!(by_user.extend_nulls_by_at(&[1], &[5]), Err(IngestError::Times(_))));
+
+    let mut timed = sketch(Settings { window: Window::Time(window), ..users(1) }, Noise::off());
+    let mut events = |user: u64, item: Option<u64>, times: &[u64]| {
+        let users = vec![user; times.len()];
+        match item {
+            Some(item) => timed.extend_by_at(times, &users, &vec![item; times.len()]).expect("items"),
+            None => timed.extend_nulls_by_at(times, &users).expect("nulls"),
+        };
+    };
+    events(5, None, &[5000, 5001]);
+    events(5, Some(3), &[5002, 5003]);
+    events(6, Some(3), &[5004, 5005, 6000]);
+    assert_eq!(timed.view().frequency(3).expect("a key").value, 1.0);
+}
+
+#[test]
 fn a_state_that_is_not_the_newest_gives_up_the_keys_of_its_epoch() {
     let mut old = sketch(settings(Discovery::new(Kind::Integers)), Noise::off());
     old.extend(&[7; 190]).expect("integers");

@@ -50,7 +50,7 @@ fn plan() -> Plan {
         unit: Unit::ReplaceOne,
         epsilon: Epsilon::new(1.0).expect("in range"),
         delta: Delta::new(1e-9).ok(),
-        domain: Domain::Public(Keys::Integers(vec![3, 1, 4])),
+        domain: Domain::Public(Keys::integers([3, 1, 4])),
         method: Method::Paper(PaperMethod {
             counters,
             substream: SubstreamLen::PerWindow(4),

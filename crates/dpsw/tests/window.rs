@@ -431,7 +431,7 @@ fn plans_that_cannot_be_are_refused_with_the_reason() {
         "identity counters need a public domain; give one, or rows and columns",
     );
     check_refused(
-        Settings { domain: Domain::Public(Keys::Integers(vec![4, 4])), ..good.clone() },
+        Settings { domain: Domain::Public(Keys::integers([4, 4])), ..good.clone() },
         "key 1 of the domain repeats key 0; list each key once",
     );
     check_refused(settings(10, tuned(11)), "number of substreams must lie between 1 and 10, got 11");

@@ -11,7 +11,6 @@ use crate::plan::Plan;
 use crate::privacy::{Delta, Epsilon};
 use crate::ratio::Ratio;
 use crate::settings::{CounterLayout, Method, NoiseChoice, Settings, TunedMethod, Unit};
-use crate::stream::DpswSketch;
 
 /// ε of the keys and of everything.
 const KEYS_EPSILON: f64 = 2.0;
@@ -104,7 +103,7 @@ impl Finder {
         for position in 0..end {
             let item = stream.get(position).copied().unwrap_or(Some(FILLER));
             let user = if self.changed.contains(&position) { u64::MAX } else { position as u64 };
-            self.arrive(&mut sketch, position as u64, user, item)?;
+            arrive(&mut sketch, position as u64, user, item.map(|item| self.keys.get(item)))?;
         }
         let view = sketch.view();
         let found: Vec<_> =
@@ -113,19 +112,6 @@ impl Finder {
         let is_sorted = found.is_sorted_by_key(|&item| key.item(item));
         let index = |item| (0..self.keys.len()).find(|&index| self.keys.get(index) == item);
         Ok((found.into_iter().filter_map(index).collect(), is_sorted))
-    }
-
-    fn arrive(
-        &self,
-        sketch: &mut DpswSketch,
-        position: u64,
-        user: u64,
-        item: Option<usize>,
-    ) -> Result<(), AuditError> {
-        if item.is_none() && self.plan.settings().window.time().is_none() {
-            return Ok(sketch.extend_nulls(1)?);
-        }
-        arrive(sketch, position, user, item.map(|item| self.keys.get(item)))
     }
 
     /// How often each stream shows an event.

@@ -72,7 +72,7 @@ pub(super) fn tiny_keys(domain: &Domain) -> Keys {
         Domain::Public(Keys::Range(_)) => Keys::Range(numbers.end),
         other => match other.kind() {
             Kind::Bytes => Keys::text(numbers.map(|number| format!("key {number}"))),
-            Kind::Integers => Keys::Integers(numbers.map(|number| number * 1_000_003 + 17).collect()),
+            Kind::Integers => Keys::integers(numbers.map(|number| number * 1_000_003 + 17)),
         },
     }
 }
@@ -123,7 +123,8 @@ pub(super) fn start(plan: &Plan, hash_key: [u8; 32]) -> Result<DpswSketch, Audit
     Ok(sketch)
 }
 
-/// One position or tick: the event of a user, if there is one, and then the clock.
+/// One position or tick: the event of a user, and then the clock. Without an item a position has a null item, a tick
+/// nothing.
 pub(super) fn arrive(
     sketch: &mut DpswSketch,
     at: u64,
@@ -143,7 +144,9 @@ pub(super) fn arrive(
         (Some(Item::Bytes(item)), Some(_), true) => {
             sketch.extend_bytes_by_at(&[at], &[user], &[item])?;
         }
-        (None, ..) => {}
+        (None, None, false) => sketch.extend_nulls(1)?,
+        (None, None, true) => sketch.extend_nulls_by(&[user])?,
+        (None, Some(_), _) => {}
     }
     if is_callers(time) {
         sketch.advance(at + 1)?;
