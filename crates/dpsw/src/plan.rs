@@ -716,9 +716,10 @@ impl fmt::Display for Plan {
         }
         writeln!(f, "bytes      {} in sketches, {} resident", self.sketch_bytes(), self.resident_bytes())?;
         let (epsilon, delta) = self.ledger.spent();
+        let one = if settings.unit.per_substream().is_some() { "a user's window" } else { "one event" };
         writeln!(
             f,
-            "ledger     one event costs epsilon {epsilon:.6}, delta {delta:e}; budget {}",
+            "ledger     {one} costs epsilon {epsilon:.6}, delta {delta:e}; budget {}",
             self.claim()
         )?;
         if let Some(bounds) = self.paper_bounds() {

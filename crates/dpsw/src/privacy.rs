@@ -93,7 +93,7 @@ impl Threshold {
     }
 }
 
-/// What is promised of everything that a stream ever releases, for one event (replace-one neighbours).
+/// What is promised of everything that a stream ever releases, for what its plan protects (see [`Unit`](crate::Unit)).
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum Claim {

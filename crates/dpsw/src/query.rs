@@ -368,14 +368,14 @@ impl WindowView {
     /// The smallest estimate of a heavy hitter.
     fn least(&self, threshold: Threshold) -> f64 {
         let fraction = threshold.get() - self.plan.threshold_slack();
-        let items = self.window_items();
-        // No item has a share of nothing, or of a total that is all noise.
-        if items as f64 <= self.total_noise() { f64::INFINITY } else { fraction * items as f64 }
+        self.items().map_or(f64::INFINITY, |items| fraction * items as f64)
     }
 
-    /// How many items the window holds: public for a count window (fixed in the paper's method), else those covered.
-    fn window_items(&self) -> u64 {
-        match self.plan.settings().window {
+    /// How many items the window holds, which shares refer to: public for a count window (fixed in the paper's method),
+    /// else those covered, by noisy counters where presence is private. `None` for nothing, or a total that is all noise.
+    #[must_use]
+    pub fn items(&self) -> Option<u64> {
+        let items = match self.plan.settings().window {
             Window::Items(_) if self.plan.has_one_hash() => self.window_len,
             Window::Items(_) => self.window.end - self.window.start,
             Window::Time(_) if self.plan.interpolates() => self.weighted_items(),
@@ -383,7 +383,8 @@ impl WindowView {
                 let items = self.cover().parts.into_iter().map(|part| self.released.items(part));
                 items.fold(0, u64::saturating_add)
             }
-        }
+        };
+        (self.total_noise() < items as f64).then_some(items)
     }
 
     /// What the noise alone makes of the total of a time window, at 95 %; nothing where totals are public.
