@@ -5,7 +5,15 @@ use std::process::Command;
 fn main() {
     println!("cargo::rustc-env=DPSW_COMMIT={}", commit());
     // What a commit or an edit changes.
-    for path in ["../../.git/logs/HEAD", "../../.git/index", "../dpsw/src", "src", "Cargo.toml", "build.rs"] {
+    for path in [
+        "../../.git/logs/HEAD",
+        "../../.git/index",
+        "../dpsw/src",
+        "src",
+        "figures",
+        "Cargo.toml",
+        "build.rs",
+    ] {
         println!("cargo::rerun-if-changed={path}");
     }
 }

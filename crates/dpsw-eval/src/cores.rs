@@ -2,11 +2,14 @@
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
+use serde::Deserialize;
 
 /// How many things are worked on at a time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Cores {
     /// As many as there are cores.
     All,
@@ -23,6 +26,9 @@ impl Cores {
     }
 }
 
+/// How often the time left is drawn; nothing is where stderr is no terminal.
+const REDRAWN: Duration = Duration::from_millis(500);
+
 /// The results in the order of the jobs.
 pub(crate) fn run<J: Sync, T: Send + Sync>(
     name: &'static str,
@@ -33,6 +39,7 @@ pub(crate) fn run<J: Sync, T: Send + Sync>(
     let style = ProgressStyle::with_template("{prefix:8} {bar:40} {pos}/{len}  {eta} left");
     let progress = ProgressBar::new(jobs.len() as u64).with_prefix(name);
     progress.set_style(style.expect("a valid template"));
+    progress.enable_steady_tick(REDRAWN);
     let next = AtomicUsize::new(0);
     let results: Vec<OnceLock<T>> = jobs.iter().map(|_| OnceLock::new()).collect();
     std::thread::scope(|scope| {

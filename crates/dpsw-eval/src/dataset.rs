@@ -48,6 +48,9 @@ pub enum Synthetic {
 }
 
 impl Synthetic {
+    /// Of all.
+    pub const NAMES: [&str; 4] = ["zipf", "gauss", "drift", "swap"];
+
     /// The stream of this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
@@ -234,7 +237,11 @@ pub fn read(path: &Path, format: Option<Format>, column: &Column) -> Result<Data
         Format::Ndjson => read_ndjson(reader, column, &mut numbers),
     };
     read.with_context(|| path.display().to_string())?;
-    ensure!(!numbers.items.is_empty(), "{}: no items", path.display());
+    ensure!(
+        !numbers.items.is_empty(),
+        "{}: no items; give a file that holds more than a window",
+        path.display()
+    );
     let name = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
     let name = name.split('.').next().unwrap_or(&name).to_owned();
     Ok(Dataset { name, domain_len: numbers.known.len(), items: numbers.items, drift: Some(Drift::MODERATE) })

@@ -3,11 +3,11 @@
 use anyhow::Result;
 
 use crate::baseline::Kind;
-use crate::catalog::{Axis, Figure, Shows, Sweep};
 use crate::chart::{Chart, Curve, Dash, Mark, Panel, Scale, ScaleKind, Series, Spot, Style};
+use crate::figure::{Axis, Figure, Shows, Streams, Sweep};
 use crate::method::MethodName;
 use crate::metric::Metric;
-use crate::results::Results;
+use crate::results::{Distribution, Results};
 use crate::sweep::Summary;
 
 /// Two panels in a row are easy to read; a third stream starts a new column.
@@ -40,22 +40,32 @@ pub fn series(method: MethodName) -> Series {
 /// The chart of a figure; `None` if there is nothing to show.
 #[must_use]
 pub fn chart(figure: &Figure, results: &Results) -> Option<Chart> {
-    let (panels, columns, legend) = match figure.shows {
-        Shows::Curves(metrics) => curves(figure.sweep(), metrics, results),
-        Shows::Thresholds(scores, x) => thresholds(figure.sweep(), scores, x, results),
-        Shows::Predictions => predictions(results),
-        Shows::Distribution => distribution(results),
+    let parts = match (&figure.shows, &figure.sweep) {
+        (Shows::Curves(metrics), Some(sweep)) => curves(sweep, metrics, results),
+        (Shows::Thresholds(x), Some(sweep)) => thresholds(sweep, *x, results),
+        (Shows::Predictions, _) => predictions(results),
+        (Shows::Distribution(streams), _) => distribution(&shown(streams, results)),
+        (_, None) => return None,
     };
+    filled(&figure.title, parts)
+}
+
+/// The chart of the frequencies of streams; `None` if there are none.
+#[must_use]
+pub fn distributions(title: &str, distributions: &[Distribution]) -> Option<Chart> {
+    filled(title, distribution(&distributions.iter().collect::<Vec<_>>()))
+}
+
+fn filled(title: &str, (panels, columns, legend): Parts) -> Option<Chart> {
     let is_empty = panels.iter().all(|panel| panel.curves.iter().all(|curve| curve.points.is_empty()));
-    let title = figure.title.to_owned();
-    (!is_empty).then_some(Chart { title, panels, columns, legend })
+    (!is_empty).then(|| Chart { title: title.to_owned(), panels, columns, legend })
 }
 
 type Parts = (Vec<Panel>, usize, Vec<Series>);
 
 fn curves(sweep: &Sweep, metrics: &[Metric], results: &Results) -> Parts {
     let legend = sweep.methods.iter().map(|&method| series(method)).collect();
-    let streams = results.streams(sweep.name);
+    let streams = results.streams(&sweep.name);
     if sweep.axis == Axis::Stream {
         let panels = metrics.iter().map(|&metric| by_stream(sweep, &streams, metric, results)).collect();
         return (panels, metrics.len().min(3), legend);
@@ -64,8 +74,8 @@ fn curves(sweep: &Sweep, metrics: &[Metric], results: &Results) -> Parts {
         title: stream.clone(),
         x: axis(sweep.axis),
         y: scale(metric),
-        curves: joined(sweep, |method| results.curve(sweep.name, stream, method, metric)),
-        guides: guides(metric, &results.values(sweep.name)),
+        curves: joined(sweep, |method| results.curve(&sweep.name, stream, method, metric)),
+        guides: guides(metric, &results.values(&sweep.name)),
     };
     let columns = streams.len().clamp(1, COLUMNS_MAX);
     let panels = metrics.iter().flat_map(|&metric| streams.iter().map(move |stream| panel(metric, stream)));
@@ -87,7 +97,7 @@ fn by_stream(sweep: &Sweep, streams: &[String], metric: Metric, results: &Result
     let curve = |(index, &method): (usize, &MethodName)| {
         let shift = ((index as f64 + 0.5) / methods - 0.5) * 0.75;
         let at = |(place, stream): (usize, &String)| {
-            let summary = results.summary(sweep.name, stream, 0.0, method, metric)?;
+            let summary = results.summary(&sweep.name, stream, 0.0, method, metric)?;
             Some(spot(place as f64 + shift, summary))
         };
         let points = streams.iter().enumerate().filter_map(at).collect();
@@ -102,10 +112,10 @@ fn by_stream(sweep: &Sweep, streams: &[String], metric: Metric, results: &Result
     }
 }
 
-fn thresholds(sweep: &Sweep, scores: fn(f64) -> [Metric; 3], x: f64, results: &Results) -> Parts {
-    let streams = results.streams(sweep.name);
+fn thresholds(sweep: &Sweep, x: f64, results: &Results) -> Parts {
+    let streams = results.streams(&sweep.name);
     let measured =
-        |stream: &str| sweep.methods.iter().find_map(|&m| results.measured(sweep.name, stream, x, m));
+        |stream: &str| sweep.methods.iter().find_map(|&m| results.measured(&sweep.name, stream, x, m));
     let heavy = streams.iter().find_map(|stream| measured(stream)?.outcomes.first()).map(|o| o.heavy.clone());
     let gammas: Vec<f64> = heavy.unwrap_or_default().iter().map(|heavy| heavy.gamma).collect();
     let panel = |(index, name): (usize, &'static str), stream: &String| Panel {
@@ -114,7 +124,7 @@ fn thresholds(sweep: &Sweep, scores: fn(f64) -> [Metric; 3], x: f64, results: &R
         y: Scale { label: name.to_owned(), kind: ScaleKind::Linear(Some((0.0, 1.03))) },
         curves: joined(sweep, |method| {
             let at = |&gamma: &f64| {
-                Some((gamma, results.summary(sweep.name, stream, x, method, scores(gamma)[index])?))
+                Some((gamma, results.summary(&sweep.name, stream, x, method, Metric::scores(gamma)[index])?))
             };
             gammas.iter().filter_map(at).collect()
         }),
@@ -186,10 +196,15 @@ pub fn pairs(results: &Results, stream: &str, group: usize) -> Vec<(f64, f64)> {
     results.rows.iter().filter(is_mine).filter_map(pair).collect()
 }
 
-fn distribution(results: &Results) -> Parts {
+fn shown<'r>(streams: &[Streams], results: &'r Results) -> Vec<&'r Distribution> {
+    let names = Streams::names(streams);
+    results.distributions.iter().filter(|here| names.contains(&here.stream.as_str())).collect()
+}
+
+fn distribution(distributions: &[&Distribution]) -> Parts {
     let dashes = [Dash::Solid, Dash::Dashed, Dash::Dotted];
     let style = |index: usize| Style { colour: index % 8, mark: Mark::Blank, dash: dashes[index / 8 % 3] };
-    let curve = |(index, distribution): (usize, &crate::results::Distribution)| Curve {
+    let curve = |(index, distribution): (usize, &&Distribution)| Curve {
         style: style(index),
         points: distribution.points.iter().map(|&(x, y)| Spot { x, y, band: (y, y) }).collect(),
         is_joined: true,
@@ -198,14 +213,14 @@ fn distribution(results: &Results) -> Parts {
         title: "each stream".to_owned(),
         x: Scale { label: "frequency x".to_owned(), kind: ScaleKind::Log },
         y: Scale { label: "share of items ≥ x".to_owned(), kind: ScaleKind::Log },
-        curves: results.distributions.iter().enumerate().map(curve).collect(),
+        curves: distributions.iter().enumerate().map(curve).collect(),
         guides: Vec::new(),
     };
-    let name = |(index, distribution): (usize, &crate::results::Distribution)| Series {
+    let name = |(index, distribution): (usize, &&Distribution)| Series {
         name: distribution.stream.clone(),
         style: style(index),
     };
-    (vec![panel], 1, results.distributions.iter().enumerate().map(name).collect())
+    (vec![panel], 1, distributions.iter().enumerate().map(name).collect())
 }
 
 fn spot(x: f64, summary: Summary) -> Spot {
@@ -262,7 +277,7 @@ pub fn csv(figure: &Figure, chart: &Chart) -> Result<String> {
                 };
                 let [mean, low, high] = [spot.y, spot.band.0, spot.band.1].map(|number| number.to_string());
                 let numbers = [x, mean, low, high];
-                let start = [figure.name, &panel.title, &panel.y.label, series];
+                let start = [&figure.name, &panel.title, &panel.y.label, series];
                 writer.write_record(start.into_iter().chain(numbers.iter().map(String::as_str)))?;
             }
         }

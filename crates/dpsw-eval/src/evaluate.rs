@@ -1,12 +1,14 @@
 //! The whole evaluation: runs sweeps, writes results, figures, manifest and report into a folder.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 
-use crate::catalog::{FIGURES, Figure, SWEEPS, Shows, Streams, Sweep};
+use crate::catalog;
 use crate::draw;
+use crate::figure::{Figure, Shows, Sweep};
 use crate::manifest::{Manifest, commit};
 use crate::preset::Preset;
 use crate::report;
@@ -23,7 +25,7 @@ pub struct Evaluation<'a> {
     /// How much is run.
     pub preset: &'a Preset,
     /// Which figures.
-    pub figures: &'a [&'static Figure],
+    pub figures: &'a [&'a Figure],
     /// Where files of streams are.
     pub data: Option<PathBuf>,
     /// Where everything is written.
@@ -37,77 +39,98 @@ impl Evaluation<'_> {
     /// Runs what is not there yet.
     ///
     /// # Errors
-    /// The preset is impossible, a stream is wrong, or a point cannot be written.
+    /// The preset or a figure is impossible, a stream is wrong, or a point cannot be written.
     pub fn run(&self) -> Result<(Manifest, Results)> {
         let start = Instant::now();
-        sweep::check(self.preset)?;
+        sweep::check(self.preset).with_context(|| format!("preset {}", self.preset.name))?;
+        self.check_thresholds()?;
+        let sweeps = self.sweeps()?;
         self.say_what_is_absent()?;
         let shelf = Shelf::new(self.data.clone());
         let store = Store::open(&self.out.join("points"), &commit())?;
         let runner = Runner { preset: self.preset, shelf: &shelf, store: &store };
-        let mut results = Results { rows: runner.run(&self.sweeps())?, distributions: Vec::new() };
-        if self.figures.iter().any(|figure| matches!(figure.shows, Shows::Distribution)) {
-            results.distributions = self.distributions(&runner)?;
-        }
+        let results = Results { rows: runner.run(&sweeps)?, distributions: self.distributions(&runner)? };
         Ok((self.manifest(&shelf, start)?, results))
     }
 
-    fn sweeps(&self) -> Vec<&'static Sweep> {
-        let is_asked = |sweep: &&Sweep| {
-            let draws =
-                |figure: &&Figure| figure.sweep == sweep.name && !matches!(figure.shows, Shows::Distribution);
-            self.figures.iter().copied().any(|figure| draws(&figure))
-        };
-        SWEEPS.iter().filter(is_asked).collect()
-    }
-
-    fn say_what_is_absent(&self) -> Result<()> {
-        let uses = |streams: Streams| self.figures.iter().any(|figure| figure.sweep().streams == streams);
-        let folder = self.data.as_deref();
-        if uses(Streams::Paper) {
-            for paper in PaperDataset::ALL.into_iter().filter(|paper| paper.url().is_some()) {
-                let found = folder.map(|folder| paper.find(folder)).transpose()?.flatten();
-                if found.is_none() {
-                    eprintln!(
-                        "{} is absent and left out; dpsw-eval datasets says how to get it",
-                        paper.name()
-                    );
-                }
+    /// What figures share is run once.
+    fn sweeps(&self) -> Result<Vec<&Sweep>> {
+        let mut sweeps: Vec<&Sweep> = Vec::new();
+        for sweep in self.figures.iter().filter_map(|figure| figure.sweep.as_ref()) {
+            match sweeps.iter().find(|known| known.name == sweep.name) {
+                None => sweeps.push(sweep),
+                Some(known) => ensure!(
+                    *known == sweep,
+                    "two different sweeps are called {}; give one of them another name",
+                    sweep.name
+                ),
             }
         }
-        if uses(Streams::Real) {
-            let is_there = |path: &str| folder.is_some_and(|folder| folder.join(path).is_file());
-            for real in REAL_STREAMS.iter().filter(|real| !is_there(real.path)) {
-                eprintln!("{} is absent and left out: no {} in the data folder", real.name, real.path);
-            }
+        Ok(sweeps)
+    }
+
+    /// Scores are measured at the thresholds of the preset alone.
+    fn check_thresholds(&self) -> Result<()> {
+        let gammas = &self.preset.gammas;
+        for metric in self.figures.iter().flat_map(|figure| figure.metrics()) {
+            ensure!(
+                metric.gamma().is_none_or(|gamma| gammas.contains(&gamma)),
+                "{}: the threshold must be one of {gammas:?}, those of the preset {}",
+                metric.key(),
+                self.preset.name
+            );
         }
         Ok(())
     }
 
-    /// Of the data sets of the paper and the real streams that are there.
+    fn say_what_is_absent(&self) -> Result<()> {
+        let names: BTreeSet<&str> = self.figures.iter().flat_map(|figure| figure.streams()).collect();
+        let folder = self.data.as_deref();
+        for paper in PaperDataset::ALL.into_iter().filter(|paper| paper.url().is_some()) {
+            let found = folder.map(|folder| paper.find(folder)).transpose()?.flatten();
+            if names.contains(paper.stream_name()) && found.is_none() {
+                eprintln!("{} is absent and left out; dpsw-eval datasets says how to get it", paper.name());
+            }
+        }
+        let is_there = |path: &str| folder.is_some_and(|folder| folder.join(path).is_file());
+        for real in REAL_STREAMS.iter().filter(|real| names.contains(real.name) && !is_there(real.path)) {
+            eprintln!("{} is absent and left out: no {} in the data folder", real.name, real.path);
+        }
+        Ok(())
+    }
+
+    /// Of the streams whose distributions are shown and that are there.
     fn distributions(&self, runner: &Runner<'_>) -> Result<Vec<Distribution>> {
-        let mut names = Vec::new();
-        for streams in [Streams::Paper, Streams::Real] {
-            let sweep =
-                SWEEPS.iter().find(|sweep| sweep.streams == streams).context("a sweep of each kind")?;
-            names.extend(runner.streams(sweep)?);
+        let streams = |figure: &&Figure| match &figure.shows {
+            Shows::Distribution(_) => figure.streams(),
+            _ => Vec::new(),
+        };
+        let mut names: Vec<&str> = Vec::new();
+        for name in self.figures.iter().flat_map(streams) {
+            if !names.contains(&name) && runner.is_present(name)? {
+                names.push(name);
+            }
         }
         let items = usize::try_from(self.preset.items)?;
-        let distribution = |name: String| {
-            let stream = Stream::new(&name, self.preset.domain, items, self.preset.window, 0);
+        let distribution = |name: &str| {
+            let stream = Stream::new(name, self.preset.domain, items, self.preset.window, 0);
             let dataset = runner.shelf.get(&stream)?;
             let mut counts = vec![0; dataset.domain_len];
             dataset.items.iter().for_each(|&item| counts[item as usize] += 1);
             let statistics = Statistics::new(counts, Vec::new(), Report::default());
             let points = thinned(&statistics.share_at_least());
-            Ok(Distribution { stream: name, items: dataset.items.len(), domain: dataset.domain_len, points })
+            Ok(Distribution {
+                stream: name.to_owned(),
+                items: dataset.items.len(),
+                domain: dataset.domain_len,
+                points,
+            })
         };
         names.into_iter().map(distribution).collect()
     }
 
     fn manifest(&self, shelf: &Shelf, start: Instant) -> Result<Manifest> {
-        let names: Vec<&str> = self.figures.iter().map(|figure| figure.name).collect();
-        let mut manifest = Manifest::new(self.preset, &names);
+        let mut manifest = Manifest::new(self.preset, self.figures);
         manifest.streams = shelf.hashes();
         for name in shelf.names() {
             let stream = Stream::new(&name, 0, 0, 0, 0);
@@ -156,7 +179,7 @@ pub fn write(out: &Path, manifest: &Manifest, results: &Results) -> Result<Vec<P
 #[derive(Debug)]
 pub struct Drawn {
     /// Which.
-    pub figure: &'static Figure,
+    pub figure: Figure,
     /// Its text.
     pub svg: String,
     /// Its file.
@@ -171,15 +194,15 @@ pub fn write_figures(out: &Path, manifest: &Manifest, results: &Results) -> Resu
     let folder = out.join("figures");
     std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
     let mut drawn = Vec::new();
-    for figure in FIGURES.iter().filter(|figure| manifest.figures.iter().any(|name| name == figure.name)) {
-        let Some(chart) = draw::chart(figure, results) else {
-            eprintln!("{}: nothing to draw, its streams are absent", figure.name);
+    for figure in manifest.figures()? {
+        let Some(chart) = draw::chart(&figure, results) else {
+            eprintln!("{}: nothing to draw, its streams are absent or no method fits", figure.name);
             continue;
         };
         let path = folder.join(format!("{}.svg", figure.name));
         let svg = chart.svg();
         replace(&path, &svg)?;
-        replace(&path.with_extension("csv"), &draw::csv(figure, &chart)?)?;
+        replace(&path.with_extension("csv"), &draw::csv(&figure, &chart)?)?;
         drawn.push(Drawn { figure, svg, path });
     }
     Ok(drawn)
@@ -205,8 +228,10 @@ pub fn write_figure(out: &Path, manifest: &Manifest, results: &Results) -> Resul
 pub fn rewrite(out: &Path) -> Result<Vec<PathBuf>> {
     let manifest = Manifest::read(&out.join("manifest.json"))?;
     let path = out.join("results.json");
-    let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-    let results = serde_json::from_str(&text).with_context(|| path.display().to_string())?;
+    let text = std::fs::read_to_string(&path)
+        .with_context(|| format!("{}: dpsw-eval all writes it", path.display()))?;
+    let results = serde_json::from_str(&text)
+        .with_context(|| format!("{} holds no results; dpsw-eval all writes them again", path.display()))?;
     write(out, &manifest, &results)
 }
 
@@ -224,11 +249,9 @@ pub fn write_distributions(path: &Path, entries: &[Entry]) -> Result<()> {
         }),
         _ => None,
     };
-    let distributions = entries.iter().filter_map(distribution).collect();
-    let figure = FIGURES.iter().find(|figure| matches!(figure.shows, Shows::Distribution));
-    let figure = figure.context("a figure of distributions")?;
-    let chart =
-        draw::chart(figure, &Results { rows: Vec::new(), distributions }).context("nothing to draw")?;
+    let distributions: Vec<Distribution> = entries.iter().filter_map(distribution).collect();
+    let title = &catalog::figure("distribution")?.title;
+    let chart = draw::distributions(title, &distributions).context("nothing to draw")?;
     let folder = path.parent().context("the figure has a folder")?;
     std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     replace(path, &chart.svg())

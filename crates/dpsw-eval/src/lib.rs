@@ -9,6 +9,7 @@ pub mod cores;
 pub mod dataset;
 pub mod draw;
 pub mod evaluate;
+pub mod figure;
 pub mod manifest;
 pub mod measure;
 pub mod metric;

@@ -6,10 +6,11 @@ use anyhow::{Context, Result};
 use clap::{Args, Parser, Subcommand};
 
 use dpsw::{Drift, Expectation};
-use dpsw_eval::catalog::{self, FIGURES, Figure};
+use dpsw_eval::catalog::{self, FIGURES};
 use dpsw_eval::compare::{self, Comparison};
 use dpsw_eval::dataset::{self, Column, Dataset, Format, Synthetic};
 use dpsw_eval::evaluate::{self, Evaluation};
+use dpsw_eval::figure::Figure;
 use dpsw_eval::manifest::{Manifest, commit};
 use dpsw_eval::method::{Choices, Fixed, MethodName, Size, Tuning};
 use dpsw_eval::preset::Preset;
@@ -31,11 +32,29 @@ const EXAMPLES: &str = "Examples:
   dpsw-eval compare --dataset zipf --items 3000000 --window 1000000 --epsilon 1 --bytes 1120000
   dpsw-eval compare --dataset clicks.csv --column page --window 50000 --epsilon 1 --bytes 560000 --json";
 
+const FIGURE_FILE: &str = "A figure of your own:
+  dpsw-eval figure --show frequency-high > mine.toml   (edit it)
+  dpsw-eval figure mine.toml
+
+  title      its heading; paper: the figure of the paper, if any
+  shows      { curves = [METRIC, ...] }, { thresholds = VALUE OF THE AXIS }, \"predictions\"
+             or, without [sweep], { distribution = [STREAM, ...] }
+  [sweep]    what is run
+  name       of its rows in the results; figures with equal sweeps share them
+  axis       epsilon, window (shares of the preset's), bytes, domain, checkpoints, substreams, rows, stream
+  quick      values of the axis for --preset quick (of which tiny takes two); full: for --preset full
+  streams    paper, real, or names
+  methods    as in dpsw-eval compare --help
+  bytes      of the sketches, unless varied
+  goal       error or f1, by which parameters are chosen
+  cores      all, or one where speed is measured";
+
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Compare methods on one stream at the same bytes and epsilon
     Compare(CompareArguments),
     /// Run one figure (without a name: list them)
+    #[command(after_help = FIGURE_FILE)]
     Figure(FigureArguments),
     /// Run every figure and write the report
     All(AllArguments),
@@ -94,8 +113,12 @@ struct RunArguments {
 
 #[derive(Debug, Args)]
 struct FigureArguments {
-    /// Which figure
+    /// Which figure, or a file of your own that ends in .toml
+    #[arg(value_name = "NAME|FILE.toml")]
     name: Option<String>,
+    /// Print the file of the figure, to start your own from
+    #[arg(long, requires = "name")]
+    show: bool,
     #[command(flatten)]
     run: RunArguments,
 }
@@ -104,7 +127,7 @@ struct FigureArguments {
 struct AllArguments {
     #[command(flatten)]
     run: RunArguments,
-    /// Take preset and figures from the manifest of an earlier run
+    /// Take preset and figures from the manifest of an earlier run, or from the JSON of a figure
     #[arg(long, value_name = "FILE", conflicts_with = "preset")]
     manifest: Option<PathBuf>,
 }
@@ -177,8 +200,12 @@ fn one_figure(arguments: &FigureArguments) -> Result<()> {
         FIGURES.iter().for_each(|figure| println!("{:<20} {}", figure.name, figure.title));
         return Ok(());
     };
-    let figure = catalog::figure(name)
-        .with_context(|| format!("there is no figure {name}; dpsw-eval figure lists them"))?;
+    let is_file = Path::new(name).extension().is_some_and(|ending| ending == "toml");
+    let figure = if is_file { catalog::read(Path::new(name))? } else { catalog::figure(name)?.clone() };
+    if arguments.show {
+        print!("{}", figure.text);
+        return Ok(());
+    }
     let (manifest, results) = run(&arguments.run, &arguments.run.preset.preset(), &[figure])?;
     show(&evaluate::write_figure(&arguments.run.out, &manifest, &results)?);
     Ok(())
@@ -187,36 +214,30 @@ fn one_figure(arguments: &FigureArguments) -> Result<()> {
 fn all(arguments: &AllArguments) -> Result<()> {
     let (preset, figures) = match &arguments.manifest {
         Some(path) => asked_by(path)?,
-        None => (arguments.run.preset.preset(), FIGURES.iter().collect()),
+        None => (arguments.run.preset.preset(), FIGURES.clone()),
     };
     let (manifest, results) = run(&arguments.run, &preset, &figures)?;
     show(&evaluate::write(&arguments.run.out, &manifest, &results)?);
     Ok(())
 }
 
-fn asked_by(path: &Path) -> Result<(Preset, Vec<&'static Figure>)> {
+fn asked_by(path: &Path) -> Result<(Preset, Vec<Figure>)> {
     let manifest = Manifest::read(path)?;
     if manifest.commit != commit() {
         eprintln!("the manifest is of commit {}, this is {}; results may differ", manifest.commit, commit());
     }
-    let figure = |name: &String| {
-        catalog::figure(name).with_context(|| format!("{}: there is no figure {name}", path.display()))
-    };
-    let figures = manifest.figures.iter().map(figure).collect::<Result<Vec<_>>>()?;
+    let figures = manifest.figures().with_context(|| path.display().to_string())?;
     Ok((manifest.preset, figures))
 }
 
-fn run(
-    arguments: &RunArguments,
-    preset: &Preset,
-    figures: &[&'static Figure],
-) -> Result<(Manifest, Results)> {
+fn run(arguments: &RunArguments, preset: &Preset, figures: &[Figure]) -> Result<(Manifest, Results)> {
     let points = arguments.out.join("points");
     if arguments.fresh && points.is_dir() {
         std::fs::remove_dir_all(&points).with_context(|| points.display().to_string())?;
     }
     let data = data_folder(arguments.data.as_deref());
-    Evaluation { preset, figures, data, out: &arguments.out }.run()
+    let figures: Vec<&Figure> = figures.iter().collect();
+    Evaluation { preset, figures: &figures, data, out: &arguments.out }.run()
 }
 
 fn show(paths: &[PathBuf]) {

@@ -6,6 +6,8 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
+use crate::catalog;
+use crate::figure::Figure;
 use crate::preset::Preset;
 
 /// What a run was made of.
@@ -19,6 +21,9 @@ pub struct Manifest {
     pub preset: Preset,
     /// The figures that were asked for.
     pub figures: Vec<String>,
+    /// The files of those figures that this program does not bring, by their names.
+    #[serde(default)]
+    pub own_figures: BTreeMap<String, String>,
     /// The SHA-256 of the items of each stream, as 64-bit little-endian integers.
     pub streams: BTreeMap<String, String>,
     /// The SHA-256 of each file that was read, by its place in the data folder.
@@ -32,13 +37,15 @@ pub struct Manifest {
 impl Manifest {
     /// Before anything was run.
     #[must_use]
-    pub fn new(preset: &Preset, figures: &[&str]) -> Self {
+    pub fn new(preset: &Preset, figures: &[&Figure]) -> Self {
+        let own = figures.iter().filter(|figure| catalog::figure(&figure.name).is_err());
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             commit: commit(),
             preset: preset.clone(),
-            figures: figures.iter().map(|&name| name.to_owned()).collect(),
+            figures: figures.iter().map(|figure| figure.name.clone()).collect(),
+            own_figures: own.map(|figure| (figure.name.clone(), figure.text.clone())).collect(),
             streams: BTreeMap::new(),
             files: BTreeMap::new(),
             seconds: 0.0,
@@ -46,13 +53,29 @@ impl Manifest {
         }
     }
 
-    /// Reads one.
+    /// Reads one, from its own file or from the JSON of a figure.
     ///
     /// # Errors
     /// The file is absent or no manifest.
     pub fn read(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
-        serde_json::from_str(&text).with_context(|| format!("{} is no manifest", path.display()))
+        let text = std::fs::read_to_string(path)
+            .with_context(|| format!("{}: dpsw-eval all writes it", path.display()))?;
+        let wrong = || format!("{} is no manifest; dpsw-eval all writes one", path.display());
+        let mut json: serde_json::Value = serde_json::from_str(&text).with_context(wrong)?;
+        let inner = json.get_mut("manifest").map(serde_json::Value::take);
+        serde_json::from_value(inner.unwrap_or(json)).with_context(wrong)
+    }
+
+    /// The figures that were asked for.
+    ///
+    /// # Errors
+    /// One of them is unknown, or its file says something wrong.
+    pub fn figures(&self) -> Result<Vec<Figure>> {
+        let figure = |name: &String| match self.own_figures.get(name) {
+            Some(text) => Figure::parse(name, text).with_context(|| format!("{name} of the manifest")),
+            None => catalog::figure(name).cloned().context("figures of the manifest"),
+        };
+        self.figures.iter().map(figure).collect()
     }
 
     /// Takes over the hashes of an earlier run with the same preset, whose points are not run again.
@@ -77,7 +100,7 @@ mod tests {
 
     #[test]
     fn a_manifest_survives_its_file_and_keeps_hashes_of_the_same_run_alone() {
-        let mut manifest = Manifest::new(&Preset::tiny(), &["window"]);
+        let mut manifest = Manifest::new(&Preset::tiny(), &[catalog::figure("window").expect("a figure")]);
         manifest.streams.insert("zipf".to_owned(), "abc".to_owned());
         let text = serde_json::to_string(&manifest).expect("json");
         assert_eq!(serde_json::from_str::<Manifest>(&text).expect("a manifest"), manifest);

@@ -169,7 +169,7 @@ impl PaperParameters {
 
     fn method(self, bytes: u64, shares: Shares) -> Result<Method> {
         let columns = self.columns(bytes);
-        ensure!(2 <= columns, "{} rows of {columns} columns are too small", self.rows);
+        ensure!(2 <= columns, "{} rows of {columns} columns are too small; give more bytes", self.rows);
         let counters =
             CounterLayout::Hashed { rows: u32::try_from(self.rows)?, columns: u32::try_from(columns)? };
         let alpha = Ratio::new(self.spacing.alpha.0, self.spacing.alpha.1)?;
@@ -327,7 +327,10 @@ impl Serialize for MethodName {
 impl<'de> Deserialize<'de> for MethodName {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let name = String::deserialize(deserializer)?;
-        Self::named(&name).ok_or_else(|| D::Error::custom(format!("there is no method {name}")))
+        Self::named(&name).ok_or_else(|| {
+            let known = Self::ALL.map(Self::name).join(", ");
+            D::Error::custom(format!("there is no method {name}; there are {known}"))
+        })
     }
 }
 

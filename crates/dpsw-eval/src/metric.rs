@@ -1,9 +1,13 @@
 //! What figures show of an outcome.
 
+use anyhow::{Context, Error, Result};
+use serde::Deserialize;
+
 use crate::measure::{Heavy, Outcome};
 
 /// A number of an outcome.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
+#[serde(try_from = "String")]
 pub enum Metric {
     /// Mean absolute error of frequent items.
     MaeHigh,
@@ -34,6 +38,25 @@ impl Metric {
         [Self::F1(gamma), Self::Precision(gamma), Self::Recall(gamma)]
     }
 
+    /// The metric that files name so.
+    #[must_use]
+    pub fn named(key: &str) -> Option<Self> {
+        use Metric::{MaeHigh, MaeLow, MreHigh, MreLow, PriceHigh, PriceLow, Throughput};
+        let plain = [MaeHigh, MaeLow, MreHigh, MreLow, Throughput, PriceHigh, PriceLow];
+        let gamma = key.rsplit_once('_').and_then(|(_, gamma)| gamma.parse().ok());
+        let scores = gamma.map(Self::scores).into_iter().flatten();
+        plain.into_iter().chain(scores).find(|metric| metric.key() == key)
+    }
+
+    /// The threshold of a score.
+    #[must_use]
+    pub fn gamma(self) -> Option<f64> {
+        match self {
+            Self::F1(gamma) | Self::Precision(gamma) | Self::Recall(gamma) => Some(gamma),
+            _ => None,
+        }
+    }
+
     /// The number, where the outcome has one.
     #[must_use]
     pub fn of(self, outcome: &Outcome) -> Option<f64> {
@@ -61,7 +84,7 @@ impl Metric {
     /// Whether it lies between 0 and 1 and more is better.
     #[must_use]
     pub fn is_score(self) -> bool {
-        matches!(self, Self::F1(_) | Self::Precision(_) | Self::Recall(_))
+        self.gamma().is_some()
     }
 
     /// As axes show it.
@@ -96,5 +119,18 @@ impl Metric {
             Self::PriceHigh => "price_high".to_owned(),
             Self::PriceLow => "price_low".to_owned(),
         }
+    }
+}
+
+impl TryFrom<String> for Metric {
+    type Error = Error;
+
+    fn try_from(key: String) -> Result<Self> {
+        Self::named(&key).with_context(|| {
+            format!(
+                "there is no metric {key}; there are mae_high, mae_low, mre_high, mre_low, insert_items_per_s, \
+                 price_high, price_low and, for a threshold such as 0.01, f1_0.01, precision_0.01, recall_0.01"
+            )
+        })
     }
 }

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::catalog::{Axis, Sweep};
 use crate::dataset::SYNTHETIC_DOMAIN;
+use crate::figure::{Axis, Sweep};
 
 /// How much is run: streams, seeds, questions and values.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -100,8 +100,9 @@ impl Preset {
     /// The values of a sweep's axis: windows in items, domains relative to the preset's.
     #[must_use]
     pub fn values(&self, sweep: &Sweep) -> Vec<f64> {
-        let values = match (self.values, sweep.quick) {
-            (Values::All, _) => sweep.full,
+        let values: &[f64] = match (self.values, sweep.quick.as_slice()) {
+            _ if sweep.axis == Axis::Stream => &[0.0],
+            (Values::All, _) => &sweep.full,
             (Values::Ends, [.., last]) if sweep.axis == Axis::Epsilon => &[1.0, *last],
             (Values::Ends, [first, .., last]) => &[*first, *last],
             (Values::Some | Values::Ends, some) => some,

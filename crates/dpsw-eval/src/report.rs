@@ -3,7 +3,6 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use crate::catalog::SWEEPS;
 use crate::chart::{escape, short};
 use crate::claims::{Finding, Judged, Verdict, judge, judge_ours};
 use crate::draw::series;
@@ -210,16 +209,18 @@ fn claim_rows(claim: &Judged) -> String {
 fn drawn(manifest: &Manifest, figures: &[Drawn]) -> String {
     let mut text = String::new();
     for Drawn { figure, svg, .. } in figures {
-        let paper = figure
-            .paper
-            .map_or_else(|| "Not in the paper.".to_owned(), |paper| format!("{paper} of the paper."));
+        let paper = match &figure.paper {
+            Some(paper) => format!("{} of the paper.", escape(paper)),
+            None => "Not in the paper.".to_owned(),
+        };
+        let ending = if manifest.own_figures.contains_key(&figure.name) { ".toml" } else { "" };
         let _ = write!(
             text,
             "<h3 id=\"{0}\">{1}</h3><figure>{svg}<figcaption class=\"quiet\">{paper} \
-             <code>dpsw-eval figure {0} --preset {2}</code>, data: <a href=\"figures/{0}.csv\">figures/{0}.csv</a>\
+             <code>dpsw-eval figure {0}{ending} --preset {2}</code>, data: <a href=\"figures/{0}.csv\">figures/{0}.csv</a>\
              </figcaption></figure>",
             figure.name,
-            escape(figure.title),
+            escape(&figure.title),
             escape(&manifest.preset.name)
         );
     }
@@ -230,7 +231,7 @@ fn drawn(manifest: &Manifest, figures: &[Drawn]) -> String {
 fn streams(results: &Results) -> String {
     let mut text = String::from(
         "<p>The paper's data sets (its Table 2):</p><div class=\"wide\"><table><tr><th>data set<th class=\"n\">n of the \
-         paper<th class=\"n\">m of the paper<th class=\"n\">n here<th class=\"n\">m here<th>remark</tr>",
+         paper<th class=\"n\">m of the paper<th class=\"n\">n here<th class=\"n\">m here<th>description<th>remark</tr>",
     );
     for paper in PaperDataset::ALL {
         let printed = paper.printed();
@@ -246,10 +247,11 @@ fn streams(results: &Results) -> String {
         };
         let _ = write!(
             text,
-            "<tr><td>{}<td class=\"n\">{}<td class=\"n\">{}<td class=\"n\">{items}<td class=\"n\">{domain}<td>{}</tr>",
+            "<tr><td>{}<td class=\"n\">{}<td class=\"n\">{}<td class=\"n\">{items}<td class=\"n\">{domain}<td>{}<td>{}</tr>",
             paper.name(),
             grouped(printed.len),
             grouped(printed.domain_len as u64),
+            printed.description,
             escape(&remark)
         );
     }
@@ -278,19 +280,16 @@ fn streams(results: &Results) -> String {
 /// Methods that do not fit, by sweep and reason.
 fn absent(results: &Results) -> String {
     let mut text = String::new();
-    for sweep in SWEEPS {
-        let rows = results.rows.iter().filter(|row| row.sweep == sweep.name);
-        for (row, reason) in rows.filter_map(|row| Some((row, row.result.as_ref().err()?))) {
-            let _ = write!(
-                text,
-                "<tr><td>{}<td>{}<td class=\"n\">{}<td>{}<td>{}</tr>",
-                sweep.name,
-                escape(&row.stream),
-                short(row.x),
-                escape(&series(row.method).name),
-                escape(reason)
-            );
-        }
+    for (row, reason) in results.rows.iter().filter_map(|row| Some((row, row.result.as_ref().err()?))) {
+        let _ = write!(
+            text,
+            "<tr><td>{}<td>{}<td class=\"n\">{}<td>{}<td>{}</tr>",
+            escape(&row.sweep),
+            escape(&row.stream),
+            short(row.x),
+            escape(&series(row.method).name),
+            escape(reason)
+        );
     }
     if text.is_empty() {
         return "<p>Nothing.</p>".to_owned();

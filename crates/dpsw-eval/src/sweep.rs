@@ -3,17 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, ensure};
-use dpsw::{Claim, Expectation};
+use dpsw::{Claim, Expectation, Threshold};
 use serde::{Deserialize, Serialize};
 
-use crate::catalog::{Axis, Goal, Streams, Sweep};
 use crate::compare::Tried;
 use crate::cores::{self, Cores};
+use crate::figure::{Axis, Goal, Streams, Sweep};
 use crate::measure::{Outcome, Workload};
 use crate::method::{Choices, Fixed, MethodName, Size, Tuning, Variant, claim_name};
 use crate::metric::Metric;
 use crate::preset::Preset;
-use crate::source::PaperDataset;
 use crate::store::{Point, Store};
 use crate::stream::{Extent, REAL_STREAMS, Shelf, Stream, file_hash};
 
@@ -102,8 +101,8 @@ pub struct Runner<'a> {
 }
 
 /// A row before it is run.
-struct Case {
-    sweep: &'static Sweep,
+struct Case<'s> {
+    sweep: &'s Sweep,
     stream: Stream,
     x: f64,
     method: MethodName,
@@ -117,7 +116,7 @@ impl Runner<'_> {
     ///
     /// # Errors
     /// A stream is wrong, or an outcome cannot be written.
-    pub fn run(&self, sweeps: &[&'static Sweep]) -> Result<Vec<Row>> {
+    pub fn run(&self, sweeps: &[&Sweep]) -> Result<Vec<Row>> {
         let mut cases = Vec::new();
         for sweep in sweeps {
             cases.extend(self.cases(sweep)?);
@@ -136,29 +135,21 @@ impl Runner<'_> {
         Ok(rows.map(|((case, &chosen), (piloted, outcomes))| row(case, chosen, piloted, outcomes)).collect())
     }
 
-    /// The names of the streams of a sweep that are there.
+    /// Whether a stream is there.
     ///
     /// # Errors
     /// A folder cannot be listed.
-    pub fn streams(&self, sweep: &Sweep) -> Result<Vec<String>> {
-        let names: Vec<String> = match sweep.streams {
-            Streams::Paper => PaperDataset::ALL.iter().map(|paper| paper.stream_name().to_owned()).collect(),
-            Streams::Synthetic(names) => names.iter().map(|&name| name.to_owned()).collect(),
-            Streams::Real => REAL_STREAMS.iter().map(|real| real.name.to_owned()).collect(),
-        };
-        let mut present = Vec::new();
-        for name in names {
-            let stream = self.preset.stream(&name, self.preset.window, self.preset.domain, 0);
-            if stream.seed.is_some() || !stream.files(self.shelf.folder())?.is_empty() {
-                present.push(name);
-            }
-        }
-        Ok(present)
+    pub fn is_present(&self, name: &str) -> Result<bool> {
+        let stream = self.preset.stream(name, self.preset.window, self.preset.domain, 0);
+        Ok(stream.seed.is_some() || !stream.files(self.shelf.folder())?.is_empty())
     }
 
-    fn cases(&self, sweep: &'static Sweep) -> Result<Vec<Case>> {
+    fn cases<'s>(&self, sweep: &'s Sweep) -> Result<Vec<Case<'s>>> {
         let mut cases = Vec::new();
-        for name in self.streams(sweep)? {
+        for name in Streams::names(&sweep.streams) {
+            if !self.is_present(name)? {
+                continue;
+            }
             for x in self.preset.values(sweep) {
                 let real = REAL_STREAMS.iter().find(|real| real.name == name);
                 let window_len = match (sweep.axis, real) {
@@ -167,7 +158,7 @@ impl Runner<'_> {
                     _ => self.preset.window,
                 };
                 let domain_len = if sweep.axis == Axis::Domain { x as usize } else { self.preset.domain };
-                let stream = self.preset.stream(&name, window_len, domain_len, 0);
+                let stream = self.preset.stream(name, window_len, domain_len, 0);
                 let extent = self.shelf.extent(&stream)?;
                 if extent.items as u64 <= window_len {
                     eprintln!(
@@ -191,7 +182,7 @@ impl Runner<'_> {
     }
 
     /// What the files of each stream hold.
-    fn data(&self, cases: &[Case]) -> Result<BTreeMap<String, String>> {
+    fn data(&self, cases: &[Case<'_>]) -> Result<BTreeMap<String, String>> {
         let streams: BTreeSet<&Stream> = cases.iter().map(|case| &case.stream).collect();
         let mut data = BTreeMap::new();
         for stream in streams {
@@ -202,12 +193,12 @@ impl Runner<'_> {
         Ok(data)
     }
 
-    fn variants(&self, case: &Case) -> Result<Vec<Variant>, String> {
+    fn variants(&self, case: &Case<'_>) -> Result<Vec<Variant>, String> {
         let (x, sweep) = (case.x, case.sweep);
         let size = Size {
             window_len: case.window_len,
             domain_len: case.extent.domain_len,
-            bytes: if sweep.axis == Axis::Bytes { x as u64 } else { sweep.bytes },
+            bytes: sweep.bytes.unwrap_or(x as u64),
             epsilon: if sweep.axis == Axis::Epsilon { x } else { 1.0 },
             delta: (case.extent.items as f64).powf(-1.5),
         };
@@ -220,12 +211,12 @@ impl Runner<'_> {
         let expectation = Expectation::zipf(case.extent.domain_len);
         let choices = Choices { tuning: Tuning::Published, fixed, expectation };
         let variants = case.method.variants(size, &choices).map_err(|error| format!("{error:#}"))?;
-        let every = variants.len().div_ceil(self.preset.tries.max(1)).max(1);
+        let every = variants.len().div_ceil(self.preset.tries).max(1);
         Ok(variants.into_iter().step_by(every).collect())
     }
 
     /// A short run of each variant, if there is a choice.
-    fn pilots<'c>(&self, case: &'c Case) -> Vec<Point<'c>> {
+    fn pilots<'c>(&self, case: &'c Case<'_>) -> Vec<Point<'c>> {
         let variants = case.variants.as_deref().unwrap_or_default();
         if variants.len() < 2 {
             return Vec::new();
@@ -243,7 +234,7 @@ impl Runner<'_> {
     }
 
     /// The chosen variant with every seed.
-    fn points<'c>(&self, case: &'c Case, chosen: Option<usize>) -> Vec<Point<'c>> {
+    fn points<'c>(&self, case: &'c Case<'_>, chosen: Option<usize>) -> Vec<Point<'c>> {
         let Some(variant) = chosen.and_then(|index| case.variants.as_ref().ok()?.get(index)) else {
             return Vec::new();
         };
@@ -294,7 +285,7 @@ impl Runner<'_> {
 }
 
 /// The best variant by the goal of the sweep.
-fn choose(case: &Case, outcomes: &[Outcome]) -> Option<usize> {
+fn choose(case: &Case<'_>, outcomes: &[Outcome]) -> Option<usize> {
     let variants = case.variants.as_ref().ok()?;
     if variants.len() < 2 {
         return (!variants.is_empty()).then_some(0);
@@ -310,7 +301,7 @@ fn choose(case: &Case, outcomes: &[Outcome]) -> Option<usize> {
     })
 }
 
-fn row(case: &Case, chosen: Option<usize>, piloted: &[Outcome], outcomes: Vec<Outcome>) -> Row {
+fn row(case: &Case<'_>, chosen: Option<usize>, piloted: &[Outcome], outcomes: Vec<Outcome>) -> Row {
     let result = match &case.variants {
         Err(reason) => Err(reason.clone()),
         Ok(variants) => chosen
@@ -319,7 +310,7 @@ fn row(case: &Case, chosen: Option<usize>, piloted: &[Outcome], outcomes: Vec<Ou
             .map_err(|error| error.to_string()),
     };
     Row {
-        sweep: case.sweep.name.to_owned(),
+        sweep: case.sweep.name.clone(),
         stream: case.stream.name.clone(),
         x: case.x,
         method: case.method,
@@ -328,7 +319,7 @@ fn row(case: &Case, chosen: Option<usize>, piloted: &[Outcome], outcomes: Vec<Ou
 }
 
 fn measured(
-    case: &Case,
+    case: &Case<'_>,
     variants: &[Variant],
     chosen: &Variant,
     piloted: &[Outcome],
@@ -357,16 +348,26 @@ fn measured(
 /// Refuses a preset that no stream can satisfy.
 ///
 /// # Errors
-/// The window is no multiple of 100, or a stream is not longer than it.
+/// The window is no multiple of 1000, a stream is not longer than it, or nothing is asked.
 pub fn check(preset: &Preset) -> Result<()> {
     let Preset { window, items, pilot_items, .. } = preset;
-    ensure!(window.is_multiple_of(1000), "the window must be a multiple of 1000, got {window}");
     ensure!(
-        window < items.min(pilot_items),
-        "streams of {items} and {pilot_items} must exceed the window {window}"
+        0 < *window && window.is_multiple_of(1000),
+        "window must be a positive multiple of 1000, got {window}"
     );
-    ensure!(0 < preset.seeds && 0 < preset.queries && 0 < preset.pilot_queries, "nothing would be asked");
-    Ok(())
+    for (name, value) in [("items", items), ("pilot_items", pilot_items)] {
+        ensure!(window < value, "{name} must exceed the window {window}, got {value}");
+    }
+    for (name, value) in [
+        ("domain", preset.domain),
+        ("seeds", usize::try_from(preset.seeds)?),
+        ("queries", preset.queries),
+        ("pilot_queries", preset.pilot_queries),
+        ("tries", preset.tries),
+    ] {
+        ensure!(0 < value, "{name} must be at least 1, got 0");
+    }
+    preset.gammas.iter().try_for_each(|&gamma| Threshold::new(gamma).map(drop)).context("gammas")
 }
 
 /// Workloads of a preset.

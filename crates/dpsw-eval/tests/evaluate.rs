@@ -5,6 +5,7 @@ use std::process::{Command, Output};
 
 use dpsw_eval::catalog::{FIGURES, figure};
 use dpsw_eval::evaluate::{self, Evaluation};
+use dpsw_eval::figure::Figure;
 use dpsw_eval::manifest::Manifest;
 use dpsw_eval::preset::Preset;
 use dpsw_eval::results::Results;
@@ -27,7 +28,7 @@ impl Drop for Folder {
 }
 
 fn run(preset: &Preset, names: &[&str], out: &Path) -> (Manifest, Results) {
-    let figures: Vec<_> = names.iter().map(|name| figure(name).expect("a figure")).collect();
+    let figures: Vec<&Figure> = names.iter().map(|name| figure(name).expect("a figure")).collect();
     Evaluation { preset, figures: &figures, data: None, out }.run().expect("it runs")
 }
 
@@ -101,9 +102,9 @@ fn all_writes_figures_tables_and_one_page() {
     assert!(errors.contains("retail is absent and left out"), "{errors}");
     let page = std::fs::read_to_string(folder.0.join("report.html")).expect("a page");
     for figure in FIGURES.iter().filter(|figure| figure.name != "real-streams") {
-        let svg = folder.0.join("figures").join(figure.name).with_extension("svg");
-        assert!(std::fs::read_to_string(&svg).expect(figure.name).ends_with("</svg>\n"));
-        let csv = std::fs::read_to_string(svg.with_extension("csv")).expect(figure.name);
+        let svg = folder.0.join("figures").join(&figure.name).with_extension("svg");
+        assert!(std::fs::read_to_string(&svg).expect(&figure.name).ends_with("</svg>\n"));
+        let csv = std::fs::read_to_string(svg.with_extension("csv")).expect(&figure.name);
         assert!(2 < csv.lines().count() && !csv.contains("NaN"), "{}", figure.name);
         assert!(page.contains(&format!("id=\"{}\"", figure.name)), "{}", figure.name);
     }
@@ -134,7 +135,7 @@ fn all_writes_figures_tables_and_one_page() {
 #[test]
 fn figures_are_listed_and_wrong_names_are_refused() {
     let listed = String::from_utf8(binary(&["figure"]).stdout).expect("text");
-    assert!(FIGURES.iter().all(|figure| listed.contains(figure.name)));
+    assert!(FIGURES.iter().all(|figure| listed.contains(&figure.name)));
     let refused = binary(&["figure", "no-such"]);
     assert!(!refused.status.success());
     assert!(String::from_utf8_lossy(&refused.stderr).contains("there is no figure no-such"));
