@@ -1,11 +1,13 @@
 //! Measures dpsw against the methods of its paper.
 
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use clap::{Args, Parser, Subcommand};
 
-use dpsw::{Drift, Expectation};
+use dpsw::{Drift, Epsilon, Expectation, Threshold};
 use dpsw_eval::catalog::{self, FIGURES};
 use dpsw_eval::compare::{self, Comparison};
 use dpsw_eval::dataset::{self, Column, Dataset, Format, Synthetic};
@@ -185,8 +187,18 @@ struct CompareArguments {
     json: bool,
 }
 
-fn main() -> Result<()> {
-    match Arguments::parse().command {
+fn main() -> ExitCode {
+    match run(Arguments::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> Result<()> {
+    match command {
         Command::Compare(arguments) => compare(&arguments),
         Command::Figure(arguments) => one_figure(&arguments),
         Command::All(arguments) => all(&arguments),
@@ -206,7 +218,7 @@ fn one_figure(arguments: &FigureArguments) -> Result<()> {
         print!("{}", figure.text);
         return Ok(());
     }
-    let (manifest, results) = run(&arguments.run, &arguments.run.preset.preset(), &[figure])?;
+    let (manifest, results) = run_figures(&arguments.run, &arguments.run.preset.preset(), &[figure])?;
     show(&evaluate::write_figure(&arguments.run.out, &manifest, &results)?);
     Ok(())
 }
@@ -216,7 +228,7 @@ fn all(arguments: &AllArguments) -> Result<()> {
         Some(path) => asked_by(path)?,
         None => (arguments.run.preset.preset(), FIGURES.clone()),
     };
-    let (manifest, results) = run(&arguments.run, &preset, &figures)?;
+    let (manifest, results) = run_figures(&arguments.run, &preset, &figures)?;
     show(&evaluate::write(&arguments.run.out, &manifest, &results)?);
     Ok(())
 }
@@ -230,14 +242,33 @@ fn asked_by(path: &Path) -> Result<(Preset, Vec<Figure>)> {
     Ok((manifest.preset, figures))
 }
 
-fn run(arguments: &RunArguments, preset: &Preset, figures: &[Figure]) -> Result<(Manifest, Results)> {
+fn run_figures(arguments: &RunArguments, preset: &Preset, figures: &[Figure]) -> Result<(Manifest, Results)> {
     let points = arguments.out.join("points");
     if arguments.fresh && points.is_dir() {
         std::fs::remove_dir_all(&points).with_context(|| points.display().to_string())?;
     }
+    listen(arguments)?;
     let data = data_folder(arguments.data.as_deref());
     let figures: Vec<&Figure> = figures.iter().collect();
     Evaluation { preset, figures: &figures, data, out: &arguments.out }.run()
+}
+
+/// The exit code of a program that Ctrl-C ended.
+const INTERRUPTED: i32 = 130;
+
+/// Ctrl-C ends the program at once: every finished point is in its file.
+fn listen(arguments: &RunArguments) -> Result<()> {
+    let without = if arguments.fresh { " without --fresh" } else { "" };
+    let kept = arguments.out.join("points").display().to_string();
+    ctrlc::set_handler(move || {
+        // The line of the progress bar.
+        if std::io::stderr().is_terminal() {
+            eprintln!();
+        }
+        eprintln!("interrupted: {kept} holds what is finished; the same command{without} goes on from there");
+        std::process::exit(INTERRUPTED);
+    })
+    .context("interrupts cannot be caught")
 }
 
 fn show(paths: &[PathBuf]) {
@@ -255,8 +286,15 @@ fn show_datasets(data: Option<&Path>, out: &Path) -> Result<()> {
 }
 
 fn compare(arguments: &CompareArguments) -> Result<()> {
+    check(arguments)?;
     let datasets = datasets(arguments)?;
-    let first = datasets.first().context("at least one seed is needed")?;
+    let first = datasets.first().context("there is at least one seed")?;
+    let (window, len) = (arguments.window, first.items.len());
+    ensure!(
+        window < len as u64,
+        "--window must be below the {len} items of {}, got {window}; give a smaller window or a longer stream",
+        first.name
+    );
     let size = Size {
         window_len: arguments.window,
         domain_len: first.domain_len,
@@ -284,6 +322,21 @@ fn compare(arguments: &CompareArguments) -> Result<()> {
     Ok(())
 }
 
+fn check(arguments: &CompareArguments) -> Result<()> {
+    let CompareArguments { items, window, bytes, seeds, queries, .. } = *arguments;
+    for (name, value) in [
+        ("--items", items as u64),
+        ("--window", window),
+        ("--bytes", bytes),
+        ("--seeds", seeds),
+        ("--queries", queries as u64),
+    ] {
+        ensure!(0 < value, "{name} must be at least 1, got 0");
+    }
+    Epsilon::new(arguments.epsilon).context("--epsilon")?;
+    arguments.gamma.iter().try_for_each(|&gamma| Threshold::new(gamma).map(drop)).context("--gamma")
+}
+
 fn expectation(arguments: &CompareArguments, domain_len: usize) -> Result<Expectation> {
     let Some(path) = &arguments.expect else { return Ok(Expectation::zipf(domain_len)) };
     let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
@@ -300,6 +353,10 @@ fn datasets(arguments: &CompareArguments) -> Result<Vec<Dataset>> {
             Ok(paper.load(&folder, Some(arguments.items))?.dataset)
         }
         None => {
+            ensure!(
+                Path::new(name).exists(),
+                "there is no file and no stream {name}; streams are zipf, gauss, drift, swap, aol, movielens, worldcup"
+            );
             let column = Column { column: arguments.column.clone(), header: arguments.header };
             dataset::read(Path::new(name), arguments.format, &column)
         }

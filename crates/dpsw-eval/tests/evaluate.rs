@@ -32,12 +32,13 @@ fn run(preset: &Preset, names: &[&str], out: &Path) -> (Manifest, Results) {
     Evaluation { preset, figures: &figures, data: None, out }.run().expect("it runs")
 }
 
+/// Finished points and when they were written.
 fn points(out: &Path) -> Vec<(PathBuf, std::time::SystemTime)> {
-    let entry = |entry: std::io::Result<std::fs::DirEntry>| {
-        let path = entry.expect("an entry").path();
-        (path.clone(), std::fs::metadata(&path).and_then(|meta| meta.modified()).expect("a time"))
-    };
-    let mut points: Vec<_> = std::fs::read_dir(out.join("points")).expect("points").map(entry).collect();
+    let names = std::fs::read_dir(out.join("points")).into_iter().flatten();
+    let paths = names.map(|entry| entry.expect("an entry").path());
+    let time = |path: &PathBuf| std::fs::metadata(path).and_then(|meta| meta.modified()).expect("a time");
+    let is_whole = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "json");
+    let mut points: Vec<_> = paths.filter(is_whole).map(|path| (path.clone(), time(&path))).collect();
     points.sort();
     points
 }
@@ -85,10 +86,31 @@ fn finished_points_are_kept_and_a_changed_parameter_runs_again() {
     assert_eq!(manifest.streams.len(), 9, "pilots and two seeds of three streams: {:?}", manifest.streams);
 }
 
-fn binary(arguments: &[&str]) -> Output {
+fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_dpsw-eval"));
-    let output = command.args(arguments).current_dir(std::env::temp_dir()).env_remove("DPSW_DATA").output();
-    output.expect("it starts")
+    command.args(arguments).current_dir(std::env::temp_dir());
+    command.env_remove("DPSW_DATA").env("RUST_BACKTRACE", "1");
+    command
+}
+
+fn binary(arguments: &[&str]) -> Output {
+    command(arguments).output().expect("it starts")
+}
+
+#[track_caller]
+fn check_runs(arguments: &[&str]) -> Output {
+    let output = binary(arguments);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    output
+}
+
+#[track_caller]
+fn check_refused(arguments: &[&str], message: &str) {
+    let refused = binary(arguments);
+    let errors = String::from_utf8(refused.stderr).expect("text");
+    assert_eq!(refused.status.code(), Some(1), "{errors}");
+    assert!(errors.starts_with("error: ") && errors.contains(message), "{errors}");
+    assert!(!errors.contains("backtrace"), "{errors}");
 }
 
 #[test]
@@ -98,6 +120,7 @@ fn all_writes_figures_tables_and_one_page() {
     let output = binary(&["all", "--preset", "tiny", "--out", out]);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}");
+    assert!(!errors.contains(['\u{1b}', '\r']), "no progress where stderr is no terminal: {errors}");
     assert!(errors.contains("MovieLens is absent and left out"), "{errors}");
     assert!(errors.contains("retail is absent and left out"), "{errors}");
     let page = std::fs::read_to_string(folder.0.join("report.html")).expect("a page");
@@ -114,6 +137,7 @@ fn all_writes_figures_tables_and_one_page() {
         "does not hold",
         "not even the smallest sketch fits",
         "&quot;seeds&quot;",
+        "Web search query logs",
     ] {
         assert!(page.contains(part), "{part}");
     }
@@ -136,9 +160,157 @@ fn all_writes_figures_tables_and_one_page() {
 fn figures_are_listed_and_wrong_names_are_refused() {
     let listed = String::from_utf8(binary(&["figure"]).stdout).expect("text");
     assert!(FIGURES.iter().all(|figure| listed.contains(&figure.name)));
-    let refused = binary(&["figure", "no-such"]);
-    assert!(!refused.status.success());
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("there is no figure no-such"));
-    let refused = binary(&["compare", "--dataset", "movielens", "--epsilon", "1", "--data", "/nowhere"]);
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("grouplens.org"), "{refused:?}");
+    check_refused(&["figure", "no-such"], "there is no figure no-such");
+    check_refused(
+        &["compare", "--dataset", "movielens", "--epsilon", "1", "--data", "/nowhere"],
+        "grouplens.org",
+    );
+}
+
+#[test]
+fn a_bad_value_is_named_with_its_range() {
+    let zipf = |more: &[&'static str]| [&["compare", "--dataset", "zipf", "--items", "900"], more].concat();
+    for (more, message) in [
+        (&["--epsilon", "0"][..], "epsilon must lie between 1e-6 and 1e6, got 0"),
+        (&["--epsilon", "NaN"], "got NaN"),
+        (&["--epsilon", "1", "--window", "0"], "--window must be at least 1, got 0"),
+        (&["--epsilon", "1", "--window", "900"], "--window must be below the 900 items of zipf, got 900"),
+        (&["--epsilon", "1", "--bytes", "0"], "--bytes must be at least 1, got 0"),
+        (&["--epsilon", "1", "--gamma", "2"], "threshold must lie between 0 (exclusive) and 1, got 2"),
+        (&["--epsilon", "1", "--seeds", "0"], "--seeds must be at least 1, got 0"),
+        (&["--epsilon", "1", "--queries", "0"], "--queries must be at least 1, got 0"),
+    ] {
+        check_refused(&zipf(more), message);
+    }
+    let unknown = binary(&zipf(&["--epsilon", "1", "--methods", "none"]));
+    assert_eq!(unknown.status.code(), Some(2), "{unknown:?}");
+}
+
+#[test]
+fn files_that_are_absent_empty_or_broken_are_named() {
+    let folder = Folder::new("broken");
+    let path = |name: &str| folder.0.join(name).to_str().expect("a name").to_owned();
+    let write = |name: &str, text: &str| std::fs::write(folder.0.join(name), text).expect("written");
+    let out = path("");
+    let report = ["report", "--out", &out];
+    check_refused(&["compare", "--dataset", "none.csv", "--epsilon", "1"], "no file and no stream none.csv");
+    write("empty.csv", "");
+    check_refused(&["compare", "--dataset", &path("empty.csv"), "--epsilon", "1"], "empty.csv: no items");
+    check_refused(&report, "manifest.json: dpsw-eval all writes it");
+    write("manifest.json", "{\"version\":");
+    check_refused(&report, "manifest.json is no manifest");
+    let preset = Preset { seeds: 0, ..Preset::tiny() };
+    let manifest = Manifest::new(&preset, &[figure("drift").expect("a figure")]);
+    write("manifest.json", &serde_json::to_string(&manifest).expect("json"));
+    check_refused(&report, "results.json: dpsw-eval all writes it");
+    write("results.json", "[]");
+    check_refused(&report, "results.json holds no results");
+    let again = ["all", "--manifest", &path("manifest.json"), "--out", &out];
+    check_refused(&again, "preset tiny: seeds must be at least 1, got 0");
+}
+
+/// What a figure was made of and every number.
+fn json(out: &Path, name: &str) -> (Manifest, Results) {
+    let path = out.join("figures").join(name).with_extension("json");
+    let mut json: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(path).expect("a file")).expect("json");
+    let mut part = |name: &str| json[name].take();
+    let manifest = serde_json::from_value(part("manifest")).expect("a manifest");
+    (manifest, serde_json::from_value(part("results")).expect("results"))
+}
+
+#[test]
+fn a_figure_of_ones_own_starts_from_one_that_is_there_and_can_be_made_again() {
+    let folder = Folder::new("own");
+    let out = folder.0.to_str().expect("a name");
+    let shown = String::from_utf8(check_runs(&["figure", "--show", "drift"]).stdout).expect("text");
+    let path = folder.0.join("mine.toml");
+    let own = shown.replace("[\"zipf\", \"drift\", \"swap\"]", "[\"swap\"]").replace("\"blmz\", ", "");
+    assert_ne!(own, shown);
+    std::fs::write(&path, &own).expect("written");
+    let path = path.to_str().expect("a name");
+    check_runs(&["figure", path, "--preset", "tiny", "--out", out]);
+    let (manifest, results) = json(&folder.0, "mine");
+    assert_eq!(manifest.own_figures.get("mine"), Some(&own));
+    assert_eq!(results.rows.len(), 8, "eight methods on one stream");
+
+    let again = Folder::new("own-again");
+    let made_of = folder.0.join("figures/mine.json");
+    let made_of = made_of.to_str().expect("a name");
+    check_runs(&["all", "--manifest", made_of, "--out", again.0.to_str().expect("a name")]);
+    let text = std::fs::read_to_string(again.0.join("results.json")).expect("results");
+    assert_eq!(errors(&serde_json::from_str(&text).expect("results")), errors(&results));
+    let page = std::fs::read_to_string(again.0.join("report.html")).expect("a page");
+    assert!(page.contains("dpsw-eval figure mine.toml --preset tiny"));
+
+    let write = |name: &str, text: &str| std::fs::write(folder.0.join(name), text).expect("written");
+    let run = |name: &str, message: &str| {
+        let path = folder.0.join(name);
+        check_refused(&["figure", path.to_str().expect("a name"), "--preset", "tiny", "--out", out], message);
+    };
+    write("drift.toml", &own);
+    run("drift.toml", "drift.toml: there is a figure drift already");
+    write("gamma.toml", &own.replace("f1_0.005", "f1_0.5"));
+    run("gamma.toml", "f1_0.5: the threshold must be one of [0.002");
+    write("bytes.toml", &own.replace("1_120_000", "0"));
+    run("bytes.toml", "bytes.toml: bytes must be at least 1, got 0");
+    run("none.toml", "none.toml: No such file");
+}
+
+#[test]
+fn different_sweeps_of_one_name_are_refused_and_equal_ones_of_two_names_share_their_points() {
+    let folder = Folder::new("sweeps");
+    let drift = figure("drift").expect("a figure");
+    let own = |text: String| Figure::parse("mine", &text).expect("a figure");
+    let other = own(drift.text.replace("1_120_000", "560_000"));
+    let preset = Preset::tiny();
+    let run = |figures: &[&Figure]| Evaluation { preset: &preset, figures, data: None, out: &folder.0 }.run();
+    let error = run(&[drift, &other]).expect_err("two sweeps of one name");
+    assert!(error.to_string().contains("two different sweeps are called drift"), "{error}");
+    let renamed = own(drift.text.replace("name = \"drift\"", "name = \"mine\""));
+    run(&[drift]).expect("it runs");
+    let before = points(&folder.0);
+    let (_, results) = run(&[drift, &renamed]).expect("it runs");
+    assert_eq!(points(&folder.0), before, "nothing more is run");
+    assert_eq!(results.streams("mine"), results.streams("drift"));
+}
+
+/// Ends a run by Ctrl-C when some of its points are finished.
+#[cfg(unix)]
+fn interrupt(arguments: &[&str], out: &Path) -> Output {
+    let mut run = command(arguments)
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    while points(out).len() < 3 && run.try_wait().expect("a process").is_none() {
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    let kill = Command::new("kill").args(["-INT", &run.id().to_string()]).status();
+    assert!(kill.expect("a signal").success());
+    run.wait_with_output().expect("it ends")
+}
+
+#[test]
+#[cfg(unix)]
+fn an_interrupted_run_says_how_to_go_on_and_goes_on_where_it_stopped() {
+    let (cut, whole) = (Folder::new("cut"), Folder::new("whole"));
+    fn arguments(folder: &Folder) -> [&str; 6] {
+        ["figure", "drift", "--preset", "tiny", "--out", folder.0.to_str().expect("a name")]
+    }
+    let output = interrupt(&arguments(&cut), &cut.0);
+    let text = String::from_utf8(output.stderr).expect("text");
+    assert_eq!(output.status.code(), Some(130), "{text}");
+    assert!(text.contains("the same command goes on from there"), "{text}");
+    let before = points(&cut.0);
+
+    check_runs(&arguments(&cut));
+    check_runs(&arguments(&whole));
+    let after = points(&cut.0);
+    assert!(
+        before.len() < after.len() && before.iter().all(|point| after.contains(point)),
+        "kept as they were"
+    );
+    assert_eq!(after.len(), points(&whole.0).len());
+    assert_eq!(errors(&json(&cut.0, "drift").1), errors(&json(&whole.0, "drift").1));
 }
