@@ -1,10 +1,11 @@
 //! Work on all cores, with its progress on stderr.
 
+use std::fmt::Write;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 use serde::Deserialize;
 
 /// How many things are worked on at a time.
@@ -29,6 +30,19 @@ impl Cores {
 /// How often the time left is drawn; nothing is where stderr is no terminal.
 const REDRAWN: Duration = Duration::from_millis(500);
 
+fn progress(name: &'static str, len: usize) -> ProgressBar {
+    let style = ProgressStyle::with_template("{prefix:8} {bar:40} {pos}/{len}  {left}");
+    let style =
+        style.expect("a valid template").with_key("left", |state: &ProgressState, text: &mut dyn Write| {
+            // Nothing is known of it before the first is done.
+            let _ =
+                if state.pos() == 0 { Ok(()) } else { write!(text, "{:#} left", HumanDuration(state.eta())) };
+        });
+    let progress = ProgressBar::new(len as u64).with_prefix(name).with_style(style);
+    progress.enable_steady_tick(REDRAWN);
+    progress
+}
+
 /// The results in the order of the jobs.
 pub(crate) fn run<J: Sync, T: Send + Sync>(
     name: &'static str,
@@ -36,10 +50,7 @@ pub(crate) fn run<J: Sync, T: Send + Sync>(
     jobs: &[J],
     work: impl Fn(&J) -> T + Sync,
 ) -> Vec<T> {
-    let style = ProgressStyle::with_template("{prefix:8} {bar:40} {pos}/{len}  {eta} left");
-    let progress = ProgressBar::new(jobs.len() as u64).with_prefix(name);
-    progress.set_style(style.expect("a valid template"));
-    progress.enable_steady_tick(REDRAWN);
+    let progress = progress(name, jobs.len());
     let next = AtomicUsize::new(0);
     let results: Vec<OnceLock<T>> = jobs.iter().map(|_| OnceLock::new()).collect();
     std::thread::scope(|scope| {

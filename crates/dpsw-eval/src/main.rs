@@ -41,6 +41,8 @@ const FIGURE_FILE: &str = "A figure of your own:
   title      its heading; paper: the figure of the paper, if any
   shows      { curves = [METRIC, ...] }, { thresholds = VALUE OF THE AXIS }, \"predictions\"
              or, without [sweep], { distribution = [STREAM, ...] }
+  METRIC     mae_high, mae_low, mre_high, mre_low, insert_items_per_s, price_high, price_low,
+             and for a threshold of the preset f1_0.01, precision_0.01, recall_0.01
   [sweep]    what is run
   name       of its rows in the results; figures with equal sweeps share them
   axis       epsilon, window (shares of the preset's), bytes, domain, checkpoints, substreams, rows, stream
