@@ -139,9 +139,6 @@ impl Evaluation<'_> {
                 manifest.files.insert(place.display().to_string(), file_hash(&path)?);
             }
         }
-        if let Ok(earlier) = Manifest::read(&self.out.join("manifest.json")) {
-            manifest.keep_hashes(&earlier);
-        }
         manifest.seconds = start.elapsed().as_secs_f64();
         Ok(manifest)
     }

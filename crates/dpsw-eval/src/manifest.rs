@@ -77,15 +77,6 @@ impl Manifest {
         };
         self.figures.iter().map(figure).collect()
     }
-
-    /// Takes over the hashes of an earlier run with the same preset, whose points are not run again.
-    pub fn keep_hashes(&mut self, earlier: &Self) {
-        if earlier.preset == self.preset && earlier.commit == self.commit {
-            earlier.streams.iter().for_each(|(name, hash)| {
-                self.streams.entry(name.clone()).or_insert_with(|| hash.clone());
-            });
-        }
-    }
 }
 
 /// The commit that this program was built from, whatever the source folder holds by now.
@@ -99,17 +90,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_manifest_survives_its_file_and_keeps_hashes_of_the_same_run_alone() {
+    fn a_manifest_survives_its_file() {
         let mut manifest = Manifest::new(&Preset::tiny(), &[catalog::figure("window").expect("a figure")]);
         manifest.streams.insert("zipf".to_owned(), "abc".to_owned());
         let text = serde_json::to_string(&manifest).expect("json");
         assert_eq!(serde_json::from_str::<Manifest>(&text).expect("a manifest"), manifest);
-        let mut same = Manifest::new(&Preset::tiny(), &[]);
-        same.keep_hashes(&manifest);
-        assert_eq!(same.streams, manifest.streams);
-        let mut other = Manifest::new(&Preset::quick(), &[]);
-        other.keep_hashes(&manifest);
-        assert!(other.streams.is_empty());
     }
 
     #[test]

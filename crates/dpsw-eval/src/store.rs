@@ -42,6 +42,7 @@ struct Kept {
     identity: String,
     code: String,
     data: String,
+    stream_hash: String,
     outcome: Outcome,
 }
 
@@ -67,22 +68,22 @@ impl Store {
         self.folder.join(format!("{}.json", &digest[..32]))
     }
 
-    /// The outcome of a point if it was finished with this code on these data.
+    /// The outcome of a point if it was finished with this code on these data; the shelf hears of its stream.
     #[must_use]
-    pub fn find(&self, point: &Point<'_>, data: &str) -> Option<Outcome> {
+    pub fn find(&self, point: &Point<'_>, shelf: &Shelf, data: &str) -> Option<Outcome> {
         let identity = point.identity();
         let text = std::fs::read_to_string(self.path(&identity)).ok()?;
         let kept: Kept = serde_json::from_str(&text).ok()?;
         let is_same = kept.identity == identity && kept.code == self.code && kept.data == data;
-        is_same.then_some(kept.outcome)
+        is_same.then(|| {
+            shelf.note(&point.stream, kept.stream_hash);
+            kept.outcome
+        })
     }
 
     /// Keeps an outcome; a run that is cut off leaves the whole of it or nothing.
-    fn keep(&self, point: &Point<'_>, data: &str, outcome: &Outcome) -> Result<()> {
-        let (identity, code) = (point.identity(), self.code.clone());
-        let path = self.path(&identity);
-        let kept = Kept { identity, code, data: data.to_owned(), outcome: outcome.clone() };
-        replace(&path, &serde_json::to_string(&kept)?)
+    fn keep(&self, kept: &Kept) -> Result<()> {
+        replace(&self.path(&kept.identity), &serde_json::to_string(kept)?)
     }
 
     /// Measures a point and keeps its outcome.
@@ -91,9 +92,15 @@ impl Store {
     /// The stream is absent or too short, or the outcome cannot be written.
     pub fn measure(&self, point: &Point<'_>, shelf: &Shelf, data: &str) -> Result<Outcome> {
         let dataset = shelf.get(&point.stream)?;
-        let outcome = measure(point.plan, &dataset, &point.workload, point.seed)?;
-        self.keep(point, data, &outcome)?;
-        Ok(outcome)
+        let kept = Kept {
+            identity: point.identity(),
+            code: self.code.clone(),
+            data: data.to_owned(),
+            stream_hash: shelf.hash(&point.stream),
+            outcome: measure(point.plan, &dataset, &point.workload, point.seed)?,
+        };
+        self.keep(&kept)?;
+        Ok(kept.outcome)
     }
 }
 

@@ -161,21 +161,30 @@ impl Shelf {
         let slot = self.slot(stream);
         let made = slot.get_or_init(|| {
             let read = stream.read(self.folder()).map_err(|error| format!("{error:#}"))?;
-            let hash = items_hash(&read.items);
-            self.hashes.lock().expect("no one panics with the lock").insert(stream.clone(), hash);
+            self.note(stream, items_hash(&read.items));
             Ok(Arc::new(read))
         });
         made.clone().map_err(|reason| anyhow!(reason))
     }
 
-    /// The hash of the items of each stream that was made or read, by what made it.
+    /// Takes the hash of a stream that need not be made again.
+    pub(crate) fn note(&self, stream: &Stream, hash: String) {
+        self.hashes.lock().expect("no one panics with the lock").insert(stream.clone(), hash);
+    }
+
+    /// The hash of a stream that was made or read.
+    pub(crate) fn hash(&self, stream: &Stream) -> String {
+        self.hashes.lock().expect("no one panics with the lock")[stream].clone()
+    }
+
+    /// The hash of the items of each stream that was asked for, by what made it.
     #[must_use]
     pub fn hashes(&self) -> BTreeMap<String, String> {
         let hashes = self.hashes.lock().expect("no one panics with the lock");
         hashes.iter().map(|(stream, hash)| (stream.to_string(), hash.clone())).collect()
     }
 
-    /// The names of the streams that were made or read.
+    /// The names of the streams that were asked for.
     #[must_use]
     pub fn names(&self) -> BTreeSet<String> {
         let hashes = self.hashes.lock().expect("no one panics with the lock");

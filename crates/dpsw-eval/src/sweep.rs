@@ -263,7 +263,7 @@ impl Runner<'_> {
             if known.contains_key(&identity) {
                 continue;
             }
-            match self.store.find(point, data(point)) {
+            match self.store.find(point, self.shelf, data(point)) {
                 Some(outcome) => drop(known.insert(identity, outcome)),
                 None => drop(missing.insert((point.stream.clone(), identity), point)),
             }
