@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-use anyhow::{Context, Error, Result, anyhow, ensure};
+use anyhow::{Context, Error, Result, anyhow, bail, ensure};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
@@ -193,10 +193,8 @@ impl Figure {
             toml::from_str(text).map_err(|error| place(text, &error))?;
         match (&shows, &sweep) {
             (Shows::Distribution(streams), None) => check_streams("distribution", streams)?,
-            (Shows::Distribution(_), Some(_)) => {
-                return Err(anyhow!("a distribution runs nothing; leave out [sweep]"));
-            }
-            (_, None) => return Err(anyhow!("[sweep] is absent; it says what is run")),
+            (Shows::Distribution(_), Some(_)) => bail!("a distribution runs nothing; leave out [sweep]"),
+            (_, None) => bail!("[sweep] is absent; it says what is run"),
             (shows, Some(sweep)) => sweep.check().and_then(|()| sweep.check_shows(shows))?,
         }
         Ok(Self { name: name.to_owned(), text: text.to_owned(), title, paper, shows, sweep })
@@ -249,12 +247,14 @@ fn check_name(name: &str) -> Result<()> {
 fn check_streams(field: &str, streams: &[Streams]) -> Result<()> {
     let names = Streams::names(streams);
     ensure!(!names.is_empty(), "{field} must name at least one stream, got none");
-    ensure_unique(field, &names)
+    check_unique(field, &names)
 }
 
-fn ensure_unique(field: &str, names: &[&str]) -> Result<()> {
-    let twice = (0..names.len()).find(|&index| names[..index].contains(&names[index]));
-    twice.map_or(Ok(()), |index| Err(anyhow!("{field} must name each once, got {} twice", names[index])))
+fn check_unique(field: &str, names: &[&str]) -> Result<()> {
+    for (index, name) in names.iter().enumerate() {
+        ensure!(!names[..index].contains(name), "{field} must name each once, got {name} twice");
+    }
+    Ok(())
 }
 
 impl Sweep {
@@ -263,15 +263,25 @@ impl Sweep {
         check_streams("streams", &self.streams)?;
         ensure!(!self.methods.is_empty(), "methods must name at least one method, got none");
         let methods: Vec<&str> = self.methods.iter().map(|method| method.name()).collect();
-        ensure_unique("methods", &methods)?;
+        check_unique("methods", &methods)?;
         self.check_values("quick", &self.quick)?;
         self.check_values("full", &self.full)?;
         match (self.axis, self.bytes) {
-            (Axis::Bytes, Some(bytes)) => Err(anyhow!("bytes are varied; leave out bytes = {bytes}")),
-            (Axis::Bytes, None) => Ok(()),
-            (_, Some(0)) => Err(anyhow!("bytes must be at least 1, got 0")),
-            (_, None) => Err(anyhow!("bytes are absent; only axis = \"bytes\" goes without")),
-            (_, Some(_)) => Ok(()),
+            (Axis::Bytes, Some(bytes)) => bail!("bytes are varied; leave out bytes = {bytes}"),
+            (_, Some(0)) => bail!("bytes must be at least 1, got 0"),
+            (Axis::Bytes, None) | (_, Some(_)) => self.check_domains(),
+            (_, None) => bail!("bytes are absent; only axis = \"bytes\" goes without"),
+        }
+    }
+
+    /// The domain of a real stream is what it is.
+    fn check_domains(&self) -> Result<()> {
+        let real = Streams::names(&self.streams).into_iter().find(|name| Synthetic::named(name).is_none());
+        match real.filter(|_| self.axis == Axis::Domain) {
+            Some(real) => {
+                bail!("streams must be of {:?} with axis = \"domain\", got {real}", Synthetic::NAMES)
+            }
+            None => Ok(()),
         }
     }
 
@@ -286,7 +296,7 @@ impl Sweep {
         if let Some(bad) = values.iter().find(|value| !is_good(value)) {
             let kind = if is_whole { "whole numbers" } else { "numbers" };
             let (low, high) = range.into_inner();
-            return Err(anyhow!("{field} must hold {kind} between {low} and {high}, got {bad}"));
+            bail!("{field} must hold {kind} between {low} and {high}, got {bad}");
         }
         ensure!(values.is_sorted_by(|a, b| a < b), "{field} must ascend, got {values:?}");
         Ok(())
@@ -302,7 +312,7 @@ impl Sweep {
             _ => None,
         };
         if let Some(needed) = needed.filter(|needed| !self.methods.contains(needed)) {
-            return Err(anyhow!("methods must name {}, which is shown", needed.name()));
+            bail!("methods must name {}, which is shown", needed.name());
         }
         match shows {
             Shows::Curves(metrics) => {
@@ -397,6 +407,12 @@ cores = "all"
             "{ curves = [\"mae_high\", \"f1_0.01\"] }",
             "{ distribution = [\"real\"] }",
             "leave out [sweep]",
+        );
+        let domains = "\"domain\"\nquick = [100]\nfull = [100]\n#";
+        check_refused(
+            "\"epsilon\"\nquick = [0.5, 1]\nfull = ",
+            domains,
+            "streams must be of [\"zipf\", \"gauss\", \"drift\", \"swap\"] with axis = \"domain\", got aol",
         );
         check_refused("\"mine\"", "\"a b\"", "letters, digits, - and _, got \"a b\"");
     }

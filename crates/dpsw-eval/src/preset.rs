@@ -37,7 +37,7 @@ pub struct Preset {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Values {
-    /// The first and the last; of ε, 1 and the last.
+    /// The first and the last; of ε, 1 and the last where it has them.
     Ends,
     /// Some.
     Some,
@@ -103,7 +103,9 @@ impl Preset {
         let values: &[f64] = match (self.values, sweep.quick.as_slice()) {
             _ if sweep.axis == Axis::Stream => &[0.0],
             (Values::All, _) => &sweep.full,
-            (Values::Ends, [.., last]) if sweep.axis == Axis::Epsilon => &[1.0, *last],
+            (Values::Ends, [before @ .., last]) if sweep.axis == Axis::Epsilon && before.contains(&1.0) => {
+                &[1.0, *last]
+            }
             (Values::Ends, [first, .., last]) => &[*first, *last],
             (Values::Some | Values::Ends, some) => some,
         };
@@ -113,5 +115,24 @@ impl Preset {
             _ => 1.0,
         };
         values.iter().map(|value| value * unit).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::figure;
+
+    #[test]
+    fn the_ends_of_an_axis_are_two_of_its_values() {
+        for (quick, ends) in [
+            (&[0.1, 1.0, 2.0][..], &[1.0, 2.0][..]),
+            (&[0.1, 0.5, 1.0], &[0.1, 1.0]),
+            (&[0.1, 0.2, 0.5], &[0.1, 0.5]),
+            (&[0.5], &[0.5]),
+        ] {
+            let sweep = figure("frequency-high").expect("a figure").sweep.clone().expect("a sweep");
+            assert_eq!(Preset::tiny().values(&Sweep { quick: quick.to_vec(), ..sweep }), ends);
+        }
     }
 }
