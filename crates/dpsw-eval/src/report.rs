@@ -43,8 +43,8 @@ h3{font-size:18px;margin:34px 0 4px}p{max-width:76ch}a{color:inherit}code,pre{fo
 pre{background:var(--soft);padding:12px;overflow:auto;border-radius:6px;max-height:420px}.wide{overflow-x:auto}
 table{border-collapse:collapse;font-size:14px;line-height:1.35}th,td{padding:5px 10px;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}
 th{border-bottom-width:2px}td.n,th.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
-td.v{white-space:nowrap;font-weight:600}td.name{white-space:nowrap}td.long{min-width:34ch}.holds{color:var(--yes)}.in-part{color:var(--part)}.fails{color:var(--no)}.quiet{opacity:.75}
-figure{margin:10px 0}figure svg{max-width:100%;height:auto}nav a{margin-right:14px}
+td.v{white-space:nowrap;font-weight:600}td.name{white-space:nowrap}td.long{min-width:24ch}.holds{color:var(--yes)}.in-part{color:var(--part)}.fails{color:var(--no)}.quiet{opacity:.75}
+figure{margin:34px 0}figure svg{max-width:100%;height:auto}nav a{margin-right:14px}
 @media print{main{max-width:none;padding:0}figure,tr{break-inside:avoid}pre{max-height:none}}
 ";
 
@@ -92,7 +92,7 @@ fn standing(results: &Results) -> String {
             "<h3>{stream}</h3><div class=\"wide\"><table><tr><th>method<th>claim<th class=\"n\">sketch<th \
              class=\"n\">resident<th class=\"n\">MAE high<th class=\"n\">MAE low<th class=\"n\">MRE high<th \
              class=\"n\">MRE low<th class=\"n\">F1 0.005<th class=\"n\">F1 0.01<th class=\"n\">covered<th \
-             class=\"n\">items/s<th>parameters</tr>"
+             class=\"n\">items/s</tr>"
         );
         for method in methods(results, "epsilon") {
             if let Some(measured) = results.measured("epsilon", &stream, 1.0, method) {
@@ -135,7 +135,7 @@ fn standing_row(method: MethodName, measured: &Measured, speed: Option<f64>) -> 
     };
     let best_of = match measured.tried.len() {
         0 => String::new(),
-        tried => format!(" <span class=\"quiet\">(best of {tried})</span>"),
+        tried => format!(" (best of {tried})"),
     };
     let covered: Vec<f64> = measured.outcomes.iter().filter_map(|outcome| outcome.high.covered).collect();
     let covered = Summary::of(&covered).map(|summary| summary.mean);
@@ -154,7 +154,7 @@ fn standing_row(method: MethodName, measured: &Measured, speed: Option<f64>) -> 
     ];
     let cells: String = cells.iter().map(|cell| format!("<td class=\"n\">{cell}")).collect();
     format!(
-        "<tr><td class=\"name\">{}<td class=\"name\">{claim}{cells}<td class=\"long\">{}{best_of}</tr>",
+        "<tr><td class=\"long\">{}<br><small class=\"quiet\">{}{best_of}</small><td class=\"name\">{claim}{cells}</tr>",
         escape(&series(method).name),
         escape(&measured.parameters)
     )
@@ -216,11 +216,10 @@ fn drawn(manifest: &Manifest, figures: &[Drawn]) -> String {
         let ending = if manifest.own_figures.contains_key(&figure.name) { ".toml" } else { "" };
         let _ = write!(
             text,
-            "<h3 id=\"{0}\">{1}</h3><figure>{svg}<figcaption class=\"quiet\">{paper} \
-             <code>dpsw-eval figure {0}{ending} --preset {2}</code>, data: <a href=\"figures/{0}.csv\">figures/{0}.csv</a>\
+            "<figure id=\"{0}\">{svg}<figcaption class=\"quiet\">{paper} \
+             <code>dpsw-eval figure {0}{ending} --preset {1}</code>, data: <a href=\"figures/{0}.csv\">figures/{0}.csv</a>\
              </figcaption></figure>",
             figure.name,
-            escape(&figure.title),
             escape(&manifest.preset.name)
         );
     }
