@@ -11,6 +11,7 @@ use crate::domain;
 use crate::fault::{Fault, Kind};
 use crate::feed::{Counts, Feed};
 use crate::input::columnar::Selection;
+use crate::input::follow::is_missing;
 use crate::input::format::{Packing, packing};
 use crate::input::parser::Wanted;
 use crate::input::reader::{Files, is_stdin};
@@ -122,6 +123,9 @@ impl Read<'_> {
         let (files, wanted) = self.sources()?;
         let plan = plan(self.stream, self.paper, self.domain, &wanted)?;
         say_before(self.stream, &plan, &files.paths);
+        if files.follow && is_missing(&files.paths[0]) {
+            remark::note(format!("{} is not there yet; waiting for it", files.paths[0].display()));
+        }
         let due = Box::new(|sketch: &dpsw::DpswSketch| writer.write(&ask(&sketch.view(), which)?));
         let mut feed = Feed::new(plan, self.input.on_error, every, due)?;
         let end = if is_watched {

@@ -20,7 +20,11 @@ pub(crate) struct Followed {
 }
 
 impl Followed {
+    /// Opens a file, or waits until there is one.
     pub(crate) fn open(path: &Path) -> Result<Self> {
+        while is_missing(path) {
+            std::thread::sleep(POLL);
+        }
         Ok(Self { path: path.to_owned(), file: open_file(path)?, position: 0 })
     }
 
@@ -60,6 +64,11 @@ impl Followed {
         let new = File::open(&self.path).ok()?;
         (!is_same(&new, &self.file)).then_some(new)
     }
+}
+
+/// Whether nothing has this name.
+pub(crate) fn is_missing(path: &Path) -> bool {
+    std::fs::metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
 }
 
 #[cfg(unix)]

@@ -1,7 +1,7 @@
 //! Growing files, rotated files, pipes, and interrupts.
 
 use std::fs::OpenOptions;
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 
 use crate::sandbox::{EXACT, Live, Sandbox, check_shares, ends, records, text};
@@ -56,6 +56,20 @@ fn a_file_that_grows_is_followed_and_an_interrupt_prints_what_is_there() {
     let last = following.live.answer();
     assert!(2000 <= last["window"]["end"].as_u64().expect("a position"), "{last}");
     assert_eq!(following.live.wait(), Some(130));
+}
+
+#[test]
+fn a_file_that_is_not_there_yet_is_waited_for() {
+    let sandbox = Sandbox::new();
+    let mut live = start(&sandbox, &["t.txt", "--follow", "--window", "1000", "--every", "1000"]);
+    let mut remarks = BufReader::new(live.child.stderr.take().expect("a pipe")).lines();
+    let waits = |line: &String| line.contains("t.txt is not there yet; waiting for it");
+    remarks.by_ref().map_while(Result::ok).find(waits).expect("it says so");
+    append(&sandbox, "t.txt", &lines(1000));
+    check_shares(&live.answer(), [0.5, 0.3, 0.2]);
+    live.interrupt();
+    assert_eq!(live.wait(), Some(130));
+    assert!(!remarks.map_while(Result::ok).any(|line| waits(&line)), "it says so once");
 }
 
 #[test]
