@@ -19,12 +19,13 @@ const EXIT_CODES: &str = "Exit codes:
   130  interrupted; what was there was printed";
 
 const EXAMPLES: &str = "Examples:
-  dpsw demo
+  dpsw top access.log --window 10000 --epsilon 1
   dpsw plan --window 1000000 --epsilon 1 --keys 25000
-  dpsw top access.log --window 10000 --epsilon 1 --domain pages.txt
+  dpsw demo
 ";
 
 const TOP_EXAMPLES: &str = "Examples:
+  dpsw top access.log --window 10000 --epsilon 1
   dpsw top access.log --window 10000 --epsilon 1 --domain pages.txt
   dpsw top orders.csv --column product --time-column time --window 6h \\
       --epsilon 0.5 --domain products.txt
@@ -35,7 +36,6 @@ const TOP_EXAMPLES: &str = "Examples:
   dpsw top access.log --window 10000 --epsilon 1 --domain pages.txt \\
       --save pages.view --quiet
   dpsw top --view pages.view --threshold 0.05
-  dpsw top access.log --window 10000 --epsilon 2
 ";
 
 const COUNT_EXAMPLES: &str = "Examples:
@@ -59,6 +59,7 @@ const PLAN_EXAMPLES: &str = "Examples:
 
 const AUDIT_EXAMPLES: &str = "Examples:
   dpsw audit --epsilon 1 --runs 2000 --seals 36000
+  dpsw audit --epsilon 1 --runs 2000 --seals 36000 --discovered
   dpsw audit --epsilon 1 --runs 2000 --seals 36000 --method paper --json
 ";
 
@@ -417,6 +418,9 @@ pub(crate) struct Audit {
     /// How many keys the domain has; few enough get a counter each
     #[arg(long, value_parser = quantity::count, value_name = "COUNT", default_value = "25000")]
     pub(crate) keys: u64,
+    /// Keys are found privately; what they show is audited too
+    #[arg(long, conflicts_with = "keys")]
+    pub(crate) discovered: bool,
     /// Bytes that the sketches may take
     #[arg(long, value_parser = quantity::bytes, value_name = "SIZE", default_value = "400KB")]
     pub(crate) memory: u64,

@@ -6,8 +6,10 @@ use dpsw::{Clock, Domain, Keys, Settings};
 use serde::Serialize;
 
 use crate::arguments::{Audit, UnitName};
+use crate::domain;
 use crate::fault::{Fault, Kind};
 use crate::output;
+use crate::progress::Progress;
 use crate::quantity::{Span, grouped};
 use crate::remark;
 use crate::structure::{self, Wish};
@@ -24,7 +26,10 @@ pub(crate) fn run(command: &Audit) -> Result<()> {
         grouped(runs as f64),
         grouped(seals as f64)
     ));
-    let report = audit::run(&settings, Effort { runs, seals, false_alarm })?;
+    let spinner = Progress::spinner();
+    let report = audit::run(&settings, Effort { runs, seals, false_alarm });
+    spinner.finish();
+    let report = report?;
     if command.json {
         output::print_json(&Document::new(&report))?;
     } else {
@@ -38,7 +43,10 @@ pub(crate) fn run(command: &Audit) -> Result<()> {
 }
 
 fn settings(command: &Audit) -> Result<Settings> {
-    let domain = Domain::Public(Keys::Range(command.keys));
+    let domain = match command.discovered {
+        true => domain::choose(None)?,
+        false => Domain::Public(Keys::Range(command.keys)),
+    };
     let is_time = matches!(command.window, Span::Time(_));
     let clock = if command.unit == UnitName::AddRemove && is_time { Clock::Caller } else { Clock::Events };
     let wish = Wish {

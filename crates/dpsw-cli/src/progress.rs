@@ -1,11 +1,15 @@
-//! A bar with rate and time left while files are read; nothing where it would be in the way.
+//! A bar with rate and time left while files are read, a spinner while work goes on; nothing where it would be in the way.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::input::reader::is_stdin;
 use crate::remark;
+
+/// How often a spinner turns.
+const TURN: Duration = Duration::from_millis(100);
 
 /// The bar, if one is shown.
 pub(crate) struct Progress(Option<ProgressBar>);
@@ -26,6 +30,18 @@ impl Progress {
         bar.set_style(
             ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()),
         );
+        Self(Some(bar))
+    }
+
+    /// A spinner with the time that passes, for work of unknown length.
+    pub(crate) fn spinner() -> Self {
+        if !remark::shows_progress() {
+            return Self::none();
+        }
+        let bar = ProgressBar::new_spinner();
+        let style = ProgressStyle::with_template("{spinner} {elapsed}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+        bar.enable_steady_tick(TURN);
         Self(Some(bar))
     }
 

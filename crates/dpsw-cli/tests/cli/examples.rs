@@ -1,4 +1,4 @@
-//! Every example in the help does what it says.
+//! Every example in the help and in the README does what it says.
 
 use std::process::Command;
 use std::time::Duration;
@@ -10,11 +10,12 @@ fn prepared() -> Sandbox {
     let sandbox = Sandbox::new();
     let pages = ["/", "/cart", "/search"];
     let page = |n: usize| pages[usize::from(PATTERN[n % 10].as_bytes()[0] - b'a')];
-    let log = (0..20_000).map(|n| {
-        let (minute, second) = (n / 60 % 60, n % 60);
+    let log = (0..200_000).map(|n| {
+        let (day, hour, minute, second) = (n / 86_400, n / 3600 % 24, n / 60 % 60, n % 60);
         format!(
-            "h - - [10/Oct/2000:{:02}:{minute:02}:{second:02} +0000] \"GET {} HTTP/1.1\" 200 5\n",
-            n / 3600,
+            "10.0.0.{} - - [{}/Oct/2000:{hour:02}:{minute:02}:{second:02} +0000] \"GET {} HTTP/1.1\" 200 5\n",
+            n % 250,
+            10 + day,
             page(n)
         )
     });
@@ -38,11 +39,36 @@ fn examples(help: &str) -> Vec<String> {
     lines.join("\n").replace("\\\n", "").lines().map(str::to_owned).collect()
 }
 
+/// What the README runs, in the words of someone who has the binary.
+fn readme_examples() -> Vec<String> {
+    let readme = include_str!("../../../../README.md");
+    let commands = readme.lines().filter_map(|line| line.strip_prefix("cargo run --release -- "));
+    commands.map(|command| format!("dpsw {command}")).collect()
+}
+
+/// Runs an example as a shell does, in a directory with the files that it speaks of.
+#[track_caller]
+fn check(sandbox: &Sandbox, example: &str) {
+    let binary = std::path::Path::new(env!("CARGO_BIN_EXE_dpsw")).parent().expect("a directory");
+    let path = format!("{}:{}", binary.display(), std::env::var("PATH").unwrap_or_default());
+    let follows = example.contains("--follow");
+    let shell = format!("exec 2>&1; {}{example}", if follows { "exec " } else { "" });
+    let mut command = Command::new("sh");
+    let child = sandbox.start(command.args(["-c", &shell]).current_dir(sandbox.path("")).env("PATH", path));
+    if follows {
+        std::thread::sleep(Duration::from_millis(500));
+        signal(&child, "-INT");
+    }
+    let output = child.wait_with_output().expect("it ends");
+    let wanted = if follows { Some(130) } else { Some(0) };
+    assert_eq!(output.status.code(), wanted, "{example}: {}{}", text(&output), errors(&output));
+    let is_answered = !text(&output).contains("nothing can be answered yet");
+    assert!(follows || is_answered, "{example}: {}", text(&output));
+}
+
 #[test]
 fn every_example_runs() {
     let sandbox = prepared();
-    let binary = std::path::Path::new(env!("CARGO_BIN_EXE_dpsw")).parent().expect("a directory").to_owned();
-    let path = format!("{}:{}", binary.display(), std::env::var("PATH").unwrap_or_default());
     let mut count = 0;
     for command in [
         &["--help"][..],
@@ -56,21 +82,29 @@ fn every_example_runs() {
         let help = text(&sandbox.command(command).env("COLUMNS", "200").output().expect("help"));
         let found = examples(&help);
         assert!(!found.is_empty(), "{help}");
-        for example in found.iter().filter(|example| *example != "dpsw demo") {
-            count += 1;
-            let shell =
-                format!("exec 2>&1; {}{example}", if example.contains("--follow") { "exec " } else { "" });
-            let mut shell_command = Command::new("sh");
-            let child = sandbox
-                .start(shell_command.args(["-c", &shell]).current_dir(sandbox.path("")).env("PATH", &path));
-            if example.contains("--follow") {
-                std::thread::sleep(Duration::from_millis(500));
-                signal(&child, "-INT");
-            }
-            let output = child.wait_with_output().expect("it ends");
-            let wanted = if example.contains("--follow") { Some(130) } else { Some(0) };
-            assert_eq!(output.status.code(), wanted, "{example}: {}{}", text(&output), errors(&output));
-        }
+        count += found.len();
+        found.iter().for_each(|example| check(&sandbox, example));
     }
     assert!(15 <= count, "{count} examples");
+}
+
+#[test]
+fn every_command_of_the_readme_runs() {
+    let found = readme_examples();
+    assert!(2 <= found.len(), "{found:?}");
+    let sandbox = prepared();
+    found.iter().for_each(|example| check(&sandbox, example));
+}
+
+#[test]
+fn the_first_examples_need_a_log_and_nothing_else() {
+    let sandbox = prepared();
+    for command in [&["--help"][..], &["top", "--help"]] {
+        let first = examples(&text(&sandbox.run(command))).swap_remove(0);
+        assert_eq!(first, "dpsw top access.log --window 10000 --epsilon 1");
+    }
+    let output = sandbox.run(&["top", "access.log", "--window", "10000", "--epsilon", "1"]);
+    for page in ["/", "/cart", "/search"] {
+        assert!(text(&output).contains(&format!("  {page} ")), "{}{}", text(&output), errors(&output));
+    }
 }
