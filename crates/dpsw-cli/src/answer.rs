@@ -5,7 +5,7 @@ use std::ops::Range;
 use anyhow::Result;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use dpsw::{Claim, Direction, Estimate, Item, Ranked, Threshold, WindowView};
+use dpsw::{Claim, Direction, Estimate, Item, Ranked, Threshold, Unit, WindowView};
 use serde::Serialize;
 
 /// Which items are shown.
@@ -90,7 +90,7 @@ pub(crate) fn ask(view: &WindowView, which: &Which) -> Result<Answer> {
         epsilon,
         delta,
         items: rows.collect(),
-        promise: view.claim().to_string(),
+        promise: promise(view),
     })
 }
 
@@ -148,6 +148,13 @@ fn trend(view: &WindowView, item: Item<'_>) -> Option<&'static str> {
 
 fn rounded(value: f64) -> f64 {
     (value * 100.0).round() / 100.0
+}
+
+fn promise(view: &WindowView) -> String {
+    match view.plan().settings().unit {
+        Unit::Users { .. } => format!("{} for a user in a window", view.claim()),
+        _ => view.claim().to_string(),
+    }
 }
 
 pub(crate) fn promised(claim: Claim) -> (Option<f64>, Option<f64>) {

@@ -31,6 +31,8 @@ const TOP_EXAMPLES: &str = "Examples:
       --epsilon 0.5 --domain products.txt
   cat orders.ndjson | dpsw top --format ndjson --column /product \\
       --window 2000 --epsilon 1 --domain products.txt --json
+  dpsw top access.log --user-column host --per-user 3 --window 100000 \\
+      --epsilon 2 --delta 1e-8 --domain pages.txt
   dpsw top access.log --follow --window 15m --every 10s \\
       --epsilon 1 --domain pages.txt
   dpsw top access.log --window 10000 --epsilon 1 --domain pages.txt \\
@@ -55,6 +57,8 @@ const PLAN_EXAMPLES: &str = "Examples:
       --epsilon 1 --smallest-memory
   dpsw plan --window 15m --expected-items 500000 --epsilon 1 \\
       --domain pages.txt --json
+  dpsw plan --window 1000000 --epsilon 1 --delta 1e-8 --keys 25000 \\
+      --unit users --per-user 3
 ";
 
 const AUDIT_EXAMPLES: &str = "Examples:
@@ -208,9 +212,12 @@ pub(crate) struct Input {
     #[arg(long, value_enum)]
     pub(crate) format: Option<Format>,
     /// Which part is the item: a column's name or number from 1, a JSON pointer (/user/name), or a field of an access log:
-    /// path, status, referrer or agent
+    /// path, status, referrer, agent or host
     #[arg(long)]
     pub(crate) column: Option<String>,
+    /// Which part is the user, in the same forms (host in an access log); whole users are protected then, in any one window
+    #[arg(long, value_name = "COLUMN")]
+    pub(crate) user_column: Option<String>,
     /// Which part is the time: unix seconds or milliseconds, RFC 3339, or as in access logs
     #[arg(long, value_name = "COLUMN")]
     pub(crate) time_column: Option<String>,
@@ -268,6 +275,9 @@ pub(crate) struct Stream {
     /// One well-tuned sketch a substream, or the sketches of the paper
     #[arg(long, value_enum, default_value_t = MethodName::Tuned)]
     pub(crate) method: MethodName,
+    /// How many items of one user and substream count, with --user-column
+    #[arg(long, default_value_t = 1, value_name = "COUNT", requires = "user_column")]
+    pub(crate) per_user: u32,
     /// For how many windows the past is kept; trends compare this window with the one before it from 2 on
     #[arg(long, default_value_t = 1, value_name = "WINDOWS")]
     pub(crate) retention: u32,
@@ -281,7 +291,7 @@ pub(crate) struct Stream {
     #[arg(long, value_name = "VIEW", conflicts_with = "view")]
     pub(crate) save: Option<PathBuf>,
     /// Answer from a saved view instead of reading a stream
-    #[arg(long, value_name = "VIEW", conflicts_with_all = ["epsilon", "delta", "domain", "follow", "format", "column"])]
+    #[arg(long, value_name = "VIEW", conflicts_with_all = ["epsilon", "delta", "domain", "follow", "format", "column", "user_column", "time_column"])]
     pub(crate) view: Option<PathBuf>,
 }
 
@@ -356,9 +366,12 @@ pub(crate) struct PlanCommand {
     /// The public keys, one a line
     #[arg(long, value_name = "FILE")]
     pub(crate) domain: Option<PathBuf>,
-    /// What one event's privacy means
+    /// What is protected
     #[arg(long, value_enum, default_value_t = UnitName::ReplaceOne)]
     pub(crate) unit: UnitName,
+    /// How many items of one user and substream count, with --unit users; 1 if not given
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) per_user: Option<u32>,
     /// One well-tuned sketch a substream, or the sketches of the paper
     #[arg(long, value_enum, default_value_t = MethodName::Tuned)]
     pub(crate) method: MethodName,
@@ -396,6 +409,8 @@ pub(crate) enum UnitName {
     ReplaceOne,
     /// One event is there or not; totals are private
     AddRemove,
+    /// All that one user sends in a window is something else; who sends when is public
+    Users,
 }
 
 #[derive(Debug, Args)]
@@ -409,9 +424,12 @@ pub(crate) struct Audit {
     /// The window of the plan
     #[arg(long, value_parser = quantity::span, value_name = "ITEMS|TIME", default_value = "1000000")]
     pub(crate) window: Span,
-    /// What one event's privacy means
+    /// What is protected
     #[arg(long, value_enum, default_value_t = UnitName::ReplaceOne)]
     pub(crate) unit: UnitName,
+    /// How many items of one user and substream count, with --unit users; 1 if not given
+    #[arg(long, value_name = "COUNT")]
+    pub(crate) per_user: Option<u32>,
     /// One well-tuned sketch a substream, or the sketches of the paper
     #[arg(long, value_enum, default_value_t = MethodName::Tuned)]
     pub(crate) method: MethodName,

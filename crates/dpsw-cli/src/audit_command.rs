@@ -51,7 +51,7 @@ fn settings(command: &Audit) -> Result<Settings> {
     let clock = if command.unit == UnitName::AddRemove && is_time { Clock::Caller } else { Clock::Events };
     let wish = Wish {
         window: structure::window(command.window, std::time::Duration::ZERO, clock, EXPECTED_ITEMS),
-        unit: structure::unit(command.unit),
+        unit: structure::unit(command.unit, command.per_user)?,
         epsilon: command.epsilon,
         delta: command.delta,
         expectation: structure::expectation(&domain),

@@ -83,6 +83,7 @@ fn known(cause: &(dyn std::error::Error + 'static)) -> Option<Kind> {
 fn of_plan(error: &PlanError) -> Kind {
     match error {
         PlanError::AddRemove(_)
+        | PlanError::Users(_)
         | PlanError::DeltaNeeded(_)
         | PlanError::DeltaTooLarge { .. }
         | PlanError::ShareSum(_)

@@ -1,13 +1,14 @@
 //! Records into the sketch: times, places of skipped records, and when to answer.
 
+use std::ops::Range;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
-use dpsw::{Clock, DpswSketch, Noise, Plan, Taken};
+use dpsw::{Clock, DpswSketch, Noise, Plan, Taken, Unit};
 
 use crate::arguments::OnError;
 use crate::fault::Fault;
-use crate::input::{BATCH, Item, Problem, Sink, Time};
+use crate::input::{BATCH, Problem, Record, Sink};
 use crate::quantity::Span;
 use crate::structure::millis;
 
@@ -18,6 +19,8 @@ pub(crate) type Due<'a> = Box<dyn FnMut(&DpswSketch) -> Result<()> + 'a>;
 pub(crate) struct Feed<'a> {
     pub(crate) sketch: DpswSketch,
     timing: Timing,
+    /// Whether whole users are protected.
+    has_users: bool,
     on_error: OnError,
     /// Where the records come from, for errors.
     pub(crate) source: String,
@@ -58,6 +61,24 @@ struct Pending {
     bytes: Vec<u8>,
     ends: Vec<usize>,
     times: Vec<u64>,
+    users: Vec<u64>,
+}
+
+/// Items that are taken together, with their times and users where there are any.
+struct Batch<'b> {
+    items: &'b [&'b [u8]],
+    times: &'b [u64],
+    users: &'b [u64],
+}
+
+impl Batch<'_> {
+    fn part(&self, range: Range<usize>) -> Self {
+        Self {
+            items: &self.items[range.clone()],
+            times: self.times.get(range.clone()).unwrap_or_default(),
+            users: self.users.get(range).unwrap_or_default(),
+        }
+    }
 }
 
 impl Counts {
@@ -75,6 +96,7 @@ impl<'a> Feed<'a> {
             Some(_) => Timing::Events,
         };
         let mut feed = Self {
+            has_users: matches!(plan.settings().unit, Unit::Users { .. }),
             sketch: DpswSketch::new(plan, Noise::from_system())?,
             timing,
             on_error,
@@ -121,30 +143,25 @@ impl<'a> Feed<'a> {
 
     /// Hands over what is pending.
     pub(crate) fn flush(&mut self) -> Result<()> {
-        let Pending { bytes, ends, times } = std::mem::take(&mut self.pending);
+        let Pending { bytes, ends, times, users } = std::mem::take(&mut self.pending);
         let mut start = 0;
         let mut batch: [&[u8]; BATCH] = [&[]; BATCH];
         for (item, &end) in batch.iter_mut().zip(&ends) {
             *item = &bytes[start..end];
             start = end;
         }
-        self.take(&batch[..ends.len()], &times)?;
-        self.pending = Pending { bytes, ends, times };
+        self.take(&Batch { items: &batch[..ends.len()], times: &times, users: &users })?;
+        self.pending = Pending { bytes, ends, times, users };
         self.pending.clear();
         Ok(())
     }
 
-    /// Counts at most a batch of items, with their times where events have them.
-    fn take(&mut self, items: &[&[u8]], times: &[u64]) -> Result<()> {
+    /// Counts at most a batch of items.
+    fn take(&mut self, batch: &Batch<'_>) -> Result<()> {
         let mut done = 0;
-        while done < items.len() {
-            let len = self.room().min(items.len() - done);
-            let now = &items[done..done + len];
-            match self.timing {
-                Timing::None => self.sketch.extend_bytes(now)?,
-                Timing::Events => self.take_at(&times[done..done + len], now)?,
-                Timing::Arrival(time) => self.take_at(&[time; BATCH][..len], now)?,
-            }
+        while done < batch.items.len() {
+            let len = self.room().min(batch.items.len() - done);
+            self.take_now(&batch.part(done..done + len))?;
             done += len;
             self.counts.records += len as u64;
             self.answer_if_due()?;
@@ -152,20 +169,34 @@ impl<'a> Feed<'a> {
         Ok(())
     }
 
-    fn take_at(&mut self, times: &[u64], items: &[&[u8]]) -> Result<()> {
-        let taken = self.sketch.extend_bytes_at(times, items)?;
-        self.counts.add(taken);
+    fn take_now(&mut self, batch: &Batch<'_>) -> Result<()> {
+        let Batch { items, times, users } = *batch;
+        let arrival;
+        let times = match self.timing {
+            Timing::None if self.has_users => return Ok(self.sketch.extend_bytes_by(users, items)?),
+            Timing::None => return Ok(self.sketch.extend_bytes(items)?),
+            Timing::Events => times,
+            Timing::Arrival(time) => {
+                arrival = [time; BATCH];
+                &arrival[..items.len()]
+            }
+        };
+        self.counts.add(match self.has_users {
+            true => self.sketch.extend_bytes_by_at(times, users, items)?,
+            false => self.sketch.extend_bytes_at(times, items)?,
+        });
         Ok(())
     }
 
     /// A record that cannot be read takes its place and counts nowhere.
-    fn take_null(&mut self, time: Option<u64>) -> Result<()> {
+    fn take_null(&mut self, time: Option<u64>, user: Option<u64>) -> Result<()> {
         self.flush()?;
-        match (self.timing, time) {
-            (Timing::Events, Some(time)) | (Timing::Arrival(time), _) => {
-                self.counts.add(self.sketch.extend_nulls_at(&[time])?);
-            }
-            _ => self.sketch.extend_nulls(1)?,
+        let time = if let Timing::Arrival(now) = self.timing { Some(now) } else { time };
+        match (time, user) {
+            (None, None) => self.sketch.extend_nulls(1)?,
+            (None, Some(user)) => self.sketch.extend_nulls_by(&[user])?,
+            (Some(time), None) => self.counts.add(self.sketch.extend_nulls_at(&[time])?),
+            (Some(time), Some(user)) => self.counts.add(self.sketch.extend_nulls_by_at(&[time], &[user])?),
         }
         self.counts.records += 1;
         self.answer_if_due()
@@ -211,23 +242,30 @@ impl<'a> Feed<'a> {
         Ok(())
     }
 
-    fn push(&mut self, item: Option<&[u8]>, time: Option<u64>) -> Result<()> {
-        let Some(item) = item else { return self.take_null(time) };
+    fn push(&mut self, item: Option<&[u8]>, time: Option<u64>, user: Option<u64>) -> Result<()> {
+        let Some(item) = item else { return self.take_null(time, user) };
         self.pending.bytes.extend(item);
         self.pending.ends.push(self.pending.bytes.len());
         self.pending.times.extend(time);
+        self.pending.users.extend(user);
         if self.pending.ends.len() == BATCH { self.flush() } else { Ok(()) }
     }
 
     /// The time of a record; one without takes that of the newest before it.
     fn place(&mut self, time: Option<u64>) -> Result<Option<u64>> {
         if let (Some(time), None) = (time, self.newest) {
+            let nobody = self.user(None);
             for _ in 0..std::mem::take(&mut self.untimed) {
-                self.push(None, Some(time))?;
+                self.push(None, Some(time), nobody)?;
             }
         }
         self.newest = self.newest.max(time);
         Ok(time.or(self.newest))
+    }
+
+    /// The number of a user, where users are protected. Records without one are those of nobody, and none of them counts.
+    fn user(&self, name: Option<&[u8]>) -> Option<u64> {
+        self.has_users.then(|| self.sketch.user(name.unwrap_or_default()))
     }
 }
 
@@ -236,21 +274,26 @@ impl Sink for Feed<'_> {
         if !self.pending.ends.is_empty() {
             self.flush()?;
         }
-        self.take(items, &[])
+        self.take(&Batch { items, times: &[], users: &[] })
     }
 
-    fn record(&mut self, line: u64, item: Item<'_>, time: Time) -> Result<()> {
-        let first_problem = item.as_ref().err().or(time.as_ref().and_then(|time| time.as_ref().err()));
+    fn record(&mut self, line: u64, record: Record<'_>) -> Result<()> {
+        let Record { item, time, user } = record;
+        let user = user.map(named);
+        let of_time = time.as_ref().and_then(|time| time.as_ref().err());
+        let of_user = user.as_ref().and_then(|user| user.as_ref().err());
+        let first_problem = item.as_ref().err().or(of_time).or(of_user);
         if let Some(problem) = first_problem {
             self.skip(line, problem)?;
         }
         let is_readable = first_problem.is_none();
         let item = item.ok().filter(|_| is_readable);
+        let user = self.user(user.and_then(Result::ok));
         if self.timing != Timing::Events {
-            return self.push(item, None);
+            return self.push(item, None, user);
         }
         match self.place(time.and_then(Result::ok))? {
-            Some(time) => self.push(item, Some(time)),
+            Some(time) => self.push(item, Some(time), user),
             None => {
                 self.untimed += 1;
                 Ok(())
@@ -259,11 +302,17 @@ impl Sink for Feed<'_> {
     }
 }
 
+/// A user has a name: what nobody sent would otherwise share the items that someone may send.
+fn named(user: Result<&[u8], Problem>) -> Result<&[u8], Problem> {
+    user.and_then(|name| if name.is_empty() { Err(Problem::new("the user is empty")) } else { Ok(name) })
+}
+
 impl Pending {
     fn clear(&mut self) {
         self.bytes.clear();
         self.ends.clear();
         self.times.clear();
+        self.users.clear();
     }
 }
 

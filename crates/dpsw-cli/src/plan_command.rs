@@ -50,7 +50,7 @@ fn wish(command: &PlanCommand) -> Result<Wish<'_>> {
     let clock = if command.unit == UnitName::AddRemove { Clock::Caller } else { Clock::Events };
     Ok(Wish {
         window: structure::window(command.window, command.lateness, clock, command.expected_items),
-        unit: structure::unit(command.unit),
+        unit: structure::unit(command.unit, command.per_user)?,
         epsilon: command.epsilon.unwrap_or(1.0),
         delta: command.delta,
         domain,
@@ -150,6 +150,9 @@ pub(crate) struct PlanDocument {
 struct Structure {
     method: &'static str,
     unit: &'static str,
+    /// Items of one user and substream that count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    per_user: Option<u32>,
     /// In items or milliseconds.
     window: u64,
     window_unit: &'static str,
@@ -234,7 +237,7 @@ impl PlanDocument {
                 frequency_failure: bounds.frequency_failure,
                 main: bounds.main,
             }),
-            contract: contract(plan),
+            contract: plan.contract(),
         }
     }
 }
@@ -244,7 +247,16 @@ impl Structure {
         let settings = plan.settings();
         Self {
             method: if matches!(settings.method, Method::Paper(_)) { "paper" } else { "tuned" },
-            unit: if settings.unit == Unit::AddRemove { "add-remove" } else { "replace-one" },
+            unit: match settings.unit {
+                Unit::AddRemove => "add-remove",
+                Unit::Users { .. } => "users",
+                _ => "replace-one",
+            },
+            per_user: if let Unit::Users { per_substream } = settings.unit {
+                Some(per_substream)
+            } else {
+                None
+            },
             window: settings.window.len(),
             window_unit: if settings.window.time().is_some() { "ms" } else { "items" },
             retention: settings.retention,
@@ -298,18 +310,6 @@ fn describe(cost: Cost) -> String {
     }
 }
 
-fn contract(plan: &Plan) -> String {
-    let change = match plan.settings().unit {
-        Unit::AddRemove => "is there or not",
-        _ => "is replaced by another",
-    };
-    format!(
-        "everything that is ever shown of the stream, together, however many questions are asked, is differentially \
-        private with {} for one event that {change}",
-        plan.claim()
-    )
-}
-
 fn page(command: &PlanCommand, plan: &Plan, prediction: Option<&Prediction>, curve: &[Point]) -> String {
     let coloured = is_coloured(&stdout());
     let mut text = String::new();
@@ -333,7 +333,7 @@ fn page(command: &PlanCommand, plan: &Plan, prediction: Option<&Prediction>, cur
         let _ = writeln!(text, "{}", heading(&format!("{what}, by epsilon")));
         chart(&mut text, curve, plan.settings().epsilon.get());
     }
-    let _ = writeln!(text, "The promise: {}.", contract(plan));
+    let _ = writeln!(text, "The promise: {}.", plan.contract());
     let _ = writeln!(
         text,
         "Counters take {}, everything {}.",

@@ -155,8 +155,9 @@ impl Read<'_> {
     fn sources(&self) -> Result<(Files, Wanted)> {
         let stdin = [PathBuf::from("-")];
         let paths = if self.files.is_empty() { &stdin[..] } else { self.files };
-        let Input { format, column, time_column, follow, .. } = self.input;
-        let selection = Selection { item: column.clone(), time: time_column.clone() };
+        let Input { format, column, time_column, user_column, follow, .. } = self.input;
+        let selection =
+            Selection { item: column.clone(), time: time_column.clone(), user: user_column.clone() };
         let files =
             Files { paths: paths.to_vec(), format: *format, follow: *follow, selection: selection.clone() };
         if *follow {
@@ -194,9 +195,13 @@ fn plan(stream: &Stream, paper: &Paper, domain: Domain, wanted: &Wanted) -> Resu
         return Err(Fault::usage("--window and --epsilon are needed"));
     };
     let clock = if wanted.times { Clock::Events } else { Clock::Caller };
+    let unit = match wanted.selection.user {
+        Some(_) => Unit::Users { per_substream: stream.per_user },
+        None => Unit::ReplaceOne,
+    };
     let wish = Wish {
         window: structure::window(window, lateness, clock, expected_items),
-        unit: Unit::ReplaceOne,
+        unit,
         epsilon,
         delta,
         expectation: structure::expectation(&domain),
@@ -216,10 +221,21 @@ fn say_before(stream: &Stream, plan: &Plan, paths: &[PathBuf]) {
         .map(|path| if is_stdin(path) { "standard input".to_owned() } else { path.display().to_string() })
         .collect();
     let names = names.join(", ");
+    let whom = match plan.settings().unit {
+        Unit::Users { .. } => "in each window on the users of",
+        _ => "on the events of",
+    };
     remark::note(format!(
-        "this run spends {} on the events of {names}; each run on them spends it again (--save and --view do not)",
+        "this run spends {} {whom} {names}; each run on them spends it again (--save and --view do not)",
         plan.claim()
     ));
+    if let Unit::Users { per_substream } = plan.settings().unit {
+        let unit = if plan.settings().window.time().is_some() { "ms" } else { "items" };
+        remark::note(format!(
+            "whole users are protected, in each window for itself; of each user {per_substream} item(s) count in every {} {unit}",
+            grouped(plan.substream_len() as f64)
+        ));
+    }
     if stream.domain.is_some() {
         remark::note("the domain must be public: one that is made from the stream itself gives events away");
     }

@@ -150,10 +150,12 @@ pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-pub(crate) fn unit(name: UnitName) -> Unit {
-    match name {
-        UnitName::ReplaceOne => Unit::ReplaceOne,
-        UnitName::AddRemove => Unit::AddRemove,
+pub(crate) fn unit(name: UnitName, per_user: Option<u32>) -> Result<Unit> {
+    match (name, per_user) {
+        (UnitName::Users, per_user) => Ok(Unit::Users { per_substream: per_user.unwrap_or(1) }),
+        (_, Some(_)) => Err(Fault::usage("--per-user needs --unit users")),
+        (UnitName::ReplaceOne, None) => Ok(Unit::ReplaceOne),
+        (UnitName::AddRemove, None) => Ok(Unit::AddRemove),
     }
 }
 

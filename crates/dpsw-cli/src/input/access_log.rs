@@ -5,11 +5,13 @@ use anyhow::Result;
 use memchr::memchr;
 
 use crate::fault::Fault;
-use crate::input::{Problem, Sink, lines, time};
+use crate::input::{Problem, Record, Sink, lines, time};
 
-/// A part of an access log that can be the item.
+/// A part of an access log that can be the item or the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Field {
+    /// The address of the client.
+    Host,
     /// Without what follows a question mark.
     Path,
     Status,
@@ -20,45 +22,29 @@ pub(crate) enum Field {
 impl Field {
     pub(crate) fn new(name: &str) -> Result<Self> {
         match name {
+            "host" => Ok(Self::Host),
             "path" => Ok(Self::Path),
             "status" => Ok(Self::Status),
             "referrer" | "referer" => Ok(Self::Referrer),
             "agent" => Ok(Self::Agent),
             _ => Err(Fault::usage(format!(
-                "an access log has the columns path, status, referrer and agent, not {name:?}"
+                "an access log has the columns host, path, status, referrer and agent, not {name:?}"
             ))),
         }
     }
-}
-
-/// The parser of one file.
-pub(crate) struct AccessLog {
-    pub(crate) field: Field,
-    pub(crate) wants_time: bool,
-}
-
-impl AccessLog {
-    /// Takes the complete lines. Returns how many bytes and how many lines they are.
-    pub(crate) fn take(&self, buffer: &[u8], line: u64, sink: &mut impl Sink) -> Result<(usize, u64)> {
-        let mut number = line;
-        let len = lines::each(buffer, |text| {
-            number += 1;
-            let time = self.wants_time.then(|| time::parse(split(text)?.0));
-            sink.record(number - 1, self.item(text), time)
-        })?;
-        Ok((len, number - line))
-    }
-
-    fn item<'t>(&self, text: &'t [u8]) -> Result<&'t [u8], Problem> {
+    fn find(self, text: &[u8]) -> Result<&[u8], Problem> {
         let (_, rest) = split(text)?;
+        if self == Self::Host {
+            return Ok(word(text).0);
+        }
         let at = |rest: &[u8]| text.len() - rest.len() + 1;
         let (request, rest) =
             quoted(rest).ok_or_else(|| Problem::at(at(rest), "no \"request\" after the time"))?;
-        if self.field == Field::Path {
+        if self == Self::Path {
             return path(request).ok_or_else(|| Problem::at(at(rest), "no path in the request"));
         }
         let (status, rest) = word(rest);
-        if self.field == Field::Status {
+        if self == Self::Status {
             let is_status = status.len() == 3 && status.iter().all(u8::is_ascii_digit);
             return if is_status {
                 Ok(status)
@@ -71,10 +57,31 @@ impl AccessLog {
             Problem::at(at(rest), "no referrer and agent: is it the common instead of the combined format?")
         };
         let (referrer, rest) = quoted(rest).ok_or_else(missing)?;
-        match self.field {
-            Field::Agent => quoted(rest).map(|(agent, _)| agent).ok_or_else(missing),
+        match self {
+            Self::Agent => quoted(rest).map(|(agent, _)| agent).ok_or_else(missing),
             _ => Ok(referrer),
         }
+    }
+}
+
+/// The parser of one file.
+pub(crate) struct AccessLog {
+    pub(crate) field: Field,
+    pub(crate) user: Option<Field>,
+    pub(crate) wants_time: bool,
+}
+
+impl AccessLog {
+    /// Takes the complete lines. Returns how many bytes and how many lines they are.
+    pub(crate) fn take(&self, buffer: &[u8], line: u64, sink: &mut impl Sink) -> Result<(usize, u64)> {
+        let mut number = line;
+        let len = lines::each(buffer, |text| {
+            number += 1;
+            let time = self.wants_time.then(|| time::parse(split(text)?.0));
+            let user = self.user.map(|field| field.find(text));
+            sink.record(number - 1, Record { item: self.field.find(text), time, user })
+        })?;
+        Ok((len, number - line))
     }
 }
 
@@ -120,13 +127,13 @@ mod tests {
     #[test]
     fn every_field_is_found() {
         for (field, wanted) in [
+            (Field::Host, "10.0.0.1"),
             (Field::Path, "/a/b.html"),
             (Field::Status, "200"),
             (Field::Referrer, r#"http://x/\"y"#),
             (Field::Agent, "Agent (1.0)"),
         ] {
-            let log = AccessLog { field, wants_time: false };
-            assert_eq!(log.item(LINE), Ok(wanted.as_bytes()), "{field:?}");
+            assert_eq!(field.find(LINE), Ok(wanted.as_bytes()), "{field:?}");
         }
         assert_eq!(time::parse(split(LINE).expect("a time").0), Ok(971_211_336_000));
     }
@@ -143,7 +150,7 @@ mod tests {
             (common, Field::Agent, "combined"),
             (b"", Field::Path, "[time]"),
         ] {
-            let problem = AccessLog { field, wants_time: false }.item(text).expect_err("missing");
+            let problem = field.find(text).expect_err("missing");
             assert!(problem.reason.contains(wanted), "{problem:?}");
         }
     }

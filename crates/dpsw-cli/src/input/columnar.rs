@@ -1,5 +1,6 @@
-//! Parquet and Arrow files: two columns of them, in batches of rows.
+//! Parquet and Arrow files: up to three columns of them, in batches of rows.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
@@ -17,7 +18,7 @@ use crate::arguments::Format;
 use crate::fault::Fault;
 use crate::input::delimited::{Column, no_column};
 use crate::input::reader::{is_stdin, open_file};
-use crate::input::{BATCH, Problem, Sink, time};
+use crate::input::{BATCH, Problem, Record, Sink, time};
 
 const ROWS_AT_ONCE: usize = 8192;
 
@@ -26,12 +27,30 @@ const ROWS_AT_ONCE: usize = 8192;
 pub(crate) struct Selection {
     pub(crate) item: Option<String>,
     pub(crate) time: Option<String>,
+    pub(crate) user: Option<String>,
 }
 
-/// Some rows: their items as bytes, and their times.
+/// Where those columns are.
+#[derive(Debug, Clone, Copy)]
+struct Places {
+    item: usize,
+    time: Option<usize>,
+    user: Option<usize>,
+}
+
+impl Places {
+    /// Where they are when the others are left out.
+    fn projected(self, kept: &BTreeSet<usize>) -> Self {
+        let place = |index: usize| kept.range(..index).count();
+        Self { item: place(self.item), time: self.time.map(place), user: self.user.map(place) }
+    }
+}
+
+/// Some rows: their items as bytes, their times, and their users.
 pub(crate) struct Rows {
     items: BinaryArray,
     times: Option<Times>,
+    users: Option<BinaryArray>,
 }
 
 enum Times {
@@ -41,9 +60,10 @@ enum Times {
 }
 
 impl Rows {
-    fn new(batch: &RecordBatch, (item, time): (usize, Option<usize>)) -> Result<Self, ArrowError> {
-        let times = time.map(|index| Times::new(batch.column(index))).transpose()?;
-        Ok(Self { items: text(batch.column(item))?, times })
+    fn new(batch: &RecordBatch, places: Places) -> Result<Self, ArrowError> {
+        let times = places.time.map(|index| Times::new(batch.column(index))).transpose()?;
+        let users = places.user.map(|index| text(batch.column(index))).transpose()?;
+        Ok(Self { items: text(batch.column(places.item))?, times, users })
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -52,12 +72,13 @@ impl Rows {
 
     /// Hands the rows over; the first one has this number.
     pub(crate) fn feed(&self, row: u64, sink: &mut impl Sink) -> Result<()> {
-        if self.times.is_none() && self.items.null_count() == 0 {
+        if self.times.is_none() && self.users.is_none() && self.items.null_count() == 0 {
             return self.feed_items(sink);
         }
         for index in 0..self.len() {
             let time = self.times.as_ref().map(|times| times.get(index));
-            sink.record(row + index as u64, get(&self.items, index), time)?;
+            let user = self.users.as_ref().map(|users| get(users, index));
+            sink.record(row + index as u64, Record { item: get(&self.items, index), time, user })?;
         }
         Ok(())
     }
@@ -142,13 +163,11 @@ fn parquet(
     let bytes = file.metadata()?.len();
     let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(damaged)?;
     let total = builder.metadata().file_metadata().num_rows().max(1) as f64;
-    let (item, time) = find(builder.schema(), selection)?;
-    let wanted: Vec<usize> = [item].into_iter().chain(time).collect();
-    let mask = ProjectionMask::roots(builder.parquet_schema(), wanted);
+    let places = find(builder.schema(), selection)?;
+    let kept: BTreeSet<usize> = [Some(places.item), places.time, places.user].into_iter().flatten().collect();
+    let places = places.projected(&kept);
+    let mask = ProjectionMask::roots(builder.parquet_schema(), kept);
     let reader = builder.with_projection(mask).with_batch_size(ROWS_AT_ONCE).build().map_err(damaged)?;
-    // Only the wanted columns are left, in the order of the file.
-    let place = |index: usize| usize::from(time.is_some_and(|time| time < index) || item < index);
-    let places = (place(item), time.map(place));
     for batch in reader {
         let batch = batch.map_err(damaged)?;
         progress.fetch_add((bytes as f64 * batch.num_rows() as f64 / total) as u64, Ordering::Relaxed);
@@ -188,8 +207,7 @@ fn batches(
     Ok(())
 }
 
-/// The indices of the wanted columns.
-fn find(schema: &Schema, selection: &Selection) -> Result<(usize, Option<usize>)> {
+fn find(schema: &Schema, selection: &Selection) -> Result<Places> {
     let names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
     let index = |text: &String| match Column::new(text)? {
         Column::Index(index) if index < names.len() => Ok(index),
@@ -205,7 +223,9 @@ fn find(schema: &Schema, selection: &Selection) -> Result<(usize, Option<usize>)
             return Err(Fault::usage(format!("which column is the item? Name it with --column: {names:?}")));
         }
     };
-    Ok((item, selection.time.as_ref().map(index).transpose()?))
+    let [time, user] =
+        [&selection.time, &selection.user].map(|column| column.as_ref().map(index).transpose());
+    Ok(Places { item, time: time?, user: user? })
 }
 
 fn damaged(error: impl std::error::Error) -> anyhow::Error {

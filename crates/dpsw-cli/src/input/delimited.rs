@@ -10,7 +10,7 @@ use memchr::{memchr, memchr_iter, memchr2};
 
 use crate::fault::Fault;
 use crate::input::lines::{self, without_return};
-use crate::input::{BATCH, Problem, Sink, time};
+use crate::input::{BATCH, Problem, Record, Sink, time};
 
 /// A column, as it was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +36,7 @@ impl Column {
 pub(crate) struct Columns {
     pub(crate) item: Column,
     pub(crate) time: Option<Column>,
+    pub(crate) user: Option<Column>,
     /// Whether the first line names the columns; by default if a name is given, and with commas.
     pub(crate) header: Option<bool>,
 }
@@ -48,7 +49,9 @@ pub(crate) struct Delimited {
     awaits_header: bool,
     item: usize,
     time: Option<usize>,
-    field: Vec<u8>,
+    user: Option<usize>,
+    /// An item and a user, unquoted.
+    fields: [Vec<u8>; 2],
 }
 
 impl Delimited {
@@ -63,15 +66,17 @@ impl Delimited {
     fn new(delimiter: u8, is_quoted: bool, columns: Columns) -> Self {
         let index = |column: &Column| if let Column::Index(index) = column { *index } else { 0 };
         let is_named = |column: &Column| matches!(column, Column::Name(_));
-        let has_names = is_named(&columns.item) || columns.time.as_ref().is_some_and(is_named);
+        let all = [Some(&columns.item), columns.time.as_ref(), columns.user.as_ref()];
+        let has_names = all.iter().any(|column| column.is_some_and(is_named));
         Self {
             delimiter,
             is_quoted,
             awaits_header: columns.header.unwrap_or(has_names || is_quoted),
             item: index(&columns.item),
             time: columns.time.as_ref().map(index),
+            user: columns.user.as_ref().map(index),
             columns,
-            field: Vec::new(),
+            fields: Default::default(),
         }
     }
 
@@ -85,7 +90,7 @@ impl Delimited {
         }
         let rest = &buffer[start..];
         let is_plain = !self.is_quoted || memchr(b'"', rest).is_none();
-        let (len, more) = if is_plain && self.time.is_none() {
+        let (len, more) = if is_plain && self.time.is_none() && self.user.is_none() {
             self.take_plain(rest, line + lines, sink)?
         } else {
             self.take_records(rest, line + lines, sink)?
@@ -98,7 +103,7 @@ impl Delimited {
         self.awaits_header
     }
 
-    /// Records without quotes and times.
+    /// Records without quotes, times and users.
     fn take_plain(&self, buffer: &[u8], line: u64, sink: &mut impl Sink) -> Result<(usize, u64)> {
         let mut batch: [&[u8]; BATCH] = [&[]; BATCH];
         let (mut filled, mut start, mut lines) = (0, 0, 0);
@@ -111,7 +116,7 @@ impl Delimited {
                 }
                 Err(problem) => {
                     sink.items(&batch[..filled])?;
-                    sink.record(line + lines, Err(problem), None)?;
+                    sink.record(line + lines, Record::unreadable(problem))?;
                     filled = 0;
                 }
             }
@@ -137,11 +142,12 @@ impl Delimited {
     }
 
     fn take_record(&mut self, record: &[u8], line: u64, sink: &mut impl Sink) -> Result<()> {
-        let mut field = std::mem::take(&mut self.field);
-        let time = self.time.map(|index| time::parse(self.field(record, index, &mut field)?));
-        let item = self.field(record, self.item, &mut field);
-        let done = sink.record(line, item, time);
-        self.field = field;
+        let [mut of_item, mut of_user] = std::mem::take(&mut self.fields);
+        let time = self.time.map(|index| time::parse(self.field(record, index, &mut of_item)?));
+        let item = self.field(record, self.item, &mut of_item);
+        let user = self.user.map(|index| self.field(record, index, &mut of_user));
+        let done = sink.record(line, Record { item, time, user });
+        self.fields = [of_item, of_user];
         done
     }
 
@@ -214,6 +220,7 @@ impl Delimited {
         };
         self.item = find(&self.columns.item)?;
         self.time = self.columns.time.as_ref().map(find).transpose()?;
+        self.user = self.columns.user.as_ref().map(find).transpose()?;
         self.awaits_header = false;
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! One JSON document a line: the values at one or two pointers, found without building the document.
+//! One JSON document a line: the values at up to three pointers, found without building the document.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use anyhow::Result;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use crate::fault::Fault;
-use crate::input::{Problem, Sink, lines, time};
+use crate::input::{Problem, Record, Sink, lines, time};
 
 /// The names and indices on the way to a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,12 +37,16 @@ fn unescape(step: &str) -> String {
 pub(crate) struct Json {
     item: Pointer,
     time: Option<Pointer>,
-    found: [Found; 2],
+    user: Option<Pointer>,
+    /// Of the item, the time and the user.
+    found: [Found; POINTERS],
 }
 
+const POINTERS: usize = 3;
+
 impl Json {
-    pub(crate) fn new(item: Pointer, time: Option<Pointer>) -> Self {
-        Self { item, time, found: Default::default() }
+    pub(crate) fn new(item: Pointer, time: Option<Pointer>, user: Option<Pointer>) -> Self {
+        Self { item, time, user, found: Default::default() }
     }
 
     /// Takes the complete lines. Returns how many bytes and how many lines they are.
@@ -57,19 +61,20 @@ impl Json {
 
     fn take_line(&mut self, text: &[u8], line: u64, sink: &mut impl Sink) -> Result<()> {
         if let Err(error) = self.find(text) {
-            let problem = describe(&error);
-            let time = self.time.as_ref().map(|_| Err(problem.clone()));
-            return sink.record(line, Err(problem), time);
+            return sink.record(line, Record::unreadable(describe(&error)));
         }
-        let time = self.time.as_ref().map(|pointer| time::parse(self.found[1].get(pointer)?));
-        sink.record(line, self.found[0].get(&self.item), time)
+        let [item, time, user] = &self.found;
+        let time = self.time.as_ref().map(|pointer| time::parse(time.get(pointer)?));
+        let user = self.user.as_ref().map(|pointer| user.get(pointer));
+        sink.record(line, Record { item: item.get(&self.item), time, user })
     }
 
     fn find(&mut self, text: &[u8]) -> serde_json::Result<()> {
         for found in &mut self.found {
             found.state = State::Absent;
         }
-        let paths = [Some(&self.item.steps[..]), self.time.as_ref().map(|pointer| &pointer.steps[..])];
+        let paths = [Some(&self.item), self.time.as_ref(), self.user.as_ref()];
+        let paths = paths.map(|pointer| pointer.map(|pointer| &pointer.steps[..]));
         let mut deserializer = serde_json::Deserializer::from_slice(text);
         Seek { paths, found: &mut self.found }.deserialize(&mut deserializer)?;
         deserializer.end()
@@ -118,13 +123,13 @@ impl Found {
     }
 }
 
-/// What is left of the ways to the item and to the time, where they lead into this value.
-type Paths<'p> = [Option<&'p [String]>; 2];
+/// What is left of the ways to the item, the time and the user, where they lead into this value.
+type Paths<'p> = [Option<&'p [String]>; POINTERS];
 
 /// Goes down the paths and skips everything else.
 struct Seek<'p, 'f> {
     paths: Paths<'p>,
-    found: &'f mut [Found; 2],
+    found: &'f mut [Found; POINTERS],
 }
 
 impl Seek<'_, '_> {
@@ -160,7 +165,7 @@ impl<'de> Visitor<'de> for Seek<'_, '_> {
     fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
         self.ends_here().for_each(|found| found.state = State::Compound);
         while let Some(paths) = map.next_key_seed(Step(self.paths))? {
-            if paths == [None, None] {
+            if paths == [None; POINTERS] {
                 map.next_value::<IgnoredAny>()?;
             } else {
                 map.next_value_seed(Seek { paths, found: self.found })?;
@@ -239,7 +244,7 @@ mod tests {
     use super::*;
 
     fn find(text: &str, pointer: &str) -> Result<String, String> {
-        let mut json = Json::new(Pointer::new(pointer).expect("a pointer"), None);
+        let mut json = Json::new(Pointer::new(pointer).expect("a pointer"), None, None);
         json.find(text.as_bytes()).map_err(|error| describe(&error).reason)?;
         let found = json.found[0].get(&json.item).map_err(|problem| problem.reason)?;
         Ok(String::from_utf8_lossy(found).into_owned())

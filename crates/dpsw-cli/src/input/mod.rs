@@ -39,13 +39,29 @@ impl Problem {
 pub(crate) type Item<'a> = Result<&'a [u8], Problem>;
 /// The time of a record in milliseconds, where times are asked for.
 pub(crate) type Time = Option<Result<u64, Problem>>;
+/// Who sent a record, where users are asked for.
+pub(crate) type User<'a> = Option<Result<&'a [u8], Problem>>;
+
+/// A record, as far as it can be read.
+pub(crate) struct Record<'a> {
+    pub(crate) item: Item<'a>,
+    pub(crate) time: Time,
+    pub(crate) user: User<'a>,
+}
+
+impl Record<'_> {
+    /// One of which nothing can be read.
+    pub(crate) fn unreadable(problem: Problem) -> Self {
+        Self { item: Err(problem), time: None, user: None }
+    }
+}
 
 /// Takes what a parser finds, in order.
 pub(crate) trait Sink {
-    /// Items of records without times: the fast path.
+    /// Items of records without times and users: the fast path.
     fn items(&mut self, items: &[&[u8]]) -> anyhow::Result<()>;
     /// One record, which starts at this line or row from 1.
-    fn record(&mut self, line: u64, item: Item<'_>, time: Time) -> anyhow::Result<()>;
+    fn record(&mut self, line: u64, record: Record<'_>) -> anyhow::Result<()>;
 }
 
 /// Items handed over at a time.

@@ -8,7 +8,7 @@ use crate::input::access_log::{AccessLog, Field};
 use crate::input::columnar::Selection;
 use crate::input::delimited::{Column, Columns, Delimited, Scanner, line_ends};
 use crate::input::json::{Json, Pointer};
-use crate::input::{Problem, RECORD_LEN_MAX, Sink, lines};
+use crate::input::{Problem, RECORD_LEN_MAX, Record, Sink, lines};
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
@@ -26,7 +26,6 @@ pub(crate) struct Wanted {
 /// Invariant: the buffer holds no complete record between two calls, and at most [`RECORD_LEN_MAX`] bytes.
 pub(crate) struct Parser {
     records: Records,
-    has_times: bool,
     buffer: Vec<u8>,
     /// Where the next record starts, from 1.
     line: u64,
@@ -46,7 +45,6 @@ impl Parser {
     pub(crate) fn new(format: Format, wanted: &Wanted) -> Result<Self> {
         Ok(Self {
             records: Records::new(format, wanted)?,
-            has_times: wanted.times,
             buffer: Vec::new(),
             line: 1,
             is_at_start: true,
@@ -157,9 +155,7 @@ impl Parser {
     }
 
     fn refuse(&self, reason: &str, sink: &mut impl Sink) -> Result<()> {
-        let problem = Problem::new(reason);
-        let time = self.has_times.then(|| Err(problem.clone()));
-        sink.record(self.line, Err(problem), time)
+        sink.record(self.line, Record::unreadable(Problem::new(reason)))
     }
 
     /// What follows a record that is too long; `None` while it goes on.
@@ -175,27 +171,31 @@ impl Parser {
 
 impl Records {
     fn new(format: Format, wanted: &Wanted) -> Result<Self> {
-        let Selection { item, time } = &wanted.selection;
+        let Selection { item, time, user } = &wanted.selection;
         match format {
-            Format::Lines if item.is_some() || time.is_some() => {
+            Format::Lines if item.is_some() || time.is_some() || user.is_some() => {
                 Err(Fault::usage("lines have no columns; give the --format (tsv, csv, ndjson, access-log)"))
             }
             Format::Lines => Ok(Self::Lines),
             Format::Tsv | Format::Csv => {
                 let item = Column::new(&needed(item.as_deref(), "by its name or number")?)?;
                 let time = time.as_deref().map(Column::new).transpose()?;
-                let columns = Columns { item, time, header: wanted.header };
+                let user = user.as_deref().map(Column::new).transpose()?;
+                let columns = Columns { item, time, user, header: wanted.header };
                 let is_tsv = format == Format::Tsv;
                 let records = if is_tsv { Delimited::tabs(columns) } else { Delimited::commas(columns) };
                 Ok(Self::Delimited(records))
             }
             Format::Ndjson => {
                 let item = Pointer::new(&needed(item.as_deref(), "by a JSON pointer such as /user/name")?)?;
-                Ok(Self::Json(Json::new(item, time.as_deref().map(Pointer::new).transpose()?)))
+                let time = time.as_deref().map(Pointer::new).transpose()?;
+                let user = user.as_deref().map(Pointer::new).transpose()?;
+                Ok(Self::Json(Json::new(item, time, user)))
             }
             Format::AccessLog => {
                 let field = Field::new(item.as_deref().unwrap_or("path"))?;
-                Ok(Self::AccessLog(AccessLog { field, wants_time: wanted.times }))
+                let user = user.as_deref().map(Field::new).transpose()?;
+                Ok(Self::AccessLog(AccessLog { field, user, wants_time: wanted.times }))
             }
             Format::Parquet | Format::Arrow => unreachable!("columnar files come in rows"),
         }
@@ -217,7 +217,6 @@ fn needed(column: Option<&str>, how: &str) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::input::{Item, Time};
 
     #[derive(Default)]
     struct Seen(Vec<String>);
@@ -228,23 +227,34 @@ mod tests {
             Ok(())
         }
 
-        fn record(&mut self, line: u64, item: Item<'_>, time: Time) -> Result<()> {
-            let time = match time {
+        fn record(&mut self, line: u64, record: Record<'_>) -> Result<()> {
+            let time = match record.time {
                 None => String::new(),
                 Some(Ok(time)) => format!("@{time}"),
                 Some(Err(_)) => "@?".to_owned(),
             };
-            self.0.push(match item {
-                Ok(item) => format!("{}{time}", String::from_utf8_lossy(item)),
-                Err(_) => format!("bad {line}{time}"),
+            let user = match record.user {
+                None => String::new(),
+                Some(Ok(user)) => format!("{}: ", String::from_utf8_lossy(user)),
+                Some(Err(_)) => "?: ".to_owned(),
+            };
+            self.0.push(match record.item {
+                Ok(item) => format!("{user}{}{time}", String::from_utf8_lossy(item)),
+                Err(_) => format!("{user}bad {line}{time}"),
             });
             Ok(())
         }
     }
 
     fn wanted(item: Option<&str>, time: Option<&str>) -> Wanted {
-        let selection = Selection { item: item.map(str::to_owned), time: time.map(str::to_owned) };
+        let selection =
+            Selection { item: item.map(str::to_owned), time: time.map(str::to_owned), user: None };
         Wanted { selection, times: time.is_some(), header: None }
+    }
+
+    fn by_user(user: &str, mut wanted: Wanted) -> Wanted {
+        wanted.selection.user = Some(user.to_owned());
+        wanted
     }
 
     /// All ways to cut the text into blocks give the same records.
@@ -295,7 +305,23 @@ mod tests {
     fn documents_are_taken_line_by_line() {
         let both = wanted(Some("/k"), Some("/t"));
         let text = b"{\"t\":1,\"k\":\"a\"}\n{\n{\"k\":5,\"t\":\"1970-01-01T00:00:02Z\"}\n{\"t\":3}";
-        check(Format::Ndjson, &both, text, &["a@1000", "bad 2@?", "5@2000", "bad 4@3000"]);
+        check(Format::Ndjson, &both, text, &["a@1000", "bad 2", "5@2000", "bad 4@3000"]);
+    }
+
+    #[test]
+    fn users_stand_in_every_format_that_has_columns() {
+        let csv = by_user("u", wanted(Some("k"), None));
+        let text = b"u,k\n\"x, y\",\"a\"\"b\"\n,b\nz\n";
+        check(Format::Csv, &csv, text, &["x, y: a\"b", ": b", "z: bad 4"]);
+        let tsv = by_user("3", wanted(Some("1"), Some("2")));
+        check(Format::Tsv, &tsv, b"a\t1\tx\nb\t2\n", &["x: a@1000", "?: b@2000"]);
+        let json = by_user("/u/id", wanted(Some("/k"), None));
+        let text = b"{\"k\":\"a\",\"u\":{\"id\":7}}\n{\"k\":\"b\",\"u\":8}\n{\n{\"u\":{\"id\":\"x\"}}\n";
+        check(Format::Ndjson, &json, text, &["7: a", "?: b", "bad 3", "x: bad 4"]);
+        let log = by_user("host", wanted(None, None));
+        let text = b"h - - [10/Oct/2000:13:55:36 -0700] \"GET /a HTTP/1.1\" 200 1\nhello\n";
+        check(Format::AccessLog, &log, text, &["h: /a", "?: bad 2"]);
+        assert!(Parser::new(Format::Lines, &by_user("1", wanted(None, None))).is_err());
     }
 
     #[test]

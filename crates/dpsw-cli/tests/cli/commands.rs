@@ -92,7 +92,7 @@ fn an_audit_holds_and_catches_its_controls() {
     // A correct build fails with probability 1e-6, and with 5e-5 more for the control with a short seed among so few seals.
     let fixed = ["audit", "--epsilon", "1", "--runs", "2000", "--seals", "36000", "--false-alarm", "1e-6"];
     let mut tests = Vec::new();
-    for more in [&[][..], &["--discovered"]] {
+    for more in [&[][..], &["--discovered"], &["--unit", "users", "--per-user", "2"]] {
         let report = json(&Sandbox::new().run(&[&fixed[..], &["--json"], more].concat()));
         assert_eq!(report["holds"], true);
         assert_eq!(report["claimed"]["measure"], "epsilon");

@@ -4,6 +4,7 @@ mod sandbox;
 
 mod formats;
 mod records;
+mod users;
 mod windows;
 mod views;
 mod follow;

@@ -1,0 +1,124 @@
+//! Whole users are protected: what one of them sends counts so often and no more.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use serde_json::Value;
+
+use crate::formats::parquet_bytes;
+use crate::sandbox::{EXACT, Sandbox, check_shares, errors, fails, json, records, text};
+
+const USERS: [&str; 2] = ["--user-column", "u"];
+
+fn estimate(answer: &Value, item: &str) -> f64 {
+    let rows = answer["items"].as_array().expect("items");
+    let row = rows.iter().find(|row| row["item"] == item).unwrap_or_else(|| panic!("{item} in {answer}"));
+    row["estimate"].as_f64().expect("a number")
+}
+
+/// Substreams of a window of 10,000 items, as the planner chooses them.
+fn substreams(sandbox: &Sandbox, per_user: &str) -> f64 {
+    let fixed = ["plan", "--window", "10000", "--domain", "keys.txt", "--unit", "users", "--json"];
+    let plan = json(&sandbox.run(&[&fixed[..], &EXACT, &["--per-user", per_user]].concat()));
+    let structure = &plan["structure"];
+    assert_eq!(
+        (structure["unit"].as_str(), structure["per_user"].to_string().as_str()),
+        (Some("users"), per_user)
+    );
+    10_000.0 / structure["substream"].as_f64().expect("a length")
+}
+
+#[test]
+fn a_user_who_sends_much_counts_no_more_than_others() {
+    let sandbox = Sandbox::new();
+    // Everyone sends one item, but for every tenth record: 1,000 times c by one user.
+    let record = |n: usize, _: &str| if n % 10 == 9 { "x,c\n".into() } else { format!("{n},a\n") };
+    sandbox.write("t.csv", format!("u,k\n{}", records(10_000, record)));
+    let fixed = ["top", "t.csv", "--column", "k", "--window", "10000", "--domain", "keys.txt", "--json"];
+    for per_user in ["1", "5"] {
+        let output = sandbox.run(&[&fixed[..], &EXACT, &USERS, &["--per-user", per_user]].concat());
+        let answer = json(&output);
+        let most = per_user.parse::<f64>().expect("a number") * substreams(&sandbox, per_user);
+        assert!((1.0..=most + 0.5).contains(&estimate(&answer, "c")), "{most} at most: {answer}");
+        assert!((estimate(&answer, "a") - 9000.0).abs() < 100.0, "{answer}");
+        assert_eq!(answer["window"]["end"], 10_000);
+        assert!(errors(&output).contains("whole users are protected, in each window"), "{}", errors(&output));
+    }
+    let counted = ["count", "c", "--column", "k", "--window", "10000", "--json"];
+    let answer = json(&sandbox.run(&[&counted[..], &EXACT, &USERS, &["--", "t.csv"]].concat()));
+    assert!(estimate(&answer, "c") < 100.0, "{answer}");
+}
+
+#[test]
+fn users_are_found_in_every_format_and_in_windows_of_time() {
+    let sandbox = Sandbox::new();
+    sandbox.write("t.csv", format!("t,u,k\n{}", records(1000, |n, item| format!("{n},\"{n}\",{item}\n"))));
+    sandbox.write("t.tsv", records(1000, |n, item| format!("{n}\tuser {n}\t{item}\n")));
+    sandbox
+        .write("t.ndjson", records(1000, |n, item| format!("{{\"k\":\"{item}\",\"u\":[{n}],\"t\":{n}}}\n")));
+    let log = |n: usize, item: &str| {
+        let (minute, second) = (n / 60, n % 60);
+        format!("h{n} - - [10/Oct/2000:13:{minute:02}:{second:02} -0700] \"GET {item} HTTP/1.1\" 200 5\n")
+    };
+    sandbox.write("access.log", records(1000, log));
+    let items: Vec<&str> = (0..1000).map(|n| crate::sandbox::PATTERN[n % 10]).collect();
+    let columns: [(&str, ArrayRef); 3] = [
+        ("u", Arc::new(Int64Array::from_iter_values(0..1000))),
+        ("t", Arc::new(Int64Array::from_iter_values(0..1000))),
+        ("k", Arc::new(StringArray::from(items))),
+    ];
+    sandbox.write("t.parquet", parquet_bytes(&RecordBatch::try_from_iter(columns).expect("a batch")));
+    for (file, column, user, time) in [
+        ("t.csv", "k", "u", Some("t")),
+        ("t.tsv", "3", "2", Some("1")),
+        ("t.ndjson", "/k", "/u/0", Some("/t")),
+        ("access.log", "path", "host", None),
+        ("t.parquet", "k", "u", Some("t")),
+    ] {
+        let chosen = [file, "--column", column, "--user-column", user];
+        check_shares(&sandbox.top(&chosen), [0.5, 0.3, 0.2]);
+        let timed = ["top", "--window", "1000s", "--domain", "keys.txt", "--json"];
+        let time = time.map_or(vec![], |time| vec!["--time-column", time]);
+        let answer = json(&sandbox.run(&[&timed[..], &chosen, &time, &EXACT].concat()));
+        check_shares(&answer, [0.5, 0.3, 0.2]);
+    }
+}
+
+#[test]
+fn records_without_a_user_take_their_place_and_count_nowhere() {
+    let sandbox = Sandbox::new();
+    let record = |n: usize, item: &str| match n % 10 {
+        3 => "{\n".to_owned(),
+        7 => format!("{{\"k\":\"{item}\",\"u\":\"\"}}\n"),
+        _ => format!("{{\"k\":\"{item}\",\"u\":{n}}}\n"),
+    };
+    sandbox.write("t.ndjson", records(1000, record));
+    let chosen = ["t.ndjson", "--column", "k", "--user-column", "u"];
+    let answer = sandbox.top(&[&chosen[..], &["--on-error", "skip"]].concat());
+    check_shares(&answer, [0.5, 0.3, 0.0]);
+    assert_eq!(answer["window"]["end"], 1000);
+    sandbox.write("empty.csv", "u,k\nx,a\n,b\n");
+    let strict = ["top", "empty.csv", "--column", "k", "--window", "1000", "--domain", "keys.txt"];
+    fails(&sandbox.run(&[&strict[..], &EXACT, &USERS].concat()), 4, &["empty.csv:3: ", "the user is empty"]);
+}
+
+#[test]
+fn what_has_no_users_is_refused() {
+    let sandbox = Sandbox::new();
+    sandbox.write("t.txt", "a\n");
+    sandbox.write("t.csv", "u,k\nx,a\n");
+    let top = ["top", "--window", "1000", "--domain", "keys.txt"];
+    for (more, code, wanted) in [
+        (&["t.txt", "--user-column", "1"][..], 2, "lines have no columns"),
+        (&["t.csv", "--column", "k", "--user-column", "v"], 4, "no column \"v\""),
+        (&["t.csv", "--column", "k", "--user-column", "u", "--per-user", "0"], 2, "between 1 and"),
+        (&["t.csv", "--column", "k", "--per-user", "2"], 2, "--user-column"),
+        (&["t.csv", "--column", "k", "--user-column", "u", "--method", "paper"], 3, "tuned one for users"),
+    ] {
+        fails(&sandbox.run(&[&top[..], &EXACT, more].concat()), code, &[wanted]);
+    }
+    let plan = ["plan", "--window", "1000000", "--keys", "100", "--epsilon", "1"];
+    fails(&sandbox.run(&[&plan[..], &["--per-user", "2"]].concat()), 2, &["--unit users"]);
+    let page = text(&sandbox.run(&[&plan[..], &["--unit", "users"]].concat()));
+    assert!(page.contains("for all items of one user inside any one window"), "{page}");
+}
