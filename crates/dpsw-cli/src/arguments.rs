@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Arg, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use crate::quantity::{self, Span};
 
@@ -89,6 +89,20 @@ pub(crate) struct Arguments {
     pub(crate) command: Command,
     #[command(flatten)]
     pub(crate) talk: Talk,
+}
+
+impl Arguments {
+    /// What was typed; a mistake ends the program. Negative numbers are values, so that errors name the range of an option
+    /// and not one that there is not.
+    pub(crate) fn typed() -> Self {
+        let with_negatives = |argument: Arg| {
+            let takes_values = argument.get_action().takes_values();
+            argument.allow_negative_numbers(takes_values)
+        };
+        let mut command = Self::command().mut_subcommands(|part| part.mut_args(with_negatives));
+        let parsed = Self::from_arg_matches(&command.get_matches_mut());
+        parsed.unwrap_or_else(|error| error.format(&mut command).exit())
+    }
 }
 
 /// How much is said, and in which colours.
@@ -260,14 +274,14 @@ pub(crate) struct Stream {
     #[arg(long, value_parser = quantity::span, value_name = "ITEMS|TIME", required_unless_present = "view")]
     pub(crate) window: Option<Span>,
     /// The privacy budget of everything that this run shows. There is no default: `dpsw plan` tells what it buys
-    #[arg(long, required_unless_present = "view", allow_negative_numbers = true)]
+    #[arg(long, required_unless_present = "view")]
     pub(crate) epsilon: Option<f64>,
     /// The delta of the promise; 1e-10 where one is needed. Giving one allows Gaussian noise
     #[arg(long)]
     pub(crate) delta: Option<f64>,
-    /// Bytes that the sketches may take
-    #[arg(long, value_parser = quantity::bytes, value_name = "SIZE", default_value = "400KB")]
-    pub(crate) memory: u64,
+    /// Bytes that the sketches may take; 400KB if not given, or what finding keys needs
+    #[arg(long, value_parser = quantity::bytes, value_name = "SIZE")]
+    pub(crate) memory: Option<u64>,
     /// The keys that may be listed, one a line. A public list: never made from the stream itself. Without one, a share of
     /// the budget finds frequent keys privately
     #[arg(long, value_name = "FILE")]
@@ -352,14 +366,14 @@ pub(crate) struct PlanCommand {
     #[arg(long, value_parser = quantity::span, value_name = "ITEMS|TIME")]
     pub(crate) window: Span,
     /// The privacy budget; with a target and none given, the smallest one that reaches it is found
-    #[arg(long, required_unless_present_any = ["target_error", "target_share"], allow_negative_numbers = true)]
+    #[arg(long, required_unless_present_any = ["target_error", "target_share"])]
     pub(crate) epsilon: Option<f64>,
     /// The delta of the promise; 1e-10 where one is needed. Giving one allows Gaussian noise
     #[arg(long)]
     pub(crate) delta: Option<f64>,
-    /// Bytes that the sketches may take
-    #[arg(long, value_parser = quantity::bytes, value_name = "SIZE", default_value = "400KB")]
-    pub(crate) memory: u64,
+    /// Bytes that the sketches may take; 400KB if not given, or what finding keys needs
+    #[arg(long, value_parser = quantity::bytes, value_name = "SIZE")]
+    pub(crate) memory: Option<u64>,
     /// How many keys the domain has; without this and --domain, keys are found privately
     #[arg(long, value_parser = quantity::count, value_name = "COUNT", conflicts_with = "domain")]
     pub(crate) keys: Option<u64>,
@@ -416,7 +430,7 @@ pub(crate) enum UnitName {
 #[derive(Debug, Args)]
 pub(crate) struct Audit {
     /// The privacy budget that is claimed; the audit has power from about 0.3 to 5
-    #[arg(long, allow_negative_numbers = true)]
+    #[arg(long)]
     pub(crate) epsilon: f64,
     /// The delta that is claimed; 1e-10 where one is needed. Giving one takes Gaussian noise
     #[arg(long)]
@@ -439,9 +453,9 @@ pub(crate) struct Audit {
     /// Keys are found privately; what they show is audited too
     #[arg(long, conflicts_with = "keys")]
     pub(crate) discovered: bool,
-    /// Bytes that the sketches may take
-    #[arg(long, value_parser = quantity::bytes, value_name = "SIZE", default_value = "400KB")]
-    pub(crate) memory: u64,
+    /// Bytes that the sketches may take; 400KB if not given, or what finding keys needs
+    #[arg(long, value_parser = quantity::bytes, value_name = "SIZE")]
+    pub(crate) memory: Option<u64>,
     #[command(flatten)]
     pub(crate) paper: Paper,
     /// Runs on each of two neighbouring streams
@@ -495,7 +509,6 @@ pub(crate) enum Target {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn the_arguments_are_consistent() {

@@ -26,12 +26,11 @@ mod completions;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::Parser;
 
 use arguments::{Arguments, Command};
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = Arguments::typed();
     remark::set(arguments.talk);
     match interrupt::listen().and_then(|()| run(arguments.command)) {
         Ok(()) => ExitCode::SUCCESS,

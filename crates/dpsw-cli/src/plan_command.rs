@@ -65,6 +65,8 @@ fn wish(command: &PlanCommand) -> Result<Wish<'_>> {
 
 /// The plan that was asked for, in whichever direction, with its predicted error.
 fn planned(command: &PlanCommand, wish: &Wish<'_>) -> Result<(Plan, Option<Prediction>)> {
+    check_target("--target-error", command.target_error)?;
+    check_target("--target-share", command.target_share)?;
     let target = match (command.target_error, command.target_share) {
         (Some(error), _) => Some(Target::Absolute(Group::Frequent, error)),
         (None, Some(share)) => Some(Target::Relative(Group::Frequent, share)),
@@ -92,6 +94,15 @@ fn planned(command: &PlanCommand, wish: &Wish<'_>) -> Result<(Plan, Option<Predi
     };
     let Planned { plan, prediction } = found.map_err(|error| domain::explain(error, wish.domain_file))?;
     Ok((plan, Some(prediction)))
+}
+
+fn check_target(name: &str, target: Option<f64>) -> Result<()> {
+    match target {
+        Some(value) if !value.is_finite() || value <= 0.0 => {
+            Err(Fault::usage(format!("{name} must be a number above 0, got {value}")))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn predicted(plan: Plan, wish: &Wish<'_>) -> Result<(Plan, Option<Prediction>)> {

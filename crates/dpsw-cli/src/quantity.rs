@@ -36,7 +36,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 /// `1000000` or `1_000_000`.
 pub(crate) fn count(text: &str) -> Result<u64, String> {
     let value = text.replace('_', "").parse().ok().filter(|&value: &u64| 0 < value);
-    value.ok_or_else(|| format!("{text:?} is not a whole number above 0"))
+    value.ok_or_else(|| format!("{text:?} is not a whole number from 1 to {}", u64::MAX))
 }
 
 /// `400KB`, `1.5MiB` or `400000`.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
-use dpsw::{Clock, Domain, Plan, Unit, WindowView};
+use dpsw::{Clock, Domain, Plan, Unit, Window, WindowView};
 
 use crate::answer::{self, Answer, Which};
 use crate::arguments::{Count, Format, Input, Paper, Stream, Top};
@@ -13,10 +13,10 @@ use crate::feed::{Counts, Feed};
 use crate::input::columnar::Selection;
 use crate::input::follow::is_missing;
 use crate::input::format::{Packing, packing};
-use crate::input::parser::Wanted;
-use crate::input::reader::{Files, is_stdin};
+use crate::input::parser::{Parser, Wanted};
+use crate::input::reader::{Files, check_file, is_stdin};
 use crate::output::Writer;
-use crate::quantity::{Span, grouped};
+use crate::quantity::{Span, grouped, size};
 use crate::remark;
 use crate::run::{self, Alone, End};
 use crate::structure::{self, Wish, millis};
@@ -122,6 +122,7 @@ impl Read<'_> {
     fn run(self, which: &Which, mut writer: Writer, every: Option<Span>, is_watched: bool) -> Result<()> {
         let (files, wanted) = self.sources()?;
         let plan = plan(self.stream, self.paper, self.domain, &wanted)?;
+        self.stream.save.as_deref().map_or(Ok(()), view_file::check)?;
         say_before(self.stream, &plan, &files.paths);
         if files.follow && is_missing(&files.paths[0]) {
             remark::note(format!("{} is not there yet; waiting for it", files.paths[0].display()));
@@ -164,8 +165,9 @@ impl Read<'_> {
             check_followed(&files)?;
         }
         let header = if self.input.header { Some(true) } else { self.input.no_header.then_some(false) };
-        let times = self.has_times(&files)?;
-        Ok((files, Wanted { selection, times, header }))
+        let wanted = Wanted { times: self.has_times(&files)?, selection, header };
+        check_files(&files, &wanted)?;
+        Ok((files, wanted))
     }
 
     /// Whether events carry times of their own; else they happen when they arrive, or have none.
@@ -240,15 +242,46 @@ fn say_before(stream: &Stream, plan: &Plan, paths: &[PathBuf]) {
         remark::note("the domain must be public: one that is made from the stream itself gives events away");
     }
     if let Some(found) = plan.discovery() {
-        let share = 100.0 * found.share_found(0.5);
-        remark::note(format!(
-            "without --domain, frequent keys are found in the stream, privately: about those with {share:.2} % of the items"
-        ));
+        say_found(found.share_found(0.5), plan.settings().window);
+    }
+    if stream.memory.is_none() && structure::MEMORY < plan.sketch_bytes() {
+        remark::note(format!("finding keys takes more memory than usual: {}", size(plan.sketch_bytes())));
     }
     if stream.delta.is_none() && plan.settings().delta.is_some() {
         remark::note(format!("delta = {:e}, the default where one is needed", structure::DELTA));
     }
     remark::detail(format!("the plan:\n{plan}"));
+}
+
+/// What share of the items a key needs to be found as often as not.
+fn say_found(share: f64, window: Window) {
+    if 1.0 <= share {
+        return remark::note(
+            "no key can be frequent enough to be found: raise --epsilon, take a longer --window, or give a --domain",
+        );
+    }
+    let of = match window.time() {
+        Some(time) => format!("{} items a window (--expected-items)", grouped(time.expected_items as f64)),
+        None => "the items".to_owned(),
+    };
+    remark::note(format!(
+        "without --domain, frequent keys are found in the stream, privately: about those with {:.2} % of {of}",
+        100.0 * share
+    ));
+}
+
+/// Refuses what cannot be read before anything is.
+fn check_files(files: &Files, wanted: &Wanted) -> Result<()> {
+    for path in &files.paths {
+        let format = files.format_of(path);
+        if !matches!(format, Format::Parquet | Format::Arrow) {
+            Parser::new(format, wanted)?;
+        }
+        if !is_stdin(path) && !(files.follow && is_missing(path)) {
+            check_file(path)?;
+        }
+    }
+    Ok(())
 }
 
 fn check_followed(files: &Files) -> Result<()> {

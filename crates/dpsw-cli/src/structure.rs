@@ -17,6 +17,10 @@ use crate::quantity::Span;
 
 /// The delta where one is needed and none is given.
 pub(crate) const DELTA: f64 = 1e-10;
+/// The bytes where none are given.
+pub(crate) const MEMORY: u64 = 400_000;
+/// The most bytes that are taken without being given.
+const MEMORY_MAX: u64 = 50_000_000;
 
 /// What a plan is wanted for, whatever command asks.
 pub(crate) struct Wish<'a> {
@@ -27,7 +31,8 @@ pub(crate) struct Wish<'a> {
     pub(crate) domain: Domain,
     pub(crate) domain_file: Option<&'a Path>,
     pub(crate) retention: u32,
-    pub(crate) memory: u64,
+    /// `None` for the default.
+    pub(crate) memory: Option<u64>,
     pub(crate) expectation: Expectation,
     pub(crate) method: MethodName,
     pub(crate) paper: &'a Paper,
@@ -46,10 +51,24 @@ impl<'a> Wish<'a> {
             MethodName::Tuned if self.paper.is_given() => {
                 return Err(Fault::usage("the parameters of the paper need --method paper"));
             }
-            MethodName::Tuned => self.request()?.plan().map(|planned| planned.plan),
+            MethodName::Tuned => self.tuned_plan()?,
             MethodName::Paper => self.paper_plan(),
         };
         plan.map_err(|error| domain::explain(error, file))
+    }
+
+    /// Found keys may need more than the default memory; they get it unless a size is given.
+    fn tuned_plan(self) -> Result<Result<Plan, PlanError>> {
+        let may_grow = self.memory.is_none() && self.domain.discovery().is_some();
+        let mut request = self.request()?;
+        loop {
+            match request.plan() {
+                Err(PlanError::TooSmall { .. }) if may_grow && request.bytes < MEMORY_MAX => {
+                    request.bytes *= 2
+                }
+                planned => return Ok(planned.map(|planned| planned.plan)),
+            }
+        }
     }
 
     /// What the planner is asked. A large domain is moved, not copied.
@@ -61,7 +80,7 @@ impl<'a> Wish<'a> {
             delta: self.delta_needed().map(Delta::new).transpose()?,
             domain: self.domain,
             retention: self.retention,
-            bytes: self.memory,
+            bytes: self.memory.unwrap_or(MEMORY),
             expectation: self.expectation,
         })
     }
@@ -77,10 +96,11 @@ impl<'a> Wish<'a> {
         if self.paper.columns.is_some() || self.paper.zeta.is_some() {
             return Ok(first);
         }
-        let columns = u64::from(COLUMNS_FIRST) * self.memory / first.sketch_bytes().max(1);
+        let memory = self.memory.unwrap_or(MEMORY);
+        let columns = u64::from(COLUMNS_FIRST) * memory / first.sketch_bytes().max(1);
         match u32::try_from(columns) {
             Ok(columns) if COLUMNS_MIN <= columns => Plan::new(self.paper_settings(columns)?),
-            _ => Err(PlanError::TooSmall { bytes: self.memory }),
+            _ => Err(PlanError::TooSmall { bytes: memory }),
         }
     }
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 use anyhow::{Context, Error, Result};
 
 use crate::arguments::Format;
+use crate::fault::Fault;
 use crate::input::columnar::{self, Rows, Selection};
 use crate::input::follow::Followed;
 use crate::input::format::{self, Packing};
@@ -124,7 +125,10 @@ impl Thread {
             }
             _ if is_stdin(path) => self.blocks(io::stdin().lock()).with_context(cannot_read)?,
             _ if files.follow => self.follow(path).with_context(cannot_read)?,
-            _ => self.blocks(open(path, &self.progress)?).with_context(cannot_read)?,
+            _ => {
+                let read = self.blocks(open(path, &self.progress)?);
+                read.map_err(|error| of_packing(error, path)).with_context(cannot_read)?;
+            }
         }
         // Whoever no longer listens needs no end.
         let _ = self.send(Message::End);
@@ -192,11 +196,28 @@ fn open(path: &Path, progress: &Arc<AtomicU64>) -> Result<Box<dyn Read>> {
 }
 
 pub(crate) fn open_file(path: &Path) -> Result<File> {
-    let file = File::open(path).with_context(|| format!("{} cannot be opened", path.display()))?;
-    if file.metadata()?.is_dir() {
+    check_file(path)?;
+    File::open(path).with_context(|| cannot_open(path))
+}
+
+/// Refuses what is not there or a directory, and opens nothing: a pipe opens once.
+pub(crate) fn check_file(path: &Path) -> Result<()> {
+    if std::fs::metadata(path).with_context(|| cannot_open(path))?.is_dir() {
         return Err(Error::msg(format!("{} is a directory; name the files in it", path.display())));
     }
-    Ok(file)
+    Ok(())
+}
+
+fn cannot_open(path: &Path) -> String {
+    format!("{} cannot be opened", path.display())
+}
+
+/// A packed file that cannot be unpacked is damaged, whatever the system says of it.
+fn of_packing(error: Error, path: &Path) -> Error {
+    match format::packing(path) {
+        Packing::Plain => error,
+        _ => Fault::data(format!("it is damaged, cut off or not packed as its name says: {error:#}")),
+    }
 }
 
 /// The whole of a small file, unpacked.
@@ -204,6 +225,7 @@ pub(crate) fn read_all(path: &Path) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path, &Arc::default())?
         .read_to_end(&mut bytes)
+        .map_err(|error| of_packing(error.into(), path))
         .with_context(|| format!("{} cannot be read", path.display()))?;
     Ok(bytes)
 }

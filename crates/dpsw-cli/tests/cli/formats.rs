@@ -151,7 +151,7 @@ fn arrow_bytes(batch: &RecordBatch, is_file: bool) -> Vec<u8> {
     bytes
 }
 
-fn gzip(bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     encoder.write_all(bytes).expect("packed");
     encoder.finish().expect("packed")

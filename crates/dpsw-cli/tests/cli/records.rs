@@ -158,12 +158,18 @@ fn files_that_are_not_what_they_seem_are_refused() {
     sandbox.write("t.parquet", "not parquet");
     sandbox.write("t.arrow", "not arrow");
     sandbox.write("t.txt.gz", "not packed");
+    let packed = crate::formats::gzip(records(100_000, |n, item| format!("{item} {n}\n")).as_bytes());
+    sandbox.write("cut.txt.gz", &packed[..packed.len() / 2]);
+    let packed = zstd::encode_all(&packed[..], 1).expect("packed");
+    sandbox.write("cut.txt.zst", &packed[..packed.len() / 2]);
     sandbox.write("t.txt", "a\n");
     std::fs::create_dir(sandbox.path("dir")).expect("a directory");
     for (arguments, code, wanted) in [
         (&["t.parquet", "--column", "k"][..], 4, "damaged"),
         (&["t.arrow", "--column", "k"], 4, "damaged"),
-        (&["t.txt.gz"], 1, "t.txt.gz cannot be read"),
+        (&["t.txt.gz"], 4, "t.txt.gz cannot be read: it is damaged"),
+        (&["cut.txt.gz"], 4, "cut.txt.gz cannot be read: it is damaged, cut off"),
+        (&["cut.txt.zst"], 4, "cut.txt.zst cannot be read: it is damaged, cut off"),
         (&["nowhere.txt"], 1, "nowhere.txt cannot be opened"),
         (&["dir"], 1, "directory"),
         (&["t.txt", "--column", "2"], 2, "--format"),

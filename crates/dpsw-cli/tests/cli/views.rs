@@ -42,6 +42,31 @@ fn a_view_answers_the_same_again_and_again() {
 }
 
 #[test]
+fn a_view_that_cannot_be_saved_is_refused_before_anything_is_spent() {
+    let sandbox = Sandbox::new();
+    sandbox.write("t.txt", records(10_000, |_, item| format!("{item}\n")));
+    std::fs::create_dir(sandbox.path("dir")).expect("a directory");
+    let fixed = ["top", "t.txt", "--window", "5000", "--epsilon", "1", "--domain", "keys.txt", "--save"];
+    for place in ["missing/t.view", "dir"] {
+        let output = sandbox.run(&[&fixed[..], &[place]].concat());
+        fails(&output, 1, &[place, "cannot be written, so nothing was read and spent"]);
+        assert!(!errors(&output).contains("this run spends"), "{}", errors(&output));
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_refused_before_anything_is_spent() {
+    let sandbox = Sandbox::new();
+    sandbox.write("t.txt", "a\n");
+    let fixed = ["top", "t.txt", "--window", "5000", "--epsilon", "1", "--domain", "keys.txt"];
+    for (more, code) in [(&["nowhere.txt"][..], 1), (&["--column", "2"], 2)] {
+        let output = sandbox.run(&[&fixed[..], more].concat());
+        fails(&output, code, &[]);
+        assert!(!errors(&output).contains("this run spends"), "{}", errors(&output));
+    }
+}
+
+#[test]
 fn items_are_counted_from_a_view_or_a_stream() {
     let sandbox = saved();
     let first = json(&sandbox.run(&["top", "--view", "t.view", "--json"]));

@@ -211,6 +211,21 @@ fn without_a_domain_frequent_keys_are_found_and_rare_ones_are_not() {
 }
 
 #[test]
+fn found_keys_get_the_memory_that_they_need_unless_a_size_is_given() {
+    let sandbox = Sandbox::new();
+    sandbox.write("t.tsv", records(200, |n, item| format!("{n}\t{item}\n")));
+    let fixed = ["top", "t.tsv", "--column", "2", "--time-column", "1", "--window", "15m", "--epsilon", "1"];
+    let output = sandbox.run(&fixed);
+    assert!(output.status.success(), "{}", errors(&output));
+    for part in ["more memory than usual", "% of 1,000,000 items a window (--expected-items)"] {
+        assert!(errors(&output).contains(part), "{part:?} in {}", errors(&output));
+    }
+    fails(&sandbox.run(&[&fixed[..], &["--memory", "400KB"]].concat()), 2, &["400000 bytes; give more"]);
+    let short = sandbox.run(&["top", "t.tsv", "--column", "2", "--window", "100", "--epsilon", "1"]);
+    assert!(errors(&short).contains("no key can be frequent enough to be found"), "{}", errors(&short));
+}
+
+#[test]
 fn the_method_of_the_paper_takes_its_parameters() {
     let sandbox = Sandbox::new();
     sandbox.write("t.txt", records(100_000, |_, item| format!("{item}\n")));
@@ -283,6 +298,10 @@ fn wrong_usage_is_refused_with_2() {
     for (arguments, code, wanted) in [
         (&["top", "t.txt", "--window", "1000", "--domain", "keys.txt"][..], 2, "--epsilon"),
         (&["top", "t.txt", "--epsilon", "1", "--domain", "keys.txt"], 2, "--window"),
+        (&["top", "t.txt", "--window", "0", "--epsilon", "1"], 2, "\"0\" is not a whole number from 1 to"),
+        (&["top", "t.txt", "--window", "9", "--epsilon", "1", "--every", "-5"], 2, "\"-5\" is not"),
+        (&["top", "t.txt", "--window", "9", "--epsilon", "1", "--delta", "-1"], 2, "between 0 and 1, got -1"),
+        (&["plan", "--window", "9", "--target-error", "nan"], 2, "--target-error must be a number above 0"),
         (&["top", "t.txt", "--window", "1x", "--epsilon", "1"], 2, "15m"),
         (&["top", "t.txt", "--window", "1000", "--epsilon", "-1", "--domain", "keys.txt"], 2, "epsilon"),
         (&["top", "t.txt", "--window", "10s", "--epsilon", "1", "--domain", "keys.txt"], 2, "--time-column"),
