@@ -277,7 +277,8 @@ fn check_files(files: &Files, wanted: &Wanted) -> Result<()> {
         if !matches!(format, Format::Parquet | Format::Arrow) {
             Parser::new(format, wanted)?;
         }
-        if !is_stdin(path) && !(files.follow && is_missing(path)) {
+        let is_awaited = files.follow && is_missing(path);
+        if !is_awaited && !is_stdin(path) {
             check_file(path)?;
         }
     }

@@ -64,7 +64,7 @@ impl<'a> Wish<'a> {
         loop {
             match request.plan() {
                 Err(PlanError::TooSmall { .. }) if may_grow && request.bytes < MEMORY_MAX => {
-                    request.bytes *= 2
+                    request.bytes *= 2;
                 }
                 planned => return Ok(planned.map(|planned| planned.plan)),
             }
