@@ -72,6 +72,26 @@ const COMPLETIONS_EXAMPLES: &str = "Examples:
   dpsw completions man > dpsw.1
 ";
 
+/// What says how a stream is read, and nothing to a view.
+const STREAM_ONLY: [&str; 16] = [
+    "column",
+    "delta",
+    "domain",
+    "epsilon",
+    "expected_items",
+    "follow",
+    "format",
+    "header",
+    "lateness",
+    "memory",
+    "method",
+    "no_header",
+    "on_error",
+    "retention",
+    "time_column",
+    "user_column",
+];
+
 const PRIVACY_NOTES: &str = "Privacy:
   Each run on a file spends epsilon on its events again: two runs cost
   twice. --save keeps what a run released, and --view answers from it, as
@@ -176,10 +196,10 @@ pub(crate) struct Show {
     #[arg(long, value_name = "SHARE")]
     pub(crate) threshold: Option<f64>,
     /// Answer again and again: every so many items, or every so often
-    #[arg(long, value_parser = quantity::span, value_name = "ITEMS|TIME")]
+    #[arg(long, value_parser = quantity::span, value_name = "ITEMS|TIME", conflicts_with = "view")]
     pub(crate) every: Option<Span>,
     /// A live full-screen view; q ends it
-    #[arg(long, conflicts_with_all = ["json", "ndjson", "csv", "every"])]
+    #[arg(long, conflicts_with_all = ["json", "ndjson", "csv", "every", "view"])]
     pub(crate) watch: bool,
     #[command(flatten)]
     pub(crate) layout: Layout,
@@ -305,7 +325,7 @@ pub(crate) struct Stream {
     #[arg(long, value_name = "VIEW", conflicts_with = "view")]
     pub(crate) save: Option<PathBuf>,
     /// Answer from a saved view instead of reading a stream
-    #[arg(long, value_name = "VIEW", conflicts_with_all = ["epsilon", "delta", "domain", "follow", "format", "column", "user_column", "time_column"])]
+    #[arg(long, value_name = "VIEW", conflicts_with_all = STREAM_ONLY)]
     pub(crate) view: Option<PathBuf>,
 }
 

@@ -1,5 +1,6 @@
 //! `dpsw top` and `dpsw count`: from a stream or from a saved view.
 
+use std::io::{IsTerminal, stdin};
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
@@ -16,7 +17,7 @@ use crate::input::format::{Packing, packing};
 use crate::input::parser::{Parser, Wanted};
 use crate::input::reader::{Files, check_file, is_stdin};
 use crate::output::Writer;
-use crate::quantity::{Span, grouped, size};
+use crate::quantity::{Span, grouped, size, time};
 use crate::remark;
 use crate::run::{self, Alone, End};
 use crate::structure::{self, Wish, millis};
@@ -232,10 +233,10 @@ fn say_before(stream: &Stream, plan: &Plan, paths: &[PathBuf]) {
         plan.claim()
     ));
     if let Unit::Users { per_substream } = plan.settings().unit {
-        let unit = if plan.settings().window.time().is_some() { "ms" } else { "items" };
         remark::note(format!(
-            "whole users are protected, in each window for itself; of each user {per_substream} item(s) count in every {} {unit}",
-            grouped(plan.substream_len() as f64)
+            "whole users are protected, in each window for itself; of each user {per_substream} item(s) count in every {}, \
+            and shares are of all items",
+            substream(plan)
         ));
     }
     if stream.domain.is_some() {
@@ -250,7 +251,18 @@ fn say_before(stream: &Stream, plan: &Plan, paths: &[PathBuf]) {
     if stream.delta.is_none() && plan.settings().delta.is_some() {
         remark::note(format!("delta = {:e}, the default where one is needed", structure::DELTA));
     }
+    if paths.iter().any(|path| is_stdin(path)) && stdin().is_terminal() {
+        remark::note("reading what is typed here; Ctrl-D ends it");
+    }
     remark::detail(format!("the plan:\n{plan}"));
+}
+
+/// How long a substream is, for people.
+fn substream(plan: &Plan) -> String {
+    match plan.settings().window.time() {
+        Some(_) => time(plan.substream_len()),
+        None => format!("{} items", grouped(plan.substream_len() as f64)),
+    }
 }
 
 /// What share of the items a key needs to be found as often as not.
@@ -301,15 +313,11 @@ fn say_after(view: &WindowView, counts: Counts) {
     let Counts { records, skipped, late, early } = counts;
     let number = |count: u64| grouped(count as f64);
     if view.covered().is_empty() {
-        let len = view.plan().substream_len();
-        let (unit, read) = match view.plan().settings().window.time() {
-            None => ("items", format!("{} were read", number(records))),
-            Some(_) => ("ms", format!("{} records were read", number(records))),
-        };
         remark::note(format!(
-            "nothing can be answered yet: the first substream of {} {unit} is not complete, {read}; give more, or take a \
-            shorter --window",
-            number(len)
+            "nothing can be answered yet: the first substream of {} is not complete, {} records were read; give more, or \
+            take a shorter --window",
+            substream(view.plan()),
+            number(records)
         ));
     }
     if 0 < skipped {

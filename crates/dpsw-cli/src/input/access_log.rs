@@ -77,12 +77,18 @@ impl AccessLog {
         let mut number = line;
         let len = lines::each(buffer, |text| {
             number += 1;
-            let time = self.wants_time.then(|| time::parse(split(text)?.0));
+            let time = self.wants_time.then(|| event_time(text));
             let user = self.user.map(|field| field.find(text));
             sink.record(number - 1, Record { item: self.field.find(text), time, user })
         })?;
         Ok((len, number - line))
     }
+}
+
+fn event_time(text: &[u8]) -> Result<u64, Problem> {
+    let (time, rest) = split(text)?;
+    let start = text.len() - rest.len() - time.len();
+    time::parse(time).map_err(|problem| Problem { column: Some(start), ..problem })
 }
 
 /// The time in brackets, and what follows it.

@@ -143,7 +143,10 @@ impl Delimited {
 
     fn take_record(&mut self, record: &[u8], line: u64, sink: &mut impl Sink) -> Result<()> {
         let [mut of_item, mut of_user] = std::mem::take(&mut self.fields);
-        let time = self.time.map(|index| time::parse(self.field(record, index, &mut of_item)?));
+        let time = self.time.map(|index| {
+            let read = time::parse(self.field(record, index, &mut of_item)?);
+            read.map_err(|problem| Problem { column: self.field_start(record, index), ..problem })
+        });
         let item = self.field(record, self.item, &mut of_item);
         let user = self.user.map(|index| self.field(record, index, &mut of_user));
         let done = sink.record(line, Record { item, time, user });
@@ -190,6 +193,12 @@ impl Delimited {
         let end = memchr(self.delimiter, rest);
         field.extend(&rest[..end.unwrap_or(rest.len())]);
         end.map(|len| at + len)
+    }
+
+    /// Where a field starts, from 1, in a record without quotes.
+    fn field_start(&self, record: &[u8], index: usize) -> Option<usize> {
+        let is_plain = !self.is_quoted || memchr(b'"', record).is_none();
+        Some(self.plain_field(record, index).ok().filter(|_| is_plain)?.start + 1)
     }
 
     fn plain_field(&self, record: &[u8], index: usize) -> Result<Range<usize>, Problem> {

@@ -16,6 +16,7 @@ fn errors_name_file_line_and_column_and_say_what_to_do() {
     sandbox.write("access.log", "hello\n");
     sandbox.write("open.csv", "n,k\n1,\"a\n");
     sandbox.write("times.csv", "t,k\n1,a\nsoon,b\n");
+    sandbox.write("access.2.log", "h - - [soon] \"GET / HTTP/1.1\" 200 5\n");
     for (arguments, wanted) in [
         (
             &["short.csv", "--column", "k"][..],
@@ -42,7 +43,9 @@ fn errors_name_file_line_and_column_and_say_what_to_do() {
         "--time-column",
         "t",
     ];
-    fails(&sandbox.run(&[&timed[..], &EXACT].concat()), 4, &["times.csv:3: ", "\"soon\" is not a time"]);
+    fails(&sandbox.run(&[&timed[..], &EXACT].concat()), 4, &["times.csv:3:1: ", "\"soon\" is not a time"]);
+    let log = ["top", "access.2.log", "--window", "10s", "--domain", "keys.txt"];
+    fails(&sandbox.run(&[&log[..], &EXACT].concat()), 4, &["access.2.log:1:8: ", "\"soon\" is not a time"]);
 }
 
 #[test]

@@ -42,6 +42,16 @@ fn a_view_answers_the_same_again_and_again() {
 }
 
 #[test]
+fn a_view_is_asked_nothing_that_only_a_stream_can_answer() {
+    let sandbox = saved();
+    for more in
+        [&["--watch"][..], &["--every", "10"], &["--memory", "1MB"], &["--user-column", "1"], &["t.txt"]]
+    {
+        fails(&sandbox.run(&[&["top", "--view", "t.view"], more].concat()), 2, &["--view"]);
+    }
+}
+
+#[test]
 fn a_view_that_cannot_be_saved_is_refused_before_anything_is_spent() {
     let sandbox = Sandbox::new();
     sandbox.write("t.txt", records(10_000, |_, item| format!("{item}\n")));
