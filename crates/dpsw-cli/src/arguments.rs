@@ -1,5 +1,6 @@
 //! What can be typed.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -71,6 +72,9 @@ const COMPLETIONS_EXAMPLES: &str = "Examples:
   dpsw completions bash > dpsw.bash
   dpsw completions man > dpsw.1
 ";
+
+/// How many items of a user and substream may count.
+const PER_USER: RangeInclusive<i64> = 1..=1 << 20;
 
 /// What says how a stream is read, and nothing to a view.
 const STREAM_ONLY: [&str; 16] = [
@@ -310,7 +314,7 @@ pub(crate) struct Stream {
     #[arg(long, value_enum, default_value_t = MethodName::Tuned)]
     pub(crate) method: MethodName,
     /// How many items of one user and substream count, with --user-column
-    #[arg(long, default_value_t = 1, value_name = "COUNT", requires = "user_column")]
+    #[arg(long, default_value_t = 1, value_name = "COUNT", requires = "user_column", value_parser = clap::value_parser!(u32).range(PER_USER))]
     pub(crate) per_user: u32,
     /// For how many windows the past is kept; trends compare this window with the one before it from 2 on
     #[arg(long, default_value_t = 1, value_name = "WINDOWS")]
@@ -404,7 +408,7 @@ pub(crate) struct PlanCommand {
     #[arg(long, value_enum, default_value_t = UnitName::ReplaceOne)]
     pub(crate) unit: UnitName,
     /// How many items of one user and substream count, with --unit users; 1 if not given
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(PER_USER))]
     pub(crate) per_user: Option<u32>,
     /// One well-tuned sketch a substream, or the sketches of the paper
     #[arg(long, value_enum, default_value_t = MethodName::Tuned)]
@@ -462,7 +466,7 @@ pub(crate) struct Audit {
     #[arg(long, value_enum, default_value_t = UnitName::ReplaceOne)]
     pub(crate) unit: UnitName,
     /// How many items of one user and substream count, with --unit users; 1 if not given
-    #[arg(long, value_name = "COUNT")]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(PER_USER))]
     pub(crate) per_user: Option<u32>,
     /// One well-tuned sketch a substream, or the sketches of the paper
     #[arg(long, value_enum, default_value_t = MethodName::Tuned)]

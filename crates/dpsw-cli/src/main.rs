@@ -32,7 +32,7 @@ use arguments::{Arguments, Command};
 fn main() -> ExitCode {
     let arguments = Arguments::typed();
     remark::set(arguments.talk);
-    match interrupt::listen().and_then(|()| run(arguments.command)) {
+    match run(arguments.command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if fault::is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
@@ -43,6 +43,10 @@ fn main() -> ExitCode {
 }
 
 fn run(command: Command) -> Result<()> {
+    // The others have nothing to print before they are done, so an interrupt ends them at once.
+    if matches!(command, Command::Top(_) | Command::Count(_) | Command::Demo(_)) {
+        interrupt::listen()?;
+    }
     match command {
         Command::Top(command) => stream_command::top(&command),
         Command::Count(command) => stream_command::count(&command),

@@ -1,6 +1,8 @@
 //! Plans, audits, completions and the man page.
 
-use crate::sandbox::{Sandbox, errors, fails, json, text};
+use std::io::Read;
+
+use crate::sandbox::{Sandbox, ends, errors, fails, json, signal, text};
 
 #[test]
 fn a_plan_is_a_readable_page_with_a_chart() {
@@ -102,6 +104,17 @@ fn an_audit_holds_and_catches_its_controls() {
     }
     assert!(tests[0] < tests[1], "found keys have tests of their own: {tests:?}");
     fails(&Sandbox::new().run(&["audit", "--epsilon", "1", "--runs", "10"]), 2, &["at least 2000 runs"]);
+}
+
+#[test]
+fn an_interrupt_ends_an_audit_at_once() {
+    let sandbox = Sandbox::new();
+    let mut child = sandbox.start(&mut sandbox.command(&["audit", "--epsilon", "1", "--runs", "10000000"]));
+    let mut first = [0];
+    child.stderr.as_mut().expect("a pipe").read_exact(&mut first).expect("it has begun");
+    signal(&child, "-INT");
+    // Ended by the signal, which a shell reports as 130.
+    assert_eq!(ends(&mut child), None);
 }
 
 #[test]

@@ -111,7 +111,7 @@ fn what_has_no_users_is_refused() {
     for (more, code, wanted) in [
         (&["t.txt", "--user-column", "1"][..], 2, "lines have no columns"),
         (&["t.csv", "--column", "k", "--user-column", "v"], 4, "no column \"v\""),
-        (&["t.csv", "--column", "k", "--user-column", "u", "--per-user", "0"], 2, "between 1 and"),
+        (&["t.csv", "--column", "k", "--user-column", "u", "--per-user", "0"], 2, "0 is not in 1..=1048576"),
         (&["t.csv", "--column", "k", "--per-user", "2"], 2, "--user-column"),
         (&["t.csv", "--column", "k", "--user-column", "u", "--method", "paper"], 3, "tuned one for users"),
     ] {
@@ -119,6 +119,11 @@ fn what_has_no_users_is_refused() {
     }
     let plan = ["plan", "--window", "1000000", "--keys", "100", "--epsilon", "1"];
     fails(&sandbox.run(&[&plan[..], &["--per-user", "2"]].concat()), 2, &["--unit users"]);
+    fails(
+        &sandbox.run(&[&plan[..], &["--unit", "users", "--per-user", "0"]].concat()),
+        2,
+        &["0 is not in 1.."],
+    );
     let page = text(&sandbox.run(&[&plan[..], &["--unit", "users"]].concat()));
     assert!(page.contains("for all items of one user inside any one window"), "{page}");
 }
