@@ -100,6 +100,8 @@ const PRIVACY_NOTES: &str = "Privacy:
   Each run on a file spends epsilon on its events again: two runs cost
   twice. --save keeps what a run released, and --view answers from it, as
   often as you like, at no further cost.
+  With --user-column all that one user sends in a window is protected
+  together, in each window for itself; without it, each event.
   The domain must be public: never make it from the stream itself, or it
   tells who was there.
   The interval of an estimate holds the true count with 95 % probability;
@@ -265,7 +267,7 @@ pub(crate) struct Input {
     /// The first line is a record
     #[arg(long)]
     pub(crate) no_header: bool,
-    /// Wait for more at the end of the file, also when it is rotated; events then happen when they arrive
+    /// Wait for more at the end of the file, also when it is rotated or not there yet; events then happen when they arrive
     #[arg(long)]
     pub(crate) follow: bool,
     /// What to do with a record that cannot be read; skipped ones take their place and count nowhere
@@ -456,7 +458,7 @@ pub(crate) struct Audit {
     /// The privacy budget that is claimed; the audit has power from about 0.3 to 5
     #[arg(long)]
     pub(crate) epsilon: f64,
-    /// The delta that is claimed; 1e-10 where one is needed. Giving one takes Gaussian noise
+    /// The delta that is claimed; 1e-10 where one is needed. Giving one allows Gaussian noise
     #[arg(long)]
     pub(crate) delta: Option<f64>,
     /// The window of the plan
