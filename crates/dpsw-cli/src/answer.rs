@@ -81,7 +81,7 @@ pub(crate) fn ask(view: &WindowView, which: &Which) -> Result<Answer> {
         Which::Threshold(share) => view.heavy_hitters(Threshold::new(*share)?)?,
         Which::Asked(items) => asked(view, items)?,
     };
-    let total = window_items(view);
+    let total = view.items();
     let rows = ranked.iter().enumerate().map(|(index, ranked)| row(index + 1, ranked, total, view));
     let (epsilon, delta) = promised(view.claim());
     Ok(Answer {
@@ -104,7 +104,7 @@ fn asked<'i>(view: &WindowView, items: &'i [String]) -> Result<Vec<Ranked<'i>>> 
     items.iter().map(ask).collect()
 }
 
-fn row(rank: usize, ranked: &Ranked<'_>, total: f64, view: &WindowView) -> Row {
+fn row(rank: usize, ranked: &Ranked<'_>, total: Option<u64>, view: &WindowView) -> Row {
     let Ranked { item, estimate } = ranked;
     let Estimate { value, error_bound, .. } = *estimate;
     let (text, base64) = names(*item);
@@ -115,7 +115,7 @@ fn row(rank: usize, ranked: &Ranked<'_>, total: f64, view: &WindowView) -> Row {
         estimate: rounded(value),
         lower: rounded(value - error_bound),
         upper: rounded(value + error_bound),
-        share: (0.0 < total).then(|| (value / total * 1e6).round() / 1e6),
+        share: total.map(|total| (value / total as f64 * 1e6).round() / 1e6),
         trend: trend(view, *item),
         below_noise: estimate.is_below_noise(),
     }
@@ -163,25 +163,4 @@ pub(crate) fn promised(claim: Claim) -> (Option<f64>, Option<f64>) {
         Claim::Approximate(epsilon, delta) => (Some(epsilon.get()), Some(delta.get())),
         _ => (None, None),
     }
-}
-
-/// How many items the window holds: its length, or by the totals of the sealed substreams that it touches. Where totals
-/// are private those come from noisy counters.
-fn window_items(view: &WindowView) -> f64 {
-    let window = view.window();
-    if view.plan().settings().window.time().is_none() {
-        return (window.end - window.start) as f64;
-    }
-    let len = view.plan().substream_len();
-    let (mut items, mut newest) = (0.0, None);
-    for sealed in view.sealed().filter(|sealed| sealed.range() == 0) {
-        let span = sealed.substream() * len..(sealed.substream() + 1) * len;
-        let overlap = span.end.min(window.end).saturating_sub(span.start.max(window.start));
-        let total = sealed.sketch().total().max(0) as f64;
-        items += total * overlap as f64 / len as f64;
-        newest = Some((span.end, total));
-    }
-    // What is not sealed yet goes on like the newest.
-    let Some((end, total)) = newest else { return 0.0 };
-    items + total * window.end.saturating_sub(end.max(window.start)) as f64 / len as f64
 }

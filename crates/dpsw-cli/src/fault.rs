@@ -86,6 +86,7 @@ fn of_plan(error: &PlanError) -> Kind {
         | PlanError::Users(_)
         | PlanError::DeltaNeeded(_)
         | PlanError::DeltaTooLarge { .. }
+        | PlanError::KeysEpsilon { .. }
         | PlanError::ShareSum(_)
         | PlanError::OverBudget(_)
         | PlanError::OnlyNoise { .. } => Kind::Refused,

@@ -77,6 +77,15 @@ pub enum PlanError {
     /// Gaussian noise without a delta.
     #[error("{0} needs a delta: give one below 1/(items per window x retention)")]
     DeltaNeeded(&'static str),
+    /// An epsilon for which no threshold of found keys keeps the delta, or that does not divide.
+    #[error(
+        "keys cannot be found with epsilon {epsilon}: their delta shrinks with e^epsilon, and their share must be a fraction \
+        of 64-bit numbers; take an epsilon below 600 with fewer digits, or a public domain"
+    )]
+    KeysEpsilon {
+        /// What was given.
+        epsilon: f64,
+    },
     /// A delta that allows a catastrophe per window.
     #[error("delta must not exceed 1/(items per window x retention) = {limit:e}, got {delta:e}")]
     DeltaTooLarge {

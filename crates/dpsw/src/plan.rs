@@ -269,11 +269,7 @@ impl Plan {
     /// # Errors
     /// A number is out of range, a delta is missing or too large, or the plan costs more than the budget.
     pub fn new(settings: Settings) -> Result<Self, PlanError> {
-        check("window length", settings.window.len(), 1, WINDOW_LEN_MAX, "")?;
-        check_time(&settings)?;
-        check("retention", settings.retention.into(), 1, RETENTION_MAX.into(), "")?;
-        check_delta(&settings)?;
-        check_unit(&settings)?;
+        check_settings(&settings)?;
         if let Some(keys) = settings.domain.keys() {
             check(
                 "number of keys in the domain",
@@ -717,11 +713,7 @@ impl fmt::Display for Plan {
         writeln!(f, "bytes      {} in sketches, {} resident", self.sketch_bytes(), self.resident_bytes())?;
         let (epsilon, delta) = self.ledger.spent();
         let one = if settings.unit.per_substream().is_some() { "a user's window" } else { "one event" };
-        writeln!(
-            f,
-            "ledger     {one} costs epsilon {epsilon:.6}, delta {delta:e}; budget {}",
-            self.claim()
-        )?;
+        writeln!(f, "ledger     {one} costs epsilon {epsilon:.6}, delta {delta:e}; budget {}", self.claim())?;
         if let Some(bounds) = self.paper_bounds() {
             let PaperBounds { sketch, sketch_failure, frequency, frequency_failure, main } = bounds;
             writeln!(
@@ -813,6 +805,15 @@ fn check_time(settings: &Settings) -> Result<(), PlanError> {
     }
 }
 
+/// What can be told before anything is derived.
+pub(crate) fn check_settings(settings: &Settings) -> Result<(), PlanError> {
+    check("window length", settings.window.len(), 1, WINDOW_LEN_MAX, "")?;
+    check_time(settings)?;
+    check("retention", settings.retention.into(), 1, RETENTION_MAX.into(), "")?;
+    check_delta(settings)?;
+    check_unit(settings)
+}
+
 fn check_unit(settings: &Settings) -> Result<(), PlanError> {
     let Unit::Users { per_substream } = settings.unit else { return Ok(()) };
     check("items of a user and substream that count", per_substream.into(), 1, 1 << 20, "")?;
@@ -854,13 +855,13 @@ impl Budget {
         };
         let delta = delta.ok_or(PlanError::DeltaNeeded("finding keys"))?.get();
         check_fraction("the share of epsilon that finding keys takes", discovery.share.to_f64())?;
-        let too_fine = ParameterError::Epsilon(whole.get());
-        let keys = whole.ratio().checked_mul(discovery.share).ok_or(too_fine.clone())?;
-        let rest = whole.ratio().checked_sub(keys).ok_or(too_fine.clone())?;
+        let refused = PlanError::KeysEpsilon { epsilon: whole.get() };
+        let keys = whole.ratio().checked_mul(discovery.share).ok_or(refused.clone())?;
+        let rest = whole.ratio().checked_sub(keys).ok_or(refused.clone())?;
         let of_sketch = if needs_delta { delta / 2.0 } else { 0.0 };
         let of_key = (delta - of_sketch) / (1.0 + whole.get().exp()) * (1.0 - KEY_MARGIN);
         if of_key < f64::MIN_POSITIVE {
-            return Err(too_fine.into());
+            return Err(refused);
         }
         let sketch_delta = needs_delta.then(|| Delta::new(of_sketch)).transpose()?;
         Ok(Self { epsilon: Epsilon::from_ratio(rest)?, delta: sketch_delta, keys: Some((keys, of_key)) })

@@ -6,7 +6,9 @@ use crate::accounting::laplace_scale;
 use crate::error::PlanError;
 use crate::item::{Discovery, Domain};
 use crate::noise::Law;
-use crate::plan::{Budget, Plan, Reach, VARIANCE_MAX, overflow_bytes, reach_variance, touched};
+use crate::plan::{
+    Budget, Plan, Reach, VARIANCE_MAX, check_settings, overflow_bytes, reach_variance, touched,
+};
 use crate::predict::{Expectation, Prediction, Structure};
 use crate::privacy::{Delta, Epsilon};
 use crate::settings::{CounterLayout, Method, NoiseChoice, Settings, TunedMethod, Unit, Window};
@@ -131,6 +133,7 @@ impl Request {
 
     /// The structure with the smallest score.
     fn best(&self, score: impl Fn(&Prediction) -> f64) -> Result<Choice, PlanError> {
+        check_settings(&self.settings(smallest(1)))?;
         let counts = self.expectation.counts(self.items())?;
         let mut best: Option<Choice> = None;
         let mut laws = Vec::new();
@@ -422,6 +425,18 @@ mod tests {
         assert!(message.contains("raise epsilon"), "{message}");
         let message = request(100).plan().expect_err("too small").to_string();
         assert!(message.contains("100 bytes"), "{message}");
+        let endless = Request { window: Window::Items(1 << 50), ..request(560_000) };
+        let message = endless.plan().expect_err("too long").to_string();
+        assert!(message.starts_with("window length must lie"), "{message}");
+        let found = Request {
+            delta: Delta::new(1e-10).ok(),
+            domain: Domain::Discovered(Discovery { epoch: 0, ..Discovery::new(crate::Kind::Bytes) }),
+            ..request(560_000)
+        };
+        let nobody = Request { unit: Unit::Users { per_substream: 0 }, ..found.clone() };
+        assert!(matches!(nobody.plan(), Err(PlanError::OutOfRange { value: 0, .. })));
+        let loud = Request { epsilon: Epsilon::new(1000.0).expect("in range"), ..found };
+        assert!(matches!(loud.plan(), Err(PlanError::KeysEpsilon { .. })));
         let impossible = request(560_000).smallest_epsilon(Target::Absolute(Group::Frequent, 0.0));
         assert!(matches!(impossible, Err(PlanError::Unreachable(_))));
     }

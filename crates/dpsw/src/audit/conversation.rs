@@ -330,7 +330,9 @@ impl Conversation {
 
     /// Counts the sketches that a merged view does not hold as the plain sum over its sites, whenever it is merged.
     fn merge(&self, view: &WindowView) -> Result<u64, AuditError> {
-        if self.plan.settings().window.time().is_none() {
+        let Settings { window, unit, .. } = self.plan.settings();
+        // Views of users are never merged.
+        if window.time().is_none() || unit.per_substream().is_some() {
             return Ok(0);
         }
         let other = self.play(false, |_, _| Ok(()))?.at_site(1).view();

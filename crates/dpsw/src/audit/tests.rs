@@ -182,10 +182,13 @@ fn found_keys_and_users_hold() {
     let texts =
         Settings { domain: Domain::Discovered(Discovery::new(Kind::Bytes)), ..timed(Unit::AddRemove) };
     let both = Settings { unit: Unit::Users { per_substream: 1 }, ..discovered(Tracking::Exact) };
+    let timed_users =
+        Settings { window: timed(Unit::ReplaceOne).window, ..by_users(1, NoiseChoice::Laplace) };
     for settings in [
         discovered(Tracking::Exact),
         discovered(Tracking::Summary { keys: 100 }),
         texts,
+        timed_users,
         by_users(1, NoiseChoice::Laplace),
         by_users(3, NoiseChoice::Laplace),
         by_users(1, NoiseChoice::Gaussian),
