@@ -32,6 +32,8 @@ pub(crate) struct Feed<'a> {
     pub(crate) counts: Counts,
     every: Option<Span>,
     next_answer: Option<u64>,
+    /// Records and position of the last answer.
+    answered: Option<(u64, u64)>,
     due: Due<'a>,
 }
 
@@ -107,6 +109,7 @@ impl<'a> Feed<'a> {
             counts: Counts::default(),
             every,
             next_answer: None,
+            answered: None,
             due,
         };
         if let Some(Span::Items(items)) = every {
@@ -138,7 +141,17 @@ impl<'a> Feed<'a> {
 
     /// Answers now.
     pub(crate) fn answer(&mut self) -> Result<()> {
+        self.answered = Some(self.place_now());
         (self.due)(&self.sketch)
+    }
+
+    /// Answers now, unless the last answer was about the same.
+    pub(crate) fn answer_at_last(&mut self) -> Result<()> {
+        if self.answered == Some(self.place_now()) { Ok(()) } else { self.answer() }
+    }
+
+    fn place_now(&self) -> (u64, u64) {
+        (self.counts.records, self.sketch.position())
     }
 
     /// Hands over what is pending.

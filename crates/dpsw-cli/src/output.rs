@@ -149,13 +149,15 @@ pub(crate) fn shown(item: &str) -> String {
 fn csv(answer: &Answer, has_header: bool) -> String {
     let mut text = String::new();
     if !has_header {
-        text += "position,rank,item,estimate,lower,upper,share,trend\n";
+        text += "position,rank,item,estimate,lower,upper,share,trend,item_base64\n";
     }
     for row in &answer.items {
-        let Row { rank, item, estimate, lower, upper, share, trend, .. } = row;
+        let Row { rank, item, item_base64, estimate, lower, upper, share, trend, .. } = row;
+        let base64 = item_base64.as_deref().unwrap_or_default();
         let share = share.map(|share| share.to_string()).unwrap_or_default();
         let (position, item, trend) = (answer.window.end, quoted(item), trend.unwrap_or_default());
-        let _ = writeln!(text, "{position},{rank},{item},{estimate},{lower},{upper},{share},{trend}");
+        let _ =
+            writeln!(text, "{position},{rank},{item},{estimate},{lower},{upper},{share},{trend},{base64}");
     }
     text
 }

@@ -135,10 +135,8 @@ impl Read<'_> {
         } else {
             run::run(files, wanted, &mut feed, &mut Alone)?
         };
-        let view = feed.sketch.view();
-        let counts = feed.counts;
-        drop(feed);
-        writer.write(&ask(&view, which)?)?;
+        feed.answer_at_last()?;
+        let (view, counts) = (feed.sketch.view(), feed.counts);
         if let Some(path) = &self.stream.save {
             view_file::save(&view, path)?;
             remark::note(format!(

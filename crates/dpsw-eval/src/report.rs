@@ -41,7 +41,7 @@ body{margin:0;background:var(--page);color:var(--ink);font:16px/1.5 system-ui,-a
 main{max-width:1180px;margin:0 auto;padding:24px 20px 80px}h1{font-size:30px;margin:8px 0}h2{font-size:23px;margin:44px 0 10px}
 h3{font-size:18px;margin:34px 0 4px}p{max-width:76ch}a{color:inherit}code,pre{font:13px/1.45 ui-monospace,Consolas,'Liberation Mono',monospace}
 pre{background:var(--soft);padding:12px;overflow:auto;border-radius:6px;max-height:420px}.wide{overflow-x:auto}
-table{border-collapse:collapse;font-size:14px;line-height:1.35}th,td{padding:5px 10px;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}
+table{border-collapse:collapse;font-size:14px;line-height:1.35}th,td{padding:5px 7px;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}
 th{border-bottom-width:2px}td.n,th.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
 td.v{white-space:nowrap;font-weight:600}td.name{white-space:nowrap}td.long{min-width:24ch}.holds{color:var(--yes)}.in-part{color:var(--part)}.fails{color:var(--no)}.quiet{opacity:.75}
 figure{margin:34px 0}figure svg{max-width:100%;height:auto}nav a{margin-right:14px}

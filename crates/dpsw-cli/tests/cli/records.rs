@@ -1,6 +1,6 @@
 //! Records that cannot be read, and files that are not what they seem.
 
-use crate::sandbox::{EXACT, PATTERN, Sandbox, check_shares, errors, fails, json, records};
+use crate::sandbox::{EXACT, PATTERN, Sandbox, check_shares, errors, fails, json, records, text};
 
 const TOP: [&str; 5] = ["top", "--window", "1000", "--domain", "keys.txt"];
 
@@ -153,6 +153,9 @@ fn bytes_that_are_no_text_are_items_too() {
     assert_eq!(answer["items"][0]["item_base64"], "//4=");
     assert!((answer["items"][0]["share"].as_f64().expect("a share") - 0.5).abs() < 0.011);
     assert!(answer["items"][1].get("item_base64").is_none());
+    let rows = text(&top(&sandbox, &["bytes.txt", "--csv"]));
+    let bases: Vec<&str> = rows.lines().skip(1).filter_map(|row| row.rsplit(',').next()).collect();
+    assert_eq!(bases, ["//4=", ""]);
 }
 
 #[test]

@@ -91,16 +91,16 @@ fn answers_come_as_often_as_asked() {
     let output = sandbox.run(&[&fixed[..], &["--every", "2500", "--ndjson"]].concat());
     let ends: Vec<u64> =
         documents(&text(&output)).iter().filter_map(|answer| answer["window"]["end"].as_u64()).collect();
-    assert_eq!(ends, [2500, 5000, 7500, 10_000, 10_000]);
+    assert_eq!(ends, [2500, 5000, 7500, 10_000]);
     let output = sandbox.run(&[&fixed[..], &["--every", "5000", "--csv", "--top", "2"]].concat());
     let rows = text(&output);
-    assert_eq!(rows.lines().next(), Some("position,rank,item,estimate,lower,upper,share,trend"));
+    assert_eq!(rows.lines().next(), Some("position,rank,item,estimate,lower,upper,share,trend,item_base64"));
     let firsts: Vec<&str> = rows
         .lines()
         .skip(1)
         .map(|row| &row[..row.find(",a,").or(row.find(",b,")).expect("an item")])
         .collect();
-    assert_eq!(firsts, ["5000,1", "5000,2", "10000,1", "10000,2", "10000,1", "10000,2"]);
+    assert_eq!(firsts, ["5000,1", "5000,2", "10000,1", "10000,2"]);
     fails(&sandbox.run(&[&fixed[..], &["--every", "5000", "--json"]].concat()), 2, &["--ndjson"]);
 }
 
