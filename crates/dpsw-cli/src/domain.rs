@@ -44,7 +44,8 @@ pub(crate) fn asked(items: &[String]) -> Domain {
 fn read(path: &Path) -> Result<Strings> {
     let bytes = read_all(path).context("the domain cannot be read")?;
     let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
-    let mut keys = Strings::default();
+    let lines = memchr_iter(b'\n', text).count() + 1;
+    let mut keys = Strings::with_capacity(lines, text.len());
     let mut start = 0;
     for end in memchr_iter(b'\n', text).chain([text.len()]) {
         let key = without_return(&text[start.min(end)..end]);

@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use std::collections::HashSet;
 
 use crate::counters::{Mapping, Shape};
+use crate::interpolate::by_blocks;
 use crate::item::Keys;
 use crate::plan::CANDIDATE_SHARE;
 use crate::sketch::SealedSketch;
@@ -193,6 +194,8 @@ pub(crate) struct Candidates {
     pub(crate) places: Vec<usize>,
     /// What the smallest counters of a key sum up to, at least, if it stands out.
     least: f64,
+    /// Keys that may still stand out, once all were looked at.
+    near: Option<Vec<usize>>,
 }
 
 impl Candidates {
@@ -218,7 +221,7 @@ impl Candidates {
             (0..totals.len()).filter(|&place| least < totals[place] as f64).collect();
         places.sort_unstable_by_key(|&place| (Reverse(totals[place]), place));
         places.truncate((CANDIDATE_SHARE * cells as f64) as usize);
-        Self { places, least }
+        Self { places, least, near: None }
     }
 
     /// Least squares on the counts of the candidates in each substream. Candidates that only seemed to stand out, because
@@ -249,19 +252,37 @@ impl Candidates {
         if self.places.is_empty() || room <= self.places.len() || all < COLLISIONS_MIN * noise {
             return false;
         }
+        let looked_at = self.near.take();
+        let some: Vec<u64>;
+        let fingerprints = match &looked_at {
+            None => fingerprints,
+            Some(near) => {
+                some = near.iter().map(|&place| fingerprints[place]).collect();
+                &some
+            }
+        };
         let mut totals = vec![0.0; fingerprints.len()];
-        for (observed, fitted) in observed.iter().zip(fitted) {
-            fitted.estimate_all(*observed, fingerprints, 0, |place, step| totals[place] += step);
-        }
+        by_blocks(fingerprints, &mut totals, |first, block, totals| {
+            for (observed, fitted) in observed.iter().zip(fitted) {
+                fitted.estimate_all(*observed, block, first, |place, step| totals[place] += step);
+            }
+        });
         let known: HashSet<usize> = self.places.iter().copied().collect();
+        let place = |index: usize| looked_at.as_ref().map_or(index, |near| near[index]);
+        // Noise is left whatever else is taken away, and what is left of a key hardly grows.
+        let nearly = NEAR * CANDIDATE_DEVIATIONS * noise.sqrt();
+        let near =
+            (0..totals.len()).filter(|&index| nearly < totals[index] && !known.contains(&place(index)));
+        let mut near: Vec<(f64, usize)> = near.map(|index| (totals[index], place(index))).collect();
+        near.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         let least = CANDIDATE_DEVIATIONS * all.sqrt();
-        let stands_out = |place: &usize| least < totals[*place] && !known.contains(place);
-        let mut more: Vec<usize> = (0..totals.len()).filter(stands_out).collect();
-        more.sort_unstable_by(|&a, &b| totals[b].total_cmp(&totals[a]).then(a.cmp(&b)));
-        more.truncate(room - self.places.len());
-        self.places.extend(&more);
+        let more = near.partition_point(|(total, _)| least < *total).min(room - self.places.len());
+        let rest = near.split_off(more);
+        // Candidates that the next fit drops may come back.
+        self.near = Some(rest.iter().map(|(_, place)| *place).chain(self.places.iter().copied()).collect());
+        self.places.extend(near.iter().map(|(_, place)| place));
         self.least = f64::NEG_INFINITY;
-        !more.is_empty()
+        0 < more
     }
 
     /// Takes the candidates away one after the other, each with what its counters have in common, and keeps those that
@@ -304,6 +325,9 @@ fn around(values: &[f64], place: usize) -> f64 {
         len => f64::midpoint(near[(len - 1) / 2], near[len / 2]),
     }
 }
+
+/// The share of what keys that stand out have at least by which others are looked at again.
+const NEAR: f64 = 0.5;
 
 /// Candidates between two looks at the mean of what is left, so that a step need not wait for the one before it.
 const STRIDE: usize = 16;

@@ -133,10 +133,17 @@ impl Index {
 
     /// The places of the first key that stands in the list a second time.
     pub(crate) fn repeated(keys: &Keys) -> Option<(usize, usize)> {
-        let mut index = Self::with_room(keys.len());
         let key = FingerprintKey(RandomState::new().hash_one(1_u8));
-        (0..keys.len()).find_map(|second| {
-            let first = index.put(key.item(keys.get(second)), second)?;
+        let fingerprints = (0..keys.len()).map(|place| key.item(keys.get(place)));
+        // Sorting is faster than an index, and nearly always enough.
+        let mut sorted: Vec<u64> = fingerprints.clone().collect();
+        sorted.sort_unstable();
+        if sorted.windows(2).all(|pair| pair[0] != pair[1]) {
+            return None;
+        }
+        let mut index = Self::with_room(keys.len());
+        fingerprints.enumerate().find_map(|(second, fingerprint)| {
+            let first = index.put(fingerprint, second)?;
             (keys.get(first) == keys.get(second)).then_some((first, second))
         })
     }

@@ -29,8 +29,33 @@ pub(crate) struct Weights {
 /// How often candidates are looked for again in what the others leave.
 const MORE_ROUNDS: usize = 2;
 
-/// How many keys are estimated at a time.
+/// How many keys are estimated at a time, so that they stay at hand for the processor.
 const BLOCK: usize = 4096;
+/// From so many keys on, all cores work on them.
+const MANY_KEYS: usize = 1 << 17;
+
+/// Works on keys block by block: the place of the first, the fingerprints, what is made of each.
+pub(crate) fn by_blocks<T: Send>(
+    fingerprints: &[u64],
+    made: &mut [T],
+    work: impl Fn(usize, &[u64], &mut [T]) + Sync,
+) {
+    let in_order = |first: usize, fingerprints: &[u64], made: &mut [T]| {
+        let blocks = fingerprints.chunks(BLOCK).zip(made.chunks_mut(BLOCK)).enumerate();
+        blocks.for_each(|(number, (block, made))| work(first + number * BLOCK, block, made));
+    };
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    if fingerprints.len() < MANY_KEYS || cores == 1 {
+        return in_order(0, fingerprints, made);
+    }
+    let len = fingerprints.len().div_ceil(cores).next_multiple_of(BLOCK);
+    std::thread::scope(|scope| {
+        for (number, (part, made)) in fingerprints.chunks(len).zip(made.chunks_mut(len)).enumerate() {
+            let in_order = &in_order;
+            scope.spawn(move || in_order(number * len, part, made));
+        }
+    });
+}
 
 /// The index of the whole sketch among the planned ranges.
 const WHOLE: usize = 0;
@@ -105,7 +130,7 @@ pub(crate) struct Fits {
     earlier: Option<Earlier>,
     made: OnceLock<Made>,
     /// For the whole window, by the substreams at its ends.
-    sums: Mutex<Option<(Ends, Arc<[KeySums]>)>>,
+    sums: Mutex<Option<(Ends, Arc<Vec<KeySums>>)>>,
 }
 
 /// The sum over some substreams of the smallest counter of each key. Integers, so that taking one substream away and
@@ -203,12 +228,16 @@ impl<'a> Source<'a> {
         let numbers = observed.first().map_or(0, |o| o.number)..observed.last().map_or(0, |o| o.number + 1);
         let mut sums = earlier.map_or_else(|| vec![0; fingerprints.len()], |e| e.totals.sums.clone());
         let known = earlier.map_or(numbers.start, |e| e.totals.substreams.end);
-        for left in earlier.iter().flat_map(|e| &e.left).filter_map(|left| self.observe(left)) {
-            left.minima(fingerprints, |place, minimum| sums[place] -= i64::from(minimum));
-        }
-        for new in observed.iter().filter(|o| known <= o.number) {
-            new.minima(fingerprints, |place, minimum| sums[place] += i64::from(minimum));
-        }
+        let left = earlier.iter().flat_map(|e| &e.left).filter_map(|left| self.observe(left));
+        let left: Vec<Observed<'_>> = left.collect();
+        by_blocks(fingerprints, &mut sums, |_, block, sums| {
+            for left in &left {
+                left.minima(block, |place, minimum| sums[place] -= i64::from(minimum));
+            }
+            for new in observed.iter().filter(|o| known <= o.number) {
+                new.minima(block, |place, minimum| sums[place] += i64::from(minimum));
+            }
+        });
         Totals { substreams: numbers, sums }
     }
 }
@@ -266,13 +295,13 @@ impl Fits {
     }
 
     /// The same for the whole window, computed when it is first needed and again when its ends reach other substreams.
-    pub(crate) fn cached(&self, source: Source<'_>, reading: &Reading, keys: &Keys) -> Arc<[KeySums]> {
+    pub(crate) fn cached(&self, source: Source<'_>, reading: &Reading, keys: &Keys) -> Arc<Vec<KeySums>> {
         let ends = reading.weights.ends();
         let mut cached = self.sums.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, sums)) = cached.as_ref().filter(|(known, _)| *known == ends) {
             return Arc::clone(sums);
         }
-        let sums: Arc<[KeySums]> = self.all(source, reading, keys).into();
+        let sums = Arc::new(self.all(source, reading, keys));
         *cached = Some((ends, Arc::clone(&sums)));
         sums
     }
@@ -339,25 +368,27 @@ impl Made {
         running.sums(0, reading.variances.mean)
     }
 
-    /// The same for all keys, in blocks that stay at hand for the processor.
+    /// The same for all keys.
     fn all_sums(&self, source: Source<'_>, reading: &Reading, keys: &Keys) -> Vec<KeySums> {
         let observed = source.observed();
         let Some(first) = observed.first() else { return vec![KeySums::default(); keys.len()] };
         let fingerprints = fingerprints(first, keys);
-        let mut all = Vec::with_capacity(keys.len());
-        for block in fingerprints.chunks(BLOCK) {
+        let mut all = vec![KeySums::default(); keys.len()];
+        by_blocks(&fingerprints, &mut all, |first, block, all| {
             let ranks = block.iter().enumerate().filter_map(|(i, f)| Some((i, *self.candidates.get(f)?)));
             let ranks: Vec<(usize, usize)> = ranks.collect();
             let mut running = Running::new(block.len());
             let mut steps = vec![0.0; block.len()];
             for &(index, _) in &reading.weights.parts {
                 let fitted = &self.fitted[index];
-                fitted.estimate_all(observed[index], block, all.len(), |place, step| steps[place] = step);
+                fitted.estimate_all(observed[index], block, first, |place, step| steps[place] = step);
                 ranks.iter().for_each(|&(place, rank)| steps[place] += fitted.count(rank));
                 running.add(&steps);
             }
-            all.extend((0..block.len()).map(|place| running.sums(place, reading.variances.mean)));
-        }
+            let sums =
+                |(place, sums): (usize, &mut KeySums)| *sums = running.sums(place, reading.variances.mean);
+            all.iter_mut().enumerate().for_each(sums);
+        });
         all
     }
 

@@ -170,6 +170,12 @@ impl Strings {
         &self.bytes[start..self.ends[index]]
     }
 
+    /// None yet, with room for so many strings of so many bytes together.
+    #[must_use]
+    pub fn with_capacity(strings: usize, bytes: usize) -> Self {
+        Self { bytes: Vec::with_capacity(bytes), ends: Vec::with_capacity(strings) }
+    }
+
     /// Adds one at the end.
     pub fn push(&mut self, string: &[u8]) {
         self.bytes.extend_from_slice(string);

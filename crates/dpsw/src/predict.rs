@@ -87,6 +87,8 @@ impl Expectation {
     /// There is no key, or an exponent or share is negative or not finite.
     pub(crate) fn counts(&self, items: u64) -> Result<Arc<Counts>, ParameterError> {
         let mut weights: Vec<f64> = match &self.prior {
+            // The usual exponent needs no powers, which take long for a million keys.
+            Prior::Zipf { exponent: 1.0, keys } => (1..=*keys).map(|rank| 1.0 / rank as f64).collect(),
             Prior::Zipf { exponent, keys } => (1..=*keys).map(|rank| (rank as f64).powf(-exponent)).collect(),
             Prior::Shares(shares) => shares.clone(),
         };

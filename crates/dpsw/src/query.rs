@@ -312,16 +312,7 @@ impl WindowView {
     /// # Errors
     /// The domain is not public.
     pub fn top(&self, count: usize) -> Result<Vec<Ranked<'_>>, QueryError> {
-        self.ranked(|values| {
-            let mut order: Vec<usize> = (0..values.len()).collect();
-            if 0 < count && count < order.len() {
-                order.select_nth_unstable_by(count - 1, |&a, &b| {
-                    values[b].total_cmp(&values[a]).then(a.cmp(&b))
-                });
-            }
-            order.truncate(count);
-            order
-        })
+        self.ranked(|values| largest(values, count))
     }
 
     /// The candidates whose estimate reaches the threshold, largest first: heavy hitters without a public domain.
@@ -430,7 +421,7 @@ impl WindowView {
         let sums = if self.is_whole() {
             fits.cached(source, reading, keys)
         } else {
-            fits.all(source, reading, keys).into()
+            Arc::new(fits.all(source, reading, keys))
         };
         let values: Vec<f64> = sums.iter().map(|sums| sums.value(&reading.weights)).collect();
         let mut chosen = choose(&values);
@@ -546,3 +537,29 @@ impl Answer {
         }
     }
 }
+
+/// The places of the largest values, of equal ones the first.
+fn largest(values: &[f64], count: usize) -> Vec<usize> {
+    let keep = |places: &mut Vec<usize>| {
+        if 0 < count && count < places.len() {
+            places
+                .select_nth_unstable_by(count - 1, |&a, &b| values[b].total_cmp(&values[a]).then(a.cmp(&b)));
+        }
+        places.truncate(count);
+    };
+    let (mut places, mut least) = (Vec::new(), f64::NEG_INFINITY);
+    for (place, value) in values.iter().enumerate().filter(|_| 0 < count) {
+        if least <= *value {
+            places.push(place);
+        }
+        if places.len() == count.saturating_mul(2).max(CHOSEN_AT_ONCE) {
+            keep(&mut places);
+            least = values[places[count.min(places.len()) - 1]];
+        }
+    }
+    keep(&mut places);
+    places
+}
+
+/// Places that are gathered before the largest are chosen among them.
+const CHOSEN_AT_ONCE: usize = 1024;

@@ -65,7 +65,7 @@ pub(crate) trait Sink {
 }
 
 /// Items handed over at a time.
-pub(crate) const BATCH: usize = 128;
+pub(crate) const BATCH: usize = 1024;
 
 /// A short piece of text for an error on the curator's terminal.
 pub(crate) fn excerpt(bytes: &[u8]) -> String {

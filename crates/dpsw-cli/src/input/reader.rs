@@ -222,7 +222,9 @@ fn of_packing(error: Error, path: &Path) -> Error {
 
 /// The whole of a small file, unpacked.
 pub(crate) fn read_all(path: &Path) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
+    let len = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
+    // One more tells the end of the file without growing.
+    let mut bytes = Vec::with_capacity(usize::try_from(len).unwrap_or(0) + 1);
     open(path, &Arc::default())?
         .read_to_end(&mut bytes)
         .map_err(|error| of_packing(error.into(), path))
