@@ -173,8 +173,9 @@ impl<'a> Feed<'a> {
     fn take(&mut self, batch: &Batch<'_>) -> Result<()> {
         let mut done = 0;
         while done < batch.items.len() {
-            let len = self.room().min(batch.items.len() - done);
-            self.take_now(&batch.part(done..done + len))?;
+            let left = batch.part(done..batch.items.len());
+            let len = self.room(left.times).min(left.items.len());
+            self.take_now(&left.part(0..len))?;
             done += len;
             self.counts.records += len as u64;
             self.answer_if_due()?;
@@ -215,11 +216,17 @@ impl<'a> Feed<'a> {
         self.answer_if_due()
     }
 
-    /// How many items can be counted before an answer is due.
-    fn room(&self) -> usize {
-        match (self.every, self.next_answer) {
-            (Some(Span::Items(_)), Some(next)) => {
+    /// How many items can be counted before an answer is due; those with these times come next.
+    fn room(&self, times: &[u64]) -> usize {
+        match (self.every, self.next_answer, self.timing) {
+            (Some(Span::Items(_)), Some(next), _) => {
                 usize::try_from(next - self.counts.records).unwrap_or(usize::MAX)
+            }
+            (Some(Span::Time(_)), None, Timing::Events) => 1,
+            (Some(Span::Time(_)), Some(next), Timing::Events) => {
+                let lateness = self.sketch.plan().settings().window.time().map_or(0, |time| time.lateness);
+                let reaches = |time: &u64| next.saturating_add(lateness) <= *time;
+                times.iter().position(reaches).map_or(usize::MAX, |before| before + 1)
             }
             _ => usize::MAX,
         }

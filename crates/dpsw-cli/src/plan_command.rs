@@ -375,13 +375,17 @@ fn expected(text: &mut String, prediction: &Prediction) {
 /// Columns of the longest bar.
 const BAR_LEN: f64 = 40.0;
 
+/// A bar of this share of the longest, to an eighth of a column.
+fn bar(share: f64) -> String {
+    const PARTS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+    let eighths = (share * BAR_LEN * 8.0).round().max(1.0) as usize;
+    "█".repeat(eighths / 8) + PARTS[eighths % 8]
+}
+
 fn chart(text: &mut String, curve: &[Point], chosen: f64) {
-    // In logarithms, so that every step shows.
-    let least = curve.iter().map(|point| point.error).fold(f64::INFINITY, f64::min).max(1e-9);
-    let most = curve.iter().map(|point| point.error).fold(0.0, f64::max).max(least);
+    let most = curve.iter().map(|point| point.error).fold(1e-9, f64::max);
     for Point { epsilon, error } in curve {
-        let length = if least < most { (error.max(1e-9) / least).ln() / (most / least).ln() } else { 1.0 };
-        let bar = "█".repeat(1 + (length * (BAR_LEN - 1.0)).round() as usize);
+        let bar = bar(error / most);
         let mark = if (epsilon / chosen - 1.0).abs() < 1e-9 { ">" } else { " " };
         let error = if *error < 10.0 { format!("{error:.1}") } else { grouped(*error) };
         let _ = writeln!(

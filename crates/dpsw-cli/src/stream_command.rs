@@ -135,7 +135,10 @@ impl Read<'_> {
         } else {
             run::run(files, wanted, &mut feed, &mut Alone)?
         };
-        feed.answer_at_last()?;
+        match end {
+            End::Complete => feed.answer_at_last()?,
+            End::Interrupted => feed.answer()?,
+        }
         let (view, counts) = (feed.sketch.view(), feed.counts);
         if let Some(path) = &self.stream.save {
             view_file::save(&view, path)?;
