@@ -13,7 +13,7 @@ use memchr::memchr_iter;
 use xxhash_rust::xxh3::xxh3_64;
 
 const RECORDS: u64 = 10_000_000;
-const ROUNDS: usize = 3;
+const ROUNDS: usize = 5;
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
