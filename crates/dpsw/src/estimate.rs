@@ -194,8 +194,8 @@ pub(crate) struct Candidates {
     pub(crate) places: Vec<usize>,
     /// What the smallest counters of a key sum up to, at least, if it stands out.
     least: f64,
-    /// Keys that may still stand out, once all were looked at.
-    near: Option<Vec<usize>>,
+    /// Other keys that may stand out from what the candidates leave: their smallest counters lie above the bulk.
+    near: Vec<usize>,
 }
 
 impl Candidates {
@@ -208,7 +208,9 @@ impl Candidates {
             *sorted.select_nth_unstable(index).1 as f64
         };
         let (median, lower) = (quantile(0.5), quantile(0.159));
-        Self::above(median + CANDIDATE_DEVIATIONS * (median - lower), totals, cells)
+        let deviation = median - lower;
+        let near = (0..totals.len()).filter(|&place| median + deviation < totals[place] as f64).collect();
+        Self { near, ..Self::above(median + CANDIDATE_DEVIATIONS * deviation, totals, cells) }
     }
 
     /// All keys, most frequent first.
@@ -221,7 +223,7 @@ impl Candidates {
             (0..totals.len()).filter(|&place| least < totals[place] as f64).collect();
         places.sort_unstable_by_key(|&place| (Reverse(totals[place]), place));
         places.truncate((CANDIDATE_SHARE * cells as f64) as usize);
-        Self { places, least, near: None }
+        Self { places, least, near: Vec::new() }
     }
 
     /// Least squares on the counts of the candidates in each substream. Candidates that only seemed to stand out, because
@@ -252,37 +254,23 @@ impl Candidates {
         if self.places.is_empty() || room <= self.places.len() || all < COLLISIONS_MIN * noise {
             return false;
         }
-        let looked_at = self.near.take();
-        let some: Vec<u64>;
-        let fingerprints = match &looked_at {
-            None => fingerprints,
-            Some(near) => {
-                some = near.iter().map(|&place| fingerprints[place]).collect();
-                &some
-            }
-        };
+        let fingerprints: Vec<u64> = self.near.iter().map(|&place| fingerprints[place]).collect();
         let mut totals = vec![0.0; fingerprints.len()];
-        by_blocks(fingerprints, &mut totals, |first, block, totals| {
+        by_blocks(&fingerprints, &mut totals, |first, block, totals| {
             for (observed, fitted) in observed.iter().zip(fitted) {
                 fitted.estimate_all(*observed, block, first, |place, step| totals[place] += step);
             }
         });
         let known: HashSet<usize> = self.places.iter().copied().collect();
-        let place = |index: usize| looked_at.as_ref().map_or(index, |near| near[index]);
-        // Noise is left whatever else is taken away, and what is left of a key hardly grows.
-        let nearly = NEAR * CANDIDATE_DEVIATIONS * noise.sqrt();
-        let near =
-            (0..totals.len()).filter(|&index| nearly < totals[index] && !known.contains(&place(index)));
-        let mut near: Vec<(f64, usize)> = near.map(|index| (totals[index], place(index))).collect();
-        near.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         let least = CANDIDATE_DEVIATIONS * all.sqrt();
-        let more = near.partition_point(|(total, _)| least < *total).min(room - self.places.len());
-        let rest = near.split_off(more);
-        // Candidates that the next fit drops may come back.
-        self.near = Some(rest.iter().map(|(_, place)| *place).chain(self.places.iter().copied()).collect());
-        self.places.extend(near.iter().map(|(_, place)| place));
+        let stands_out = |&(total, place): &(f64, usize)| least < total && !known.contains(&place);
+        let mut more: Vec<(f64, usize)> =
+            totals.into_iter().zip(self.near.iter().copied()).filter(stands_out).collect();
+        more.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        more.truncate(room - self.places.len());
+        self.places.extend(more.iter().map(|(_, place)| place));
         self.least = f64::NEG_INFINITY;
-        0 < more
+        !more.is_empty()
     }
 
     /// Takes the candidates away one after the other, each with what its counters have in common, and keeps those that
@@ -325,9 +313,6 @@ fn around(values: &[f64], place: usize) -> f64 {
         len => f64::midpoint(near[(len - 1) / 2], near[len / 2]),
     }
 }
-
-/// The share of what keys that stand out have at least by which others are looked at again.
-const NEAR: f64 = 0.5;
 
 /// Candidates between two looks at the mean of what is left, so that a step need not wait for the one before it.
 const STRIDE: usize = 16;

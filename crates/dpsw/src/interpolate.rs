@@ -31,34 +31,19 @@ const MORE_ROUNDS: usize = 2;
 
 /// How many keys are estimated at a time, so that they stay at hand for the processor.
 const BLOCK: usize = 4096;
-/// From so many keys on, all cores work on them.
-const MANY_KEYS: usize = 1 << 17;
-
-/// Works on keys block by block: the place of the first, the fingerprints, what is made of each.
-pub(crate) fn by_blocks<T: Send>(
-    fingerprints: &[u64],
-    made: &mut [T],
-    work: impl Fn(usize, &[u64], &mut [T]) + Sync,
-) {
-    let in_order = |first: usize, fingerprints: &[u64], made: &mut [T]| {
-        let blocks = fingerprints.chunks(BLOCK).zip(made.chunks_mut(BLOCK)).enumerate();
-        blocks.for_each(|(number, (block, made))| work(first + number * BLOCK, block, made));
-    };
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    if fingerprints.len() < MANY_KEYS || cores == 1 {
-        return in_order(0, fingerprints, made);
-    }
-    let len = fingerprints.len().div_ceil(cores).next_multiple_of(BLOCK);
-    std::thread::scope(|scope| {
-        for (number, (part, made)) in fingerprints.chunks(len).zip(made.chunks_mut(len)).enumerate() {
-            let in_order = &in_order;
-            scope.spawn(move || in_order(number * len, part, made));
-        }
-    });
-}
 
 /// The index of the whole sketch among the planned ranges.
 const WHOLE: usize = 0;
+
+/// Works on keys block by block: the place of the first, the fingerprints, what is made of each.
+pub(crate) fn by_blocks<T>(
+    fingerprints: &[u64],
+    made: &mut [T],
+    mut work: impl FnMut(usize, &[u64], &mut [T]),
+) {
+    let blocks = fingerprints.chunks(BLOCK).zip(made.chunks_mut(BLOCK)).enumerate();
+    blocks.for_each(|(number, (block, made))| work(number * BLOCK, block, made));
+}
 
 impl Weights {
     pub(crate) fn new(substreams: &[Arc<SealedSubstream>], plan: &Plan, window: &Range<u64>) -> Self {
