@@ -302,12 +302,13 @@ fn null_items_have_times_and_use_up_the_cap_of_their_user() {
     assert_eq!(taken, Taken { counted: 2, late: 1, early: 0 });
     assert_eq!((events.position(), events.late_events()), (6000, Some(1)), "null items move the clock");
     assert_eq!(events.view().frequency(3).expect("a key").value, 2.0);
+    assert_eq!(events.view().items(), Some(3), "the last null item is not sealed");
 
     let mut by_user = sketch(users(1), Noise::off());
     by_user.extend_nulls_by(&[5; 100]).expect("nulls");
     by_user.extend_by(&[5; 50], &[3; 50]).expect("over the cap");
     by_user.extend_by(&[6; 100], &[3; 100]).expect("one counts");
-    assert_eq!(by_user.position(), 250);
+    assert_eq!((by_user.position(), by_user.view().items()), (250, Some(250)));
     assert_eq!(by_user.view().frequency(3).expect("a key").value, 1.0);
     assert!(matches!(by_user.extend_nulls(1), Err(IngestError::Users(_))));
     assert!(matches!(by_user.extend_nulls_by_at(&[1], &[5]), Err(IngestError::Times(_))));
