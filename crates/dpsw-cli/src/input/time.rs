@@ -18,6 +18,9 @@ pub(crate) fn parse(text: &[u8]) -> Result<u64, Problem> {
 }
 
 fn unix(text: &[u8]) -> Option<u64> {
+    if let Some(value) = whole(text) {
+        return Some(if (value as f64) < MILLIS_FROM { value * 1000 } else { value });
+    }
     let is_number = !text.is_empty() && text.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.');
     if !is_number {
         return None;
@@ -26,6 +29,12 @@ fn unix(text: &[u8]) -> Option<u64> {
     let millis = if value < MILLIS_FROM { value * 1000.0 } else { value };
     // Beyond 2^53 numbers are no longer exact, and no time is that late.
     (millis < 9e15).then_some(millis.round() as u64)
+}
+
+/// A whole number that is not too large for a time.
+fn whole(text: &[u8]) -> Option<u64> {
+    let digit = |sum: u64, byte: &u8| byte.is_ascii_digit().then(|| 10 * sum + u64::from(byte - b'0'));
+    if (1..=15).contains(&text.len()) { text.iter().try_fold(0, digit) } else { None }
 }
 
 /// `2026-01-31T12:00:00.5+01:00`; a blank may stand for the T, and without a zone it is UTC.
