@@ -563,3 +563,22 @@ fn largest(values: &[f64], count: usize) -> Vec<usize> {
 
 /// Places that are gathered before the largest are chosen among them.
 const CHOSEN_AT_ONCE: usize = 1024;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_values_are_those_that_sorting_finds() {
+        for modulus in [7, 997, 1_000_003] {
+            let values: Vec<f64> = (0..10_000_u64).map(|i| (i * 7919 % modulus) as f64).collect();
+            let mut wanted: Vec<usize> = (0..values.len()).collect();
+            wanted.sort_by(|&a, &b| values[b].total_cmp(&values[a]));
+            for count in [0, 1, 20, 600, 5000, 10_000, usize::MAX] {
+                let mut found = largest(&values, count);
+                found.sort_by(|&a, &b| values[b].total_cmp(&values[a]).then(a.cmp(&b)));
+                assert_eq!(found, wanted[..count.min(values.len())], "{count} of {modulus}");
+            }
+        }
+    }
+}
