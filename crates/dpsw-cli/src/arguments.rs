@@ -182,13 +182,20 @@ pub(crate) struct Top {
     #[arg(value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
+    pub(crate) source: Source,
+    #[command(flatten)]
+    pub(crate) show: Show,
+}
+
+/// What is read, and what becomes of it.
+#[derive(Debug, Args)]
+pub(crate) struct Source {
+    #[command(flatten)]
     pub(crate) input: Input,
     #[command(flatten)]
     pub(crate) stream: Stream,
     #[command(flatten)]
     pub(crate) paper: Paper,
-    #[command(flatten)]
-    pub(crate) show: Show,
 }
 
 /// What is shown of a view.
@@ -234,11 +241,7 @@ pub(crate) struct Count {
     #[arg(value_name = "FILE", last = true, conflicts_with = "view")]
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]
-    pub(crate) input: Input,
-    #[command(flatten)]
-    pub(crate) stream: Stream,
-    #[command(flatten)]
-    pub(crate) paper: Paper,
+    pub(crate) source: Source,
     #[command(flatten)]
     pub(crate) layout: Layout,
 }
@@ -302,22 +305,53 @@ pub(crate) struct Stream {
     /// The privacy budget of everything that this run shows. There is no default: `dpsw plan` tells what it buys
     #[arg(long, required_unless_present = "view")]
     pub(crate) epsilon: Option<f64>,
+    #[command(flatten)]
+    pub(crate) means: Means,
+    /// The keys that may be listed, one a line. A public list: never made from the stream itself. Without one, a share of
+    /// the budget finds frequent keys privately
+    #[arg(long, value_name = "FILE")]
+    pub(crate) domain: Option<PathBuf>,
+    /// How many items of one user and substream count, with --user-column
+    #[arg(long, default_value_t = 1, value_name = "COUNT", requires = "user_column", value_parser = clap::value_parser!(u32).range(PER_USER))]
+    pub(crate) per_user: u32,
+    #[command(flatten)]
+    pub(crate) past: Past,
+    /// Save what was released; it answers later without spending anything
+    #[arg(long, value_name = "VIEW", conflicts_with = "view")]
+    pub(crate) save: Option<PathBuf>,
+    /// Answer from a saved view instead of reading a stream
+    #[arg(long, value_name = "VIEW", conflicts_with_all = STREAM_ONLY)]
+    pub(crate) view: Option<PathBuf>,
+}
+
+/// What a plan may take, beside epsilon.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct Means {
     /// The delta of the promise; 1e-10 where one is needed. Giving one allows Gaussian noise
     #[arg(long)]
     pub(crate) delta: Option<f64>,
     /// Bytes that the sketches may take; 400KB if not given, or what finding keys needs
     #[arg(long, value_parser = quantity::bytes, value_name = "SIZE")]
     pub(crate) memory: Option<u64>,
-    /// The keys that may be listed, one a line. A public list: never made from the stream itself. Without one, a share of
-    /// the budget finds frequent keys privately
-    #[arg(long, value_name = "FILE")]
-    pub(crate) domain: Option<PathBuf>,
     /// One well-tuned sketch a substream, or the sketches of the paper
     #[arg(long, value_enum, default_value_t = MethodName::Tuned)]
     pub(crate) method: MethodName,
-    /// How many items of one user and substream count, with --user-column
-    #[arg(long, default_value_t = 1, value_name = "COUNT", requires = "user_column", value_parser = clap::value_parser!(u32).range(PER_USER))]
-    pub(crate) per_user: u32,
+}
+
+/// What is protected, where no stream tells.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct Protects {
+    /// What is protected
+    #[arg(long, value_enum, default_value_t = UnitName::ReplaceOne)]
+    pub(crate) unit: UnitName,
+    /// How many items of one user and substream count, with --unit users; 1 if not given
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(PER_USER))]
+    pub(crate) per_user: Option<u32>,
+}
+
+/// How far a plan reaches back.
+#[derive(Debug, Clone, Copy, Args)]
+pub(crate) struct Past {
     /// For how many windows the past is kept; trends compare this window with the one before it from 2 on
     #[arg(long, default_value_t = 1, value_name = "WINDOWS")]
     pub(crate) retention: u32,
@@ -327,12 +361,6 @@ pub(crate) struct Stream {
     /// About how many items a time window holds: a public guess
     #[arg(long, value_parser = quantity::count, default_value = "1000000", value_name = "COUNT")]
     pub(crate) expected_items: u64,
-    /// Save what was released; it answers later without spending anything
-    #[arg(long, value_name = "VIEW", conflicts_with = "view")]
-    pub(crate) save: Option<PathBuf>,
-    /// Answer from a saved view instead of reading a stream
-    #[arg(long, value_name = "VIEW", conflicts_with_all = STREAM_ONLY)]
-    pub(crate) view: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -394,36 +422,18 @@ pub(crate) struct PlanCommand {
     /// The privacy budget; with a target and none given, the smallest one that reaches it is found
     #[arg(long, required_unless_present_any = ["target_error", "target_share"])]
     pub(crate) epsilon: Option<f64>,
-    /// The delta of the promise; 1e-10 where one is needed. Giving one allows Gaussian noise
-    #[arg(long)]
-    pub(crate) delta: Option<f64>,
-    /// Bytes that the sketches may take; 400KB if not given, or what finding keys needs
-    #[arg(long, value_parser = quantity::bytes, value_name = "SIZE")]
-    pub(crate) memory: Option<u64>,
+    #[command(flatten)]
+    pub(crate) means: Means,
     /// How many keys the domain has; without this and --domain, keys are found privately
     #[arg(long, value_parser = quantity::count, value_name = "COUNT", conflicts_with = "domain")]
     pub(crate) keys: Option<u64>,
     /// The public keys, one a line
     #[arg(long, value_name = "FILE")]
     pub(crate) domain: Option<PathBuf>,
-    /// What is protected
-    #[arg(long, value_enum, default_value_t = UnitName::ReplaceOne)]
-    pub(crate) unit: UnitName,
-    /// How many items of one user and substream count, with --unit users; 1 if not given
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(PER_USER))]
-    pub(crate) per_user: Option<u32>,
-    /// One well-tuned sketch a substream, or the sketches of the paper
-    #[arg(long, value_enum, default_value_t = MethodName::Tuned)]
-    pub(crate) method: MethodName,
-    /// For how many windows the past is kept
-    #[arg(long, default_value_t = 1, value_name = "WINDOWS")]
-    pub(crate) retention: u32,
-    /// By how much an event may lag behind the newest one and still be counted
-    #[arg(long, value_parser = quantity::duration, default_value = "0", value_name = "TIME")]
-    pub(crate) lateness: Duration,
-    /// About how many items a time window holds: a public guess
-    #[arg(long, value_parser = quantity::count, default_value = "1000000", value_name = "COUNT")]
-    pub(crate) expected_items: u64,
+    #[command(flatten)]
+    pub(crate) protects: Protects,
+    #[command(flatten)]
+    pub(crate) past: Past,
     /// Expected counts, one a line, never made from the stream; Zipf over all keys if not given
     #[arg(long, value_name = "FILE")]
     pub(crate) expect: Option<PathBuf>,
@@ -458,30 +468,19 @@ pub(crate) struct Audit {
     /// The privacy budget that is claimed; the audit has power from about 0.3 to 5
     #[arg(long)]
     pub(crate) epsilon: f64,
-    /// The delta that is claimed; 1e-10 where one is needed. Giving one allows Gaussian noise
-    #[arg(long)]
-    pub(crate) delta: Option<f64>,
+    #[command(flatten)]
+    pub(crate) means: Means,
     /// The window of the plan
     #[arg(long, value_parser = quantity::span, value_name = "ITEMS|TIME", default_value = "1000000")]
     pub(crate) window: Span,
-    /// What is protected
-    #[arg(long, value_enum, default_value_t = UnitName::ReplaceOne)]
-    pub(crate) unit: UnitName,
-    /// How many items of one user and substream count, with --unit users; 1 if not given
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(PER_USER))]
-    pub(crate) per_user: Option<u32>,
-    /// One well-tuned sketch a substream, or the sketches of the paper
-    #[arg(long, value_enum, default_value_t = MethodName::Tuned)]
-    pub(crate) method: MethodName,
+    #[command(flatten)]
+    pub(crate) protects: Protects,
     /// How many keys the domain has; few enough get a counter each
     #[arg(long, value_parser = quantity::count, value_name = "COUNT", default_value = "25000")]
     pub(crate) keys: u64,
     /// Keys are found privately; what they show is audited too
     #[arg(long, conflicts_with = "keys")]
     pub(crate) discovered: bool,
-    /// Bytes that the sketches may take; 400KB if not given, or what finding keys needs
-    #[arg(long, value_parser = quantity::bytes, value_name = "SIZE")]
-    pub(crate) memory: Option<u64>,
     #[command(flatten)]
     pub(crate) paper: Paper,
     /// Runs on each of two neighbouring streams

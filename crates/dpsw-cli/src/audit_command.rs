@@ -1,11 +1,13 @@
 //! `dpsw audit`: attacks on a plan; claimed against observed.
 
+use std::time::Duration;
+
 use anyhow::Result;
 use dpsw::audit::{self, Claimed, Effort, Report};
 use dpsw::{Clock, Domain, Keys, Settings};
 use serde::Serialize;
 
-use crate::arguments::{Audit, UnitName};
+use crate::arguments::{Audit, Past, UnitName};
 use crate::domain;
 use crate::fault::{Fault, Kind};
 use crate::output;
@@ -15,7 +17,7 @@ use crate::remark;
 use crate::structure::{self, Wish};
 
 /// Items of a time window, for the planner.
-const EXPECTED_ITEMS: u64 = 1_000_000;
+const PAST: Past = Past { retention: 1, lateness: Duration::ZERO, expected_items: 1_000_000 };
 
 /// Runs `dpsw audit`.
 pub(crate) fn run(command: &Audit) -> Result<()> {
@@ -48,18 +50,17 @@ fn settings(command: &Audit) -> Result<Settings> {
         false => Domain::Public(Keys::Range(command.keys)),
     };
     let is_time = matches!(command.window, Span::Time(_));
-    let clock = if command.unit == UnitName::AddRemove && is_time { Clock::Caller } else { Clock::Events };
+    let clock =
+        if command.protects.unit == UnitName::AddRemove && is_time { Clock::Caller } else { Clock::Events };
     let wish = Wish {
-        window: structure::window(command.window, std::time::Duration::ZERO, clock, EXPECTED_ITEMS),
-        unit: structure::unit(command.unit, command.per_user)?,
+        window: structure::window(command.window, PAST, clock),
+        unit: structure::unit(command.protects)?,
         epsilon: command.epsilon,
-        delta: command.delta,
+        means: command.means,
         expectation: structure::expectation(&domain),
         domain,
         domain_file: None,
-        retention: 1,
-        memory: command.memory,
-        method: command.method,
+        retention: PAST.retention,
         paper: &command.paper,
     };
     Ok(wish.plan()?.settings().clone())

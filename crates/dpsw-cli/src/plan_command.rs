@@ -23,7 +23,7 @@ use crate::structure::{self, Wish};
 pub(crate) fn run(command: &PlanCommand) -> Result<()> {
     let wish = wish(command)?;
     let (plan, prediction) = planned(command, &wish)?;
-    if command.delta.is_none() && plan.settings().delta.is_some() {
+    if command.means.delta.is_none() && plan.settings().delta.is_some() {
         remark::note(format!("delta = {:e}, the default where one is needed", structure::DELTA));
     }
     let epsilon = plan.settings().epsilon.get();
@@ -47,18 +47,16 @@ fn wish(command: &PlanCommand) -> Result<Wish<'_>> {
             .map_err(|error| Fault::data(format!("{}: {error}", path.display())))?;
         expectation = Expectation { prior, ..expectation };
     }
-    let clock = if command.unit == UnitName::AddRemove { Clock::Caller } else { Clock::Events };
+    let clock = if command.protects.unit == UnitName::AddRemove { Clock::Caller } else { Clock::Events };
     Ok(Wish {
-        window: structure::window(command.window, command.lateness, clock, command.expected_items),
-        unit: structure::unit(command.unit, command.per_user)?,
+        window: structure::window(command.window, command.past, clock),
+        unit: structure::unit(command.protects)?,
         epsilon: command.epsilon.unwrap_or(1.0),
-        delta: command.delta,
+        means: command.means,
         domain,
         domain_file: command.domain.as_deref(),
-        retention: command.retention,
-        memory: command.memory,
+        retention: command.past.retention,
         expectation,
-        method: command.method,
         paper: &command.paper,
     })
 }
@@ -76,7 +74,7 @@ fn planned(command: &PlanCommand, wish: &Wish<'_>) -> Result<(Plan, Option<Predi
         (None, None) => None,
     };
     let Some(target) = target else { return predicted(wish.at(wish.epsilon).plan()?, wish) };
-    if command.method == MethodName::Paper {
+    if command.means.method == MethodName::Paper {
         return Err(Fault::usage(
             "the errors of the paper's method are bounds, not predictions; targets need --method tuned",
         ));

@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use dpsw::{Clock, Domain, Plan, Unit, Window, WindowView};
 
 use crate::answer::{self, Answer, Which};
-use crate::arguments::{Count, Format, Input, Paper, Stream, Top};
+use crate::arguments::{Count, Format, Input, Source, Stream, Top};
 use crate::domain;
 use crate::fault::{Fault, Kind};
 use crate::feed::{Counts, Feed};
@@ -29,19 +29,17 @@ pub(crate) fn top(command: &Top) -> Result<()> {
     let show = &command.show;
     let which = show.threshold.map_or(Which::Top(show.top), Which::Threshold);
     let writer = Writer::new(show.layout);
-    if let Some(path) = &command.stream.view {
+    if let Some(path) = &command.source.stream.view {
         refuse_input(&command.files)?;
-        return answer_view(path, command.stream.window, &which, writer);
+        return answer_view(path, command.source.stream.window, &which, writer);
     }
     if writer == Writer::Json && show.every.is_some() {
         return Err(Fault::usage("--json is one document; take --ndjson with --every"));
     }
     let stream = Read {
         files: &command.files,
-        input: &command.input,
-        stream: &command.stream,
-        paper: &command.paper,
-        domain: domain::choose(command.stream.domain.as_deref())?,
+        source: &command.source,
+        domain: domain::choose(command.source.stream.domain.as_deref())?,
     };
     if show.watch {
         watch::check_terminal()?;
@@ -53,21 +51,15 @@ pub(crate) fn top(command: &Top) -> Result<()> {
 pub(crate) fn count(command: &Count) -> Result<()> {
     let which = Which::Asked(command.items.clone());
     let writer = Writer::new(command.layout);
-    if let Some(path) = &command.stream.view {
-        return answer_view(path, command.stream.window, &which, writer);
+    if let Some(path) = &command.source.stream.view {
+        return answer_view(path, command.source.stream.window, &which, writer);
     }
-    let domain = match &command.stream.domain {
+    let domain = match &command.source.stream.domain {
         Some(file) => domain::choose(Some(file))?,
         // Counters for what is asked, and for nothing else.
         None => domain::asked(&command.items),
     };
-    let stream = Read {
-        files: &command.files,
-        input: &command.input,
-        stream: &command.stream,
-        paper: &command.paper,
-        domain,
-    };
+    let stream = Read { files: &command.files, source: &command.source, domain };
     stream.run(&which, writer, None, false)
 }
 
@@ -113,23 +105,21 @@ pub(crate) fn ask(view: &WindowView, which: &Which) -> Result<Answer> {
 /// A stream that is read.
 struct Read<'c> {
     files: &'c [PathBuf],
-    input: &'c Input,
-    stream: &'c Stream,
-    paper: &'c Paper,
+    source: &'c Source,
     domain: Domain,
 }
 
 impl Read<'_> {
     fn run(self, which: &Which, mut writer: Writer, every: Option<Span>, is_watched: bool) -> Result<()> {
         let (files, wanted) = self.sources()?;
-        let plan = plan(self.stream, self.paper, self.domain, &wanted)?;
-        self.stream.save.as_deref().map_or(Ok(()), view_file::check)?;
-        say_before(self.stream, &plan, &files.paths);
+        let plan = plan(self.source, self.domain, &wanted)?;
+        self.source.stream.save.as_deref().map_or(Ok(()), view_file::check)?;
+        say_before(&self.source.stream, &plan, &files.paths);
         if files.follow && is_missing(&files.paths[0]) {
             remark::note(format!("{} is not there yet; waiting for it", files.paths[0].display()));
         }
         let due = Box::new(|sketch: &dpsw::DpswSketch| writer.write(&ask(&sketch.view(), which)?));
-        let mut feed = Feed::new(plan, self.input.on_error, every, due)?;
+        let mut feed = Feed::new(plan, self.source.input.on_error, every, due)?;
         let end = if is_watched {
             run::run(files, wanted, &mut feed, &mut Watch::open(which)?)?
         } else {
@@ -140,7 +130,7 @@ impl Read<'_> {
             End::Interrupted => feed.answer()?,
         }
         let (view, counts) = (feed.sketch.view(), feed.counts);
-        if let Some(path) = &self.stream.save {
+        if let Some(path) = &self.source.stream.save {
             view_file::save(&view, path)?;
             remark::note(format!(
                 "saved to {}; --view answers from it without spending anything",
@@ -158,7 +148,7 @@ impl Read<'_> {
     fn sources(&self) -> Result<(Files, Wanted)> {
         let stdin = [PathBuf::from("-")];
         let paths = if self.files.is_empty() { &stdin[..] } else { self.files };
-        let Input { format, column, time_column, user_column, follow, .. } = self.input;
+        let Input { format, column, time_column, user_column, follow, .. } = &self.source.input;
         let selection =
             Selection { item: column.clone(), time: time_column.clone(), user: user_column.clone() };
         let files =
@@ -166,7 +156,8 @@ impl Read<'_> {
         if *follow {
             check_followed(&files)?;
         }
-        let header = if self.input.header { Some(true) } else { self.input.no_header.then_some(false) };
+        let header =
+            if self.source.input.header { Some(true) } else { self.source.input.no_header.then_some(false) };
         let wanted = Wanted { times: self.has_times(&files)?, selection, header };
         check_files(&files, &wanted)?;
         Ok((files, wanted))
@@ -174,14 +165,14 @@ impl Read<'_> {
 
     /// Whether events carry times of their own; else they happen when they arrive, or have none.
     fn has_times(&self, files: &Files) -> Result<bool> {
-        let Some(Span::Time(_)) = self.stream.window else {
-            return match self.input.time_column {
+        let Some(Span::Time(_)) = self.source.stream.window else {
+            return match self.source.input.time_column {
                 Some(_) => Err(Fault::usage("--time-column needs a window of time, such as --window 15m")),
                 None => Ok(false),
             };
         };
         let is_log = files.paths.iter().all(|path| files.format_of(path) == Format::AccessLog);
-        match (&self.input.time_column, self.input.follow) {
+        match (&self.source.input.time_column, self.source.input.follow) {
             (Some(_), _) => Ok(true),
             (None, true) => Ok(false),
             (None, false) if is_log => Ok(true),
@@ -193,8 +184,8 @@ impl Read<'_> {
     }
 }
 
-fn plan(stream: &Stream, paper: &Paper, domain: Domain, wanted: &Wanted) -> Result<Plan> {
-    let Stream { lateness, expected_items, memory, retention, method, delta, .. } = *stream;
+fn plan(source: &Source, domain: Domain, wanted: &Wanted) -> Result<Plan> {
+    let Source { stream, paper, .. } = source;
     let (Some(window), Some(epsilon)) = (stream.window, stream.epsilon) else {
         return Err(Fault::usage("--window and --epsilon are needed"));
     };
@@ -204,16 +195,14 @@ fn plan(stream: &Stream, paper: &Paper, domain: Domain, wanted: &Wanted) -> Resu
         None => Unit::ReplaceOne,
     };
     let wish = Wish {
-        window: structure::window(window, lateness, clock, expected_items),
+        window: structure::window(window, stream.past, clock),
         unit,
         epsilon,
-        delta,
+        means: stream.means,
         expectation: structure::expectation(&domain),
         domain,
         domain_file: stream.domain.as_deref(),
-        retention,
-        memory,
-        method,
+        retention: stream.past.retention,
         paper,
     };
     wish.plan()
@@ -246,10 +235,10 @@ fn say_before(stream: &Stream, plan: &Plan, paths: &[PathBuf]) {
     if let Some(found) = plan.discovery() {
         say_found(found.share_found(0.5), plan.settings().window);
     }
-    if stream.memory.is_none() && structure::MEMORY < plan.sketch_bytes() {
+    if stream.means.memory.is_none() && structure::MEMORY < plan.sketch_bytes() {
         remark::note(format!("finding keys takes more memory than usual: {}", size(plan.sketch_bytes())));
     }
-    if stream.delta.is_none() && plan.settings().delta.is_some() {
+    if stream.means.delta.is_none() && plan.settings().delta.is_some() {
         remark::note(format!("delta = {:e}, the default where one is needed", structure::DELTA));
     }
     if paths.iter().any(|path| is_stdin(path)) && stdin().is_terminal() {

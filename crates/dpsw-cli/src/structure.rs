@@ -10,7 +10,7 @@ use dpsw::{
     Window,
 };
 
-use crate::arguments::{MethodName, Paper, UnitName};
+use crate::arguments::{Means, MethodName, Paper, Past, Protects, UnitName};
 use crate::domain;
 use crate::fault::Fault;
 use crate::quantity::Span;
@@ -27,14 +27,12 @@ pub(crate) struct Wish<'a> {
     pub(crate) window: Window,
     pub(crate) unit: Unit,
     pub(crate) epsilon: f64,
-    pub(crate) delta: Option<f64>,
+    pub(crate) means: Means,
     pub(crate) domain: Domain,
     pub(crate) domain_file: Option<&'a Path>,
     pub(crate) retention: u32,
     /// `None` for the default.
-    pub(crate) memory: Option<u64>,
     pub(crate) expectation: Expectation,
-    pub(crate) method: MethodName,
     pub(crate) paper: &'a Paper,
 }
 
@@ -47,7 +45,7 @@ impl<'a> Wish<'a> {
     /// The plan of the chosen method.
     pub(crate) fn plan(self) -> Result<Plan> {
         let file = self.domain_file;
-        let plan: Result<Plan, PlanError> = match self.method {
+        let plan: Result<Plan, PlanError> = match self.means.method {
             MethodName::Tuned if self.paper.is_given() => {
                 return Err(Fault::usage("the parameters of the paper need --method paper"));
             }
@@ -59,7 +57,7 @@ impl<'a> Wish<'a> {
 
     /// Found keys may need more than the default memory; they get it unless a size is given.
     fn tuned_plan(self) -> Result<Result<Plan, PlanError>> {
-        let may_grow = self.memory.is_none() && self.domain.discovery().is_some();
+        let may_grow = self.means.memory.is_none() && self.domain.discovery().is_some();
         let mut request = self.request()?;
         loop {
             match request.plan() {
@@ -80,14 +78,14 @@ impl<'a> Wish<'a> {
             delta: self.delta_needed().map(Delta::new).transpose()?,
             domain: self.domain,
             retention: self.retention,
-            bytes: self.memory.unwrap_or(MEMORY),
+            bytes: self.means.memory.unwrap_or(MEMORY),
             expectation: self.expectation,
         })
     }
 
     /// The delta that was given, or the default where finding keys needs one.
     fn delta_needed(&self) -> Option<f64> {
-        self.delta.or(self.domain.discovery().map(|_| DELTA))
+        self.means.delta.or(self.domain.discovery().map(|_| DELTA))
     }
 
     /// Columns that are not given are as many as the memory allows.
@@ -96,7 +94,7 @@ impl<'a> Wish<'a> {
         if self.paper.columns.is_some() || self.paper.zeta.is_some() {
             return Ok(first);
         }
-        let memory = self.memory.unwrap_or(MEMORY);
+        let memory = self.means.memory.unwrap_or(MEMORY);
         let columns = u64::from(COLUMNS_FIRST) * memory / first.sketch_bytes().max(1);
         match u32::try_from(columns) {
             Ok(columns) if COLUMNS_MIN <= columns => Plan::new(self.paper_settings(columns)?),
@@ -109,7 +107,7 @@ impl<'a> Wish<'a> {
             window: self.window,
             unit: self.unit,
             epsilon: Epsilon::new(self.epsilon)?,
-            delta: Some(Delta::new(self.delta.unwrap_or(DELTA))?),
+            delta: Some(Delta::new(self.means.delta.unwrap_or(DELTA))?),
             domain: domain::with_epoch(self.domain.clone()),
             method: Method::Paper(paper_method(self.paper, columns)?),
             retention: self.retention,
@@ -157,12 +155,15 @@ const COLUMNS_FIRST: u32 = 1024;
 const COLUMNS_MIN: u32 = 16;
 
 /// The window in the library's words; a tick is a millisecond.
-pub(crate) fn window(span: Span, lateness: Duration, clock: Clock, expected_items: u64) -> Window {
+pub(crate) fn window(span: Span, past: Past, clock: Clock) -> Window {
     match span {
         Span::Items(len) => Window::Items(len),
-        Span::Time(len) => {
-            Window::Time(TimeWindow { len: millis(len), lateness: millis(lateness), clock, expected_items })
-        }
+        Span::Time(len) => Window::Time(TimeWindow {
+            len: millis(len),
+            lateness: millis(past.lateness),
+            clock,
+            expected_items: past.expected_items,
+        }),
     }
 }
 
@@ -170,8 +171,8 @@ pub(crate) fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-pub(crate) fn unit(name: UnitName, per_user: Option<u32>) -> Result<Unit> {
-    match (name, per_user) {
+pub(crate) fn unit(Protects { unit, per_user }: Protects) -> Result<Unit> {
+    match (unit, per_user) {
         (UnitName::Users, per_user) => Ok(Unit::Users { per_substream: per_user.unwrap_or(1) }),
         (_, Some(_)) => Err(Fault::usage("--per-user needs --unit users")),
         (UnitName::ReplaceOne, None) => Ok(Unit::ReplaceOne),

@@ -1,6 +1,6 @@
 //! Records that cannot be read, and files that are not what they seem.
 
-use crate::sandbox::{EXACT, PATTERN, Sandbox, check_shares, errors, fails, json, records, text};
+use crate::sandbox::{EXACT, PATTERN, Sandbox, check_shares, errors, fails, json, records, text, timed};
 
 const TOP: [&str; 5] = ["top", "--window", "1000", "--domain", "keys.txt"];
 
@@ -83,21 +83,7 @@ fn skipped_records_keep_their_place_in_time() {
         _ => format!("{{\"t\":{n},\"k\":\"{item}\"}}\n"),
     };
     sandbox.write("t.ndjson", records(1001, record));
-    let arguments = [
-        "top",
-        "t.ndjson",
-        "--column",
-        "k",
-        "--time-column",
-        "t",
-        "--window",
-        "1000s",
-        "--domain",
-        "keys.txt",
-        "--on-error",
-        "skip",
-        "--json",
-    ];
+    let arguments = [&timed("t.ndjson", "k", "t", "1000s")[..], &["--on-error", "skip", "--json"]].concat();
     let answer = json(&sandbox.run(&[&arguments[..], &EXACT].concat()));
     check_shares(&answer, [0.5, 0.3, 0.0]);
 }

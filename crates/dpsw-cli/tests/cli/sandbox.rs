@@ -172,3 +172,8 @@ pub(crate) fn wait_until(what: &str, mut is_true: impl FnMut() -> bool) {
         std::thread::sleep(Duration::from_millis(20));
     }
 }
+
+/// Asks for the top of a file with times, of the keys in `keys.txt`.
+pub(crate) fn timed<'a>(file: &'a str, item: &'a str, time: &'a str, window: &'a str) -> [&'a str; 10] {
+    ["top", file, "--column", item, "--time-column", time, "--window", window, "--domain", "keys.txt"]
+}

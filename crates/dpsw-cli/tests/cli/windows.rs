@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::sandbox::{EXACT, Sandbox, check_shares, errors, fails, json, records, text};
+use crate::sandbox::{EXACT, Sandbox, check_shares, errors, fails, json, records, text, timed};
 
 fn documents(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect("a document a line")).collect()
@@ -37,19 +37,7 @@ fn times_of_every_kind_make_the_same_window() {
         // The last 1,000 seconds of 1,500.
         let body = records(1500, |n, item| format!("{},{}\n", write(n), if n < 400 { "c" } else { item }));
         sandbox.write("t.csv", format!("t,k\n{body}"));
-        let arguments = [
-            "top",
-            "t.csv",
-            "--column",
-            "k",
-            "--time-column",
-            "t",
-            "--window",
-            "1000s",
-            "--domain",
-            "keys.txt",
-            "--json",
-        ];
+        let arguments = [&timed("t.csv", "k", "t", "1000s")[..], &["--json"]].concat();
         let answer = json(&sandbox.run(&[&arguments[..], &EXACT].concat()));
         assert_eq!(answer["window"]["unit"], "ms");
         assert_eq!(answer["window"]["end"].as_u64(), Some((START as u64 + 1499) * 1000), "{}", write(0));
@@ -63,19 +51,7 @@ fn late_records_are_counted_while_their_interval_waits() {
     // Every tenth record is 30 seconds old.
     let body = records(2000, |n, item| format!("{}\t{item}\n", if n % 10 == 9 { n.max(30) - 30 } else { n }));
     sandbox.write("t.tsv", body);
-    let arguments = [
-        "top",
-        "t.tsv",
-        "--column",
-        "2",
-        "--time-column",
-        "1",
-        "--window",
-        "100s",
-        "--domain",
-        "keys.txt",
-        "--json",
-    ];
+    let arguments = [&timed("t.tsv", "2", "1", "100s")[..], &["--json"]].concat();
     let strict = sandbox.run(&[&arguments[..], &EXACT].concat());
     assert!(errors(&strict).contains("came too late"), "{}", errors(&strict));
     let patient = sandbox.run(&[&arguments[..], &EXACT, &["--lateness", "40s"]].concat());
@@ -108,20 +84,7 @@ fn answers_come_as_often_as_asked() {
 fn answers_come_as_often_as_asked_in_the_time_of_the_events() {
     let sandbox = Sandbox::new();
     sandbox.write("t.tsv", records(1001, |n, item| format!("{n}\t{item}\n")));
-    let fixed = [
-        "top",
-        "t.tsv",
-        "--column",
-        "2",
-        "--time-column",
-        "1",
-        "--window",
-        "100s",
-        "--domain",
-        "keys.txt",
-        "--epsilon",
-        "1",
-    ];
+    let fixed = [&timed("t.tsv", "2", "1", "100s")[..], &["--epsilon", "1"]].concat();
     let output = sandbox.run(&[&fixed[..], &["--every", "250s", "--ndjson"]].concat());
     let ends: Vec<u64> =
         documents(&text(&output)).iter().filter_map(|answer| answer["window"]["end"].as_u64()).collect();
