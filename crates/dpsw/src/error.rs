@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::item::Kind;
+use crate::item::value::Kind;
 
 /// A number outside its range.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]

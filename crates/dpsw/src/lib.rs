@@ -166,72 +166,49 @@
 
 #![forbid(unsafe_code)]
 
-// Lowest first: a module uses those named before it.
 pub mod error;
-mod fault;
 mod ratio;
-mod privacy;
-pub mod accounting;
-mod ledger;
-mod noise;
-mod table;
-pub mod bound;
-mod predict;
+pub mod privacy;
+pub mod noise;
 mod item;
-mod hash;
-mod settings;
-mod codec;
-mod batch;
-mod sketch;
-mod counters;
-pub mod checkpoint;
-mod plan;
-mod planner;
-mod tracker;
-mod keys;
-mod substream;
-mod estimate;
-mod interpolate;
-mod window;
-mod query;
-mod trend;
-mod snapshot;
-mod partial;
+pub mod plan;
+pub mod sealed;
+mod view;
+mod bytes;
+mod secret;
 mod stream;
-mod clock;
-mod absorb;
-mod state;
 pub mod audit;
+mod testing;
 
-#[cfg(test)]
-mod oracle;
-
-pub use clock::Taken;
-pub use counters::Shape;
 pub use error::{
     EntropyError, IngestError, MergeError, OverBudget, ParameterError, PartialError, PlanError, QueryError,
     SnapshotError, StateError,
 };
-pub use hash::StreamKey;
-pub use item::{Discovery, Domain, Item, Keys, Kind, Strings, Tracking};
-pub use ledger::{Cost, Ledger};
-pub use noise::{Generator, Law, Noise};
-pub use partial::{PartialCounters, PartialId, Worker};
-pub use plan::{PaperBounds, Plan, PlannedDiscovery, PlannedRange};
-pub use planner::{Group, Planned, Request, Target};
-pub use predict::{Drift, Expectation, Prediction, Prior};
-pub use privacy::{Claim, Delta, Epsilon, Rho, Threshold};
-pub use query::{CONFIDENCE, Certainty, Deviations, Estimate, Ranked, Sealed, WindowView};
-pub use ratio::Ratio;
-pub use settings::{
+pub use item::domain::{Discovery, Domain, Tracking};
+pub use item::hash::StreamKey;
+pub use item::keys::{Keys, Strings};
+pub use item::mapping::Shape;
+pub use item::value::{Item, Kind};
+pub use noise::{Generator, Law, Noise, Table};
+pub use plan::planner::{Group, Planned, Request, Target};
+pub use plan::predict::{Drift, Expectation, Prediction, Prior};
+pub use plan::settings::{
     Clock, CounterLayout, Grid, Method, NoiseChoice, PaperMethod, Settings, Shares, SubstreamLen, TimeWindow,
     TunedMethod, Unit, Window,
 };
-pub use sketch::{SealedSketch, Width};
-pub use state::{Freshness, SavedState, StateId, StateKey};
-pub use stream::DpswSketch;
-pub use table::Table;
-pub use trend::{Direction, Trend};
+pub use plan::structure::Plan;
+pub use plan::{PaperBounds, PlannedDiscovery, PlannedRange};
+pub use privacy::{Claim, Cost, Delta, Epsilon, Ledger, Rho, Threshold, accounting};
+pub use ratio::Ratio;
+pub use sealed::{SealedSketch, Width};
+pub use secret::partial::{PartialCounters, PartialId};
+pub use stream::clock::Taken;
+pub use stream::sketch::DpswSketch;
+pub use stream::state::{Freshness, SavedState, StateId, StateKey};
+pub use stream::worker::Worker;
+pub use view::estimate::{CONFIDENCE, Certainty, Deviations, Estimate, Ranked};
+pub use view::trend::{Direction, Trend};
+pub use view::window_view::{Sealed, WindowView};
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]

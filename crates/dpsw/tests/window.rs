@@ -446,7 +446,7 @@ fn the_paper_plan_has_the_printed_structure() {
     };
     let plan = Plan::new(settings.clone()).expect("a valid plan");
     let ranges: Vec<_> = plan.ranges().iter().map(|r| (r.role(), r.offsets())).collect();
-    use checkpoint::Role::{Prefix, Suffix, Whole};
+    use dpsw::plan::checkpoint::Role::{Prefix, Suffix, Whole};
     assert_eq!(
         ranges,
         [

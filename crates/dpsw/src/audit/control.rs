@@ -1,13 +1,14 @@
 //! Small wrong mechanisms that the tests of an audit must catch. They never touch the real sketch.
 
-use super::conversation::{ASKED, Outcome, Signs, log_ratio};
-use super::repeats::{count_repeats, hash};
-use super::statistics::sign_limit;
-use super::trial::Trial;
-use super::{AuditError, Claimed, Control, Effort};
-use crate::noise::{Generator, Law, Noise};
+use crate::audit::conversation::{ASKED, Outcome, Signs, log_ratio};
+use crate::audit::repeats::{count_repeats, hash};
+use crate::audit::report::{AuditError, Claimed, Control, Effort};
+use crate::audit::statistics::sign_limit;
+use crate::audit::trial::Trial;
+use crate::noise::generator::{Generator, Noise};
+use crate::noise::law::Law;
+use crate::noise::table::Table;
 use crate::ratio::Ratio;
-use crate::table::Table;
 
 /// Rows of the toy; each key has one counter in each.
 const ROWS: usize = 2;

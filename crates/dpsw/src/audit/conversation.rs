@@ -2,17 +2,19 @@
 
 use std::sync::Arc;
 
-use super::tiny::{SUBSTREAMS, arrive, lag, start, tiny_keys};
-use super::{AuditError, Claimed};
-use crate::accounting::{gaussian_mu, normal_quantile, paper_mu, zcdp_rho};
-use crate::item::{Item, Keys};
-use crate::noise::{Law, Noise};
-use crate::plan::Plan;
-use crate::privacy::{Claim, Threshold};
-use crate::query::{Sealed, WindowView};
-use crate::settings::{Method, Settings, Unit};
-use crate::state::{Freshness, StateKey};
-use crate::stream::DpswSketch;
+use crate::audit::report::{AuditError, Claimed};
+use crate::audit::tiny::{SUBSTREAMS, arrive, lag, start, tiny_keys};
+use crate::item::keys::Keys;
+use crate::item::value::Item;
+use crate::noise::generator::Noise;
+use crate::noise::law::Law;
+use crate::plan::settings::{Method, Settings, Unit};
+use crate::plan::structure::Plan;
+use crate::privacy::accounting::{gaussian_mu, normal_quantile, paper_mu, zcdp_rho};
+use crate::privacy::parameters::{Claim, Threshold};
+use crate::stream::sketch::DpswSketch;
+use crate::stream::state::{Freshness, StateKey};
+use crate::view::window_view::{Sealed, WindowView};
 
 /// How often the same question is asked.
 pub(super) const ASKED: usize = 20;
@@ -413,8 +415,8 @@ fn sum(one: &Sealed<'_>, other: &Sealed<'_>) -> Vec<i32> {
 /// What was readable, seen from the next position.
 fn a_step_later(view: &WindowView) -> WindowView {
     let stream = view.stream.start..view.stream.end + 1;
-    let (plan, released) = (Arc::clone(&view.plan), Arc::clone(&view.released));
-    WindowView::new(plan, released, view.claim, stream, view.sites.clone())
+    let (plan, readable) = (Arc::clone(&view.plan), Arc::clone(&view.readable));
+    WindowView::new(plan, readable, view.claim, stream, view.sites.clone())
 }
 
 /// How far the second key's answer lies above the first one's.

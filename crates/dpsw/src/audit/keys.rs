@@ -2,15 +2,16 @@
 //!
 //! The epochs are short, so that δ can be large and the threshold low enough to be seen: ε = 2 goes to the keys.
 
-use super::statistics::{Event, Scores, Share, judge};
-use super::tiny::{arrive, lag, start, tiny_keys, tiny_window};
-use super::{AuditError, Check, Claimed, Effort, Test};
-use crate::fault::FEW_KEYS;
-use crate::item::{Discovery, Domain, Keys, Tracking};
-use crate::plan::Plan;
-use crate::privacy::{Delta, Epsilon};
+use crate::audit::report::{AuditError, Check, Claimed, Effort, Test};
+use crate::audit::statistics::{Event, Scores, Share, judge};
+use crate::audit::tiny::{arrive, lag, start, tiny_keys, tiny_window};
+use crate::item::domain::{Discovery, Domain, Tracking};
+use crate::item::keys::Keys;
+use crate::plan::settings::{CounterLayout, Method, NoiseChoice, Settings, TunedMethod, Unit};
+use crate::plan::structure::Plan;
+use crate::privacy::parameters::{Delta, Epsilon};
 use crate::ratio::Ratio;
-use crate::settings::{CounterLayout, Method, NoiseChoice, Settings, TunedMethod, Unit};
+use crate::testing::fault::FEW_KEYS;
 
 /// ε of the keys and of everything.
 const KEYS_EPSILON: f64 = 2.0;
@@ -106,9 +107,14 @@ impl Finder {
             arrive(&mut sketch, position as u64, user, item.map(|item| self.keys.get(item)))?;
         }
         let view = sketch.view();
-        let found: Vec<_> =
-            view.released.found().iter().flat_map(|f| (0..f.keys.len()).map(|i| f.keys.get(i))).collect();
-        let key = view.released.mapping().fingerprint_key;
+        let found: Vec<_> = view
+            .readable
+            .released
+            .found()
+            .iter()
+            .flat_map(|f| (0..f.keys.len()).map(|i| f.keys.get(i)))
+            .collect();
+        let key = view.readable.released.mapping().fingerprint_key;
         let is_sorted = found.is_sorted_by_key(|&item| key.item(item));
         let index = |item| (0..self.keys.len()).find(|&index| self.keys.get(index) == item);
         Ok((found.into_iter().filter_map(index).collect(), is_sorted))
@@ -247,7 +253,7 @@ fn at_threshold(finder: &Finder, effort: Effort, unsorted: &mut u64) -> Result<b
     let scores = finder.scores(&streams, effort.runs, unsorted, |found| found.contains(&HEAVY))?;
     let hits = scores.first.iter().chain(&scores.second).filter(|shown| **shown == 1.0).count();
     let share = Share { hits, runs: 2 * effort.runs };
-    let (_, events) = finder.plan.settings().unit.events(SUBSTREAMS + 1);
+    let events = finder.plan.settings().unit.events(SUBSTREAMS + 1).of_window;
     let q = (-KEYS_EPSILON / (2.0 * events as f64)).exp();
     let planned = q / (1.0 + q);
     Ok(planned < share.low(effort.doubt()) || share.high(effort.doubt()) < planned)

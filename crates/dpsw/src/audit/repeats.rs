@@ -2,12 +2,12 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use super::AuditError;
-use super::tiny::{COLUMNS, arrive, lag, start, tiny_keys};
-use crate::plan::Plan;
-use crate::privacy::Epsilon;
-use crate::query::Sealed;
-use crate::settings::Settings;
+use crate::audit::report::AuditError;
+use crate::audit::tiny::{COLUMNS, arrive, lag, start, tiny_keys};
+use crate::plan::settings::Settings;
+use crate::plan::structure::Plan;
+use crate::privacy::parameters::Epsilon;
+use crate::view::window_view::Sealed;
 
 /// How many of at least `seals` seals of the real sketch repeat the noise of an earlier one with the same law.
 ///

@@ -1,7 +1,7 @@
 //! Limits on probabilities, and what a pair of them says about privacy.
 
-use super::{Claimed, Test};
-use crate::accounting::{bisect, normal_quantile};
+use crate::audit::report::{Claimed, Test};
+use crate::privacy::accounting::{bisect, normal_quantile};
 
 /// How many thresholds the pilot tries.
 const THRESHOLDS: usize = 16;

@@ -3,14 +3,18 @@
 //! A build without a mistake fails with probability at most 1e-7 in each audit. A planted mistake is looked for with
 //! narrower limits, and what it leaks lies seven standard errors and more beyond them.
 
-use super::*;
-use crate::fault::{Fault, planted};
-use crate::item::{Discovery, Domain, Keys, Kind, Tracking};
-use crate::privacy::{Delta, Epsilon};
-use crate::ratio::Ratio;
-use crate::settings::{
-    Clock, CounterLayout, Method, NoiseChoice, PaperMethod, Shares, TimeWindow, TunedMethod, Unit, Window,
+use crate::audit::run::audit_claim;
+use crate::audit::*;
+use crate::item::domain::{Discovery, Domain, Tracking};
+use crate::item::keys::Keys;
+use crate::item::value::Kind;
+use crate::plan::settings::{
+    Clock, CounterLayout, Method, NoiseChoice, PaperMethod, Settings, Shares, TimeWindow, TunedMethod, Unit,
+    Window,
 };
+use crate::privacy::parameters::{Delta, Epsilon};
+use crate::ratio::Ratio;
+use crate::testing::fault::{Fault, planted};
 
 const CORRECT: Effort = Effort { runs: 4_000, seals: 2_000, false_alarm: 1e-7 };
 const PLANTED: Effort = Effort { runs: 2_500, seals: 2_000, false_alarm: 2e-3 };

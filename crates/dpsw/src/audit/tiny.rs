@@ -1,16 +1,19 @@
 //! The tiny plan of an audit, with the calibration of the real one on few counters and short substreams, and how it is fed.
 
-use super::AuditError;
-use crate::checkpoint::checkpoints;
-use crate::hash::StreamKey;
-use crate::item::{Domain, Item, Keys, Kind};
-use crate::noise::Noise;
-use crate::plan::{Budget, Plan};
-use crate::settings::{
-    Clock, CounterLayout, Grid, Method, NoiseChoice, PaperMethod, Settings, Shares, SubstreamLen, TimeWindow,
-    TunedMethod, Window,
+use crate::audit::report::AuditError;
+use crate::item::domain::Domain;
+use crate::item::hash::StreamKey;
+use crate::item::keys::Keys;
+use crate::item::value::{Item, Kind};
+use crate::noise::generator::Noise;
+use crate::plan::budget::Budget;
+use crate::plan::checkpoint::checkpoints;
+use crate::plan::settings::{
+    Clock, CounterLayout, Grid, Method, PaperMethod, Settings, Shares, SubstreamLen, TimeWindow, TunedMethod,
+    Window,
 };
-use crate::stream::DpswSketch;
+use crate::plan::structure::Plan;
+use crate::stream::sketch::DpswSketch;
 
 /// Counters in a row, and keys in the domain.
 pub(super) const COLUMNS: u32 = 64;
@@ -56,8 +59,7 @@ pub(super) fn tiny(settings: &Settings) -> Result<Settings, AuditError> {
         Domain::Discovered(discovery) => Domain::Asked(discovery.kind),
     };
     // Found keys have a budget of their own and are audited by themselves.
-    let needs_delta = !matches!(&method, Method::Tuned(TunedMethod { noise: NoiseChoice::Laplace, .. }));
-    let budget = Budget::of(settings, needs_delta)?;
+    let budget = Budget::of(settings)?;
     let (epsilon, delta) = match settings.domain {
         Domain::Discovered(_) => (budget.epsilon, budget.delta),
         _ => (settings.epsilon, settings.delta),

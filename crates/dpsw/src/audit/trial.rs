@@ -1,8 +1,8 @@
 //! Many runs on two neighbouring streams, judged by every test.
 
-use super::conversation::Outcome;
-use super::statistics::{Event, Scores, judge};
-use super::{AuditError, Claimed, Effort, Test, Tightness};
+use crate::audit::conversation::Outcome;
+use crate::audit::report::{AuditError, Claimed, Effort, Test, Tightness};
+use crate::audit::statistics::{Event, Scores, judge};
 
 /// A correct build shows at least this share of what its noise is planned to show.
 const TIGHT: f64 = 0.85;

@@ -1,0 +1,171 @@
+//! WindowView ↔ versioned bytes, and the union of the views of several sites.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::bytes::codec::{Reader, Writer};
+use crate::error::SnapshotError;
+use crate::item::hash::FingerprintKey;
+use crate::item::keys::Keys;
+use crate::item::mapping::Columns;
+use crate::plan::limits::{ITEMS_MAX, SITES_MAX};
+use crate::plan::mapper::Mapper;
+use crate::plan::structure::Plan;
+use crate::privacy::parameters::Claim;
+use crate::sealed::released::{Found, Released};
+use crate::sealed::sketch::SealedSketch;
+use crate::sealed::substream::SealedSubstream;
+use crate::view::readable::Readable;
+use crate::view::window_view::WindowView;
+
+const MAGIC: &[u8; 8] = b"DPSWVIEW";
+const VERSION: u16 = 1;
+
+impl WindowView {
+    /// The view as bytes: the public plan, the hash keys of its substreams and their sealed counters. They may be
+    /// published: they hold nothing that the view does not answer.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut writer = Writer::new(MAGIC, VERSION);
+        write_view(&mut writer, self);
+        writer.finish()
+    }
+
+    /// The view that these bytes were made of; it answers like the original, bit for bit. Its window is the whole one.
+    ///
+    /// # Errors
+    /// The bytes are no view, of another version, damaged, or describe what cannot be.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, SnapshotError> {
+        let mut reader = Reader::new(bytes, MAGIC, VERSION)?;
+        let view = read_view(&mut reader)?;
+        reader.finish()?;
+        Ok(view)
+    }
+}
+
+pub(crate) fn write_view(writer: &mut Writer, view: &WindowView) {
+    writer.settings(view.plan.settings());
+    writer.u8((view.claim == Claim::None).into());
+    writer.len(view.sites.len());
+    view.sites.iter().for_each(|&site| writer.u64(site));
+    writer.u64(view.stream.start);
+    writer.u64(view.stream.end);
+    writer.u64(view.readable.released.mapping().fingerprint_key.get());
+    writer.len(view.readable.released.substreams().len());
+    for substream in view.readable.released.substreams() {
+        write_substream(writer, substream);
+    }
+    if view.plan.discovery().is_some() {
+        writer.len(view.readable.released.found().len());
+        for found in view.readable.released.found() {
+            writer.u64(found.epoch);
+            writer.keys(&found.keys);
+        }
+    }
+}
+
+fn write_substream(writer: &mut Writer, substream: &SealedSubstream) {
+    writer.u64(substream.number);
+    if let Columns::Hashed(keys) = &substream.mapping.columns {
+        keys.iter().for_each(|&key| writer.u64(key));
+    }
+    writer.len(substream.sketches().len());
+    for (range, sketch) in substream.sketches() {
+        writer.len(*range);
+        writer.option(sketch.items());
+        writer.cells(&sketch.cells());
+    }
+}
+
+pub(crate) fn read_view(reader: &mut Reader<'_>) -> Result<WindowView, SnapshotError> {
+    let plan = Arc::new(Plan::new(reader.settings()?)?);
+    let claim = if reader.flag()? { Claim::None } else { plan.claim() };
+    let sites = read_sites(reader)?;
+    let stream = reader.u64()?..reader.u64()?;
+    if stream.end < stream.start || POSITION_MAX < stream.end {
+        return Err(SnapshotError::Invalid("its positions are out of range"));
+    }
+    let mapper = Mapper::new(&plan, FingerprintKey::new(reader.u64()?));
+    let count = reader.len(8)?;
+    let substreams =
+        (0..count).map(|_| read_substream(reader, &plan, &mapper)).collect::<Result<Vec<_>, _>>()?;
+    check_numbers(&substreams, &plan, stream.end)?;
+    let reference = mapper.mapping(&plan, |rows| Ok::<_, SnapshotError>(vec![1; rows]))?;
+    let found = read_found(reader, &plan, stream.end)?;
+    let released = Released::new(substreams.into_iter().map(Arc::new).collect(), reference).with_found(found);
+    Ok(WindowView::new(plan, Arc::new(Readable::new(released)), claim, stream, sites))
+}
+
+/// No position reaches this: at 10⁹ items a second it takes a century.
+const POSITION_MAX: u64 = 1 << 62;
+
+fn read_sites(reader: &mut Reader<'_>) -> Result<Vec<u64>, SnapshotError> {
+    let count = reader.len(8)?;
+    let sites = (0..count).map(|_| reader.u64()).collect::<Result<Vec<_>, _>>()?;
+    if sites.is_empty() || SITES_MAX < sites.len() || !sites.is_sorted_by(|a, b| a < b) {
+        return Err(SnapshotError::Invalid("its sites are not a sorted list of 1 to 1000"));
+    }
+    Ok(sites)
+}
+
+fn read_substream(
+    reader: &mut Reader<'_>,
+    plan: &Plan,
+    mapper: &Mapper,
+) -> Result<SealedSubstream, SnapshotError> {
+    let number = reader.u64()?;
+    let mapping = mapper.mapping(plan, |rows| (0..rows).map(|_| reader.u64()).collect())?;
+    let count = reader.len(8)?;
+    let sketches = (0..count).map(|_| read_sketch(reader, plan)).collect::<Result<Vec<_>, _>>()?;
+    let ranges: BTreeSet<usize> = sketches.iter().map(|(range, _)| *range).collect();
+    if ranges.len() < sketches.len() {
+        return Err(SnapshotError::Invalid("a range occurs twice"));
+    }
+    Ok(SealedSubstream::from_parts(number, mapping, sketches))
+}
+
+fn read_sketch(reader: &mut Reader<'_>, plan: &Plan) -> Result<(usize, Arc<SealedSketch>), SnapshotError> {
+    let range = usize::try_from(reader.u64()?).ok().filter(|&range| range < plan.ranges().len());
+    let range = range.ok_or(SnapshotError::Invalid("a range is not in its plan"))?;
+    let items = reader.option()?.map(|items| items.min(ITEMS_MAX));
+    if items.is_some() != plan.has_public_totals() {
+        return Err(SnapshotError::Invalid("its totals do not fit its unit"));
+    }
+    let cells = reader.cells(plan.shape().cells())?;
+    Ok((range, Arc::new(SealedSketch::new(plan.shape(), &cells, items, plan.width()))))
+}
+
+fn read_found(reader: &mut Reader<'_>, plan: &Plan, end: u64) -> Result<Vec<Arc<Found>>, SnapshotError> {
+    let Some(discovery) = plan.discovery() else { return Ok(Vec::new()) };
+    let count = reader.len(16)?;
+    if plan.substreams_kept() < count as u64 {
+        return Err(SnapshotError::Invalid("it has more epochs than are kept"));
+    }
+    let kind = plan.settings().domain.kind();
+    let mut found: Vec<Arc<Found>> = Vec::with_capacity(count);
+    for _ in 0..count {
+        let epoch = reader.u64()?;
+        let is_past = epoch < end / plan.substream_len() / discovery.epoch();
+        if !is_past || found.last().is_some_and(|last| epoch <= last.epoch) {
+            return Err(SnapshotError::Invalid("its epochs are not past or not in order"));
+        }
+        let keys = Keys::collect(kind, reader.keys(kind)?.into_iter());
+        found.push(Arc::new(Found { epoch, keys }));
+    }
+    Ok(found)
+}
+
+/// Substreams follow each other, and all but the running one are complete.
+fn check_numbers(substreams: &[SealedSubstream], plan: &Plan, end: u64) -> Result<(), SnapshotError> {
+    let follows = substreams.windows(2).all(|pair| pair[0].number.checked_add(1) == Some(pair[1].number));
+    let last = substreams.last().map_or(0, |substream| substream.number);
+    if !follows || end / plan.substream_len() < last || plan.substreams_kept() + 1 < substreams.len() as u64 {
+        return Err(SnapshotError::Invalid("its substreams do not follow each other"));
+    }
+    let whole = |substream: &SealedSubstream| substream.sketch(0).is_some();
+    let is_complete = |substream: &&SealedSubstream| substream.number < end / plan.substream_len();
+    if !substreams.iter().rev().skip(1).filter(is_complete).all(whole) {
+        return Err(SnapshotError::Invalid("a complete substream has no whole sketch"));
+    }
+    Ok(())
+}

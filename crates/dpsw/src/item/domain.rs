@@ -1,0 +1,86 @@
+//! The keys that heavy hitters may be chosen from.
+
+use crate::item::keys::Keys;
+use crate::item::value::Kind;
+use crate::ratio::Ratio;
+
+/// Where the keys of heavy hitters come from. Keys that were seen are never listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Domain {
+    /// A public list of keys. It must not be made from the stream itself.
+    Public(Keys),
+    /// No list: only questions about keys that the asker names.
+    Asked(Kind),
+    /// Keys that a private search finds in the stream itself: those that are frequent enough. Needs a δ.
+    Discovered(Discovery),
+}
+
+/// How keys are found. Every key of an epoch gets a noisy count; those above a threshold are released when the epoch ends
+/// and stay listed until it leaves what is retained.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Discovery {
+    /// The kind of the keys.
+    pub kind: Kind,
+    /// The share of ε that finding keys takes, strictly between 0 and 1; counting them has the rest.
+    pub share: Ratio,
+    /// Substreams in an epoch. Longer epochs find rarer keys, later. In a [`Request`](crate::Request) 0 stands for as few
+    /// as find keys with 0.1 % of the window, or a whole window.
+    pub epoch: u64,
+    /// How the keys of an epoch are counted.
+    pub tracking: Tracking,
+    /// Longer keys are never found. At most 65,536 bytes.
+    pub key_len_max: u32,
+}
+
+/// How the keys of an epoch are counted. Fixed in the plan: it must not depend on what arrives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Tracking {
+    /// Every key exactly: as many entries as an epoch has items.
+    Exact,
+    /// So many keys in a Misra-Gries summary, whose counts are too small by at most items of an epoch / (keys + 1).
+    Summary {
+        /// At least 1.
+        keys: u64,
+    },
+}
+
+impl Discovery {
+    /// A fifth of ε, epochs of four substreams, exact counts, keys of up to 256 bytes.
+    #[must_use]
+    pub fn new(kind: Kind) -> Self {
+        let share = Ratio::new(1, 5).expect("5 is not zero");
+        Self { kind, share, epoch: 4, tracking: Tracking::Exact, key_len_max: 256 }
+    }
+}
+
+impl Domain {
+    /// The kind of item.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Public(keys) => keys.kind(),
+            Self::Asked(kind) => *kind,
+            Self::Discovered(discovery) => discovery.kind,
+        }
+    }
+
+    /// The public list, if there is one.
+    #[must_use]
+    pub fn keys(&self) -> Option<&Keys> {
+        match self {
+            Self::Public(keys) => Some(keys),
+            Self::Asked(_) | Self::Discovered(_) => None,
+        }
+    }
+
+    /// How keys are found, if they are.
+    #[must_use]
+    pub fn discovery(&self) -> Option<Discovery> {
+        match self {
+            Self::Discovered(discovery) => Some(*discovery),
+            Self::Public(_) | Self::Asked(_) => None,
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! Items, lists of keys, and how items fall on counters.
+
+pub(crate) mod batch;
+pub(crate) mod domain;
+pub(crate) mod hash;
+pub(crate) mod index;
+pub(crate) mod keys;
+pub(crate) mod mapping;
+pub(crate) mod value;

@@ -1,0 +1,76 @@
+//! Discrete Laplace and Gaussian laws on the integers, and exact draws from them.
+//!
+//! [`Law::draw_exactly`] is the textbook rejection sampler, slow and simple. The sketches use the tables of
+//! [`table`](crate::noise::table), which draw from the same law without any error, so that δ = 0 means zero.
+
+use crate::noise::generator::{Generator, clamp};
+use crate::ratio::Ratio;
+
+/// The law of the noise on one counter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Law {
+    /// P(z) proportional to exp(-|z| / scale).
+    Laplace {
+        /// The exact scale, above zero.
+        scale: Ratio,
+    },
+    /// P(z) proportional to exp(-z² / (2 variance)).
+    Gaussian {
+        /// The variance parameter, at least 1 and below 2³².
+        variance: u64,
+    },
+}
+
+impl Law {
+    /// The variance of a draw; for the Gaussian its parameter, which the true variance does not exceed.
+    #[must_use]
+    pub fn variance(self) -> f64 {
+        match self {
+            Self::Laplace { scale } => {
+                let q = (-1.0 / scale.to_f64()).exp();
+                2.0 * q / (1.0 - q).powi(2)
+            }
+            Self::Gaussian { variance } => variance as f64,
+        }
+    }
+
+    /// The smallest bound z for which P[|draw| > z] ≤ `probability` is guaranteed by the usual tail bounds.
+    #[must_use]
+    pub fn tail_bound(self, probability: f64) -> f64 {
+        let log = (2.0 / probability).ln();
+        match self {
+            Self::Laplace { scale } => scale.to_f64() * log,
+            Self::Gaussian { variance } => (2.0 * variance as f64 * log).sqrt(),
+        }
+    }
+
+    /// Whether the samplers' arithmetic holds for this law.
+    pub(crate) fn is_drawable(self) -> bool {
+        match self {
+            Self::Laplace { scale } => scale.numerator() != 0,
+            Self::Gaussian { variance } => (1..1 << 32).contains(&variance),
+        }
+    }
+
+    /// One exact draw by rejection (Canonne, Kamath, Steinke 2020). Some hundred nanoseconds.
+    ///
+    /// # Panics
+    /// As [`Table::new`](crate::Table::new).
+    pub fn draw_exactly(self, generator: &mut Generator) -> i64 {
+        assert!(self.is_drawable(), "no noise can be drawn from {self:?}");
+        match self {
+            Self::Laplace { scale } => generator.laplace(scale.numerator(), scale.denominator()),
+            Self::Gaussian { variance } => generator.gaussian(variance),
+        }
+    }
+
+    /// One exact draw given that it is at least `first` > 0.
+    pub(crate) fn draw_tail(self, first: u64, generator: &mut Generator) -> i64 {
+        let beyond = match self {
+            Self::Laplace { scale } => generator.geometric(scale.denominator(), scale.numerator()),
+            Self::Gaussian { variance } => generator.gaussian_excess(first, variance),
+        };
+        clamp(u128::from(first) + beyond)
+    }
+}

@@ -1,0 +1,10 @@
+//! Exact noise on integers: the laws, the table sampler and its certified boundaries, and the only users of the generator.
+
+pub(crate) mod certified;
+pub(crate) mod generator;
+pub(crate) mod law;
+pub(crate) mod table;
+
+pub use generator::{Generator, Noise};
+pub use law::Law;
+pub use table::Table;

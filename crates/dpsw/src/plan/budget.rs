@@ -1,0 +1,60 @@
+//! What the sketches and the search for keys may spend.
+
+use crate::error::PlanError;
+use crate::item::domain::Discovery;
+use crate::plan::limits::check_fraction;
+use crate::plan::settings::{NoiseChoice, Settings};
+use crate::privacy::parameters::{Delta, Epsilon};
+use crate::ratio::Ratio;
+
+/// What the sketches may spend.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Budget {
+    pub(crate) epsilon: Epsilon,
+    pub(crate) delta: Option<Delta>,
+    pub(crate) keys: Option<KeyBudget>,
+}
+
+/// What finding keys may spend.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct KeyBudget {
+    pub(crate) epsilon: Ratio,
+    /// The probability with which a key may come out that only one of two neighbours has.
+    pub(crate) delta_of_key: f64,
+}
+
+impl Budget {
+    pub(crate) fn of(settings: &Settings) -> Result<Self, PlanError> {
+        let noise = settings.method.noise();
+        Self::new(settings.epsilon, settings.delta, settings.domain.discovery(), noise)
+    }
+
+    /// What the sketches have left after the keys; a δ only if their noise needs one.
+    pub(crate) fn new(
+        whole: Epsilon,
+        delta: Option<Delta>,
+        discovery: Option<Discovery>,
+        noise: NoiseChoice,
+    ) -> Result<Self, PlanError> {
+        let needs_delta = noise.needs_delta();
+        let Some(discovery) = discovery else {
+            return Ok(Self { epsilon: whole, delta: delta.filter(|_| needs_delta), keys: None });
+        };
+        let delta = delta.ok_or(PlanError::DeltaNeeded("finding keys"))?.get();
+        check_fraction("the share of epsilon that finding keys takes", discovery.share.to_f64())?;
+        let refused = PlanError::KeysEpsilon { epsilon: whole.get() };
+        let epsilon = whole.ratio().checked_mul(discovery.share).ok_or(refused.clone())?;
+        let rest = whole.ratio().checked_sub(epsilon).ok_or(refused.clone())?;
+        let of_sketch = if needs_delta { delta / 2.0 } else { 0.0 };
+        let delta_of_key = (delta - of_sketch) / (1.0 + whole.get().exp()) * (1.0 - KEY_MARGIN);
+        if delta_of_key < f64::MIN_POSITIVE {
+            return Err(refused);
+        }
+        let keys = KeyBudget { epsilon, delta_of_key };
+        let sketch_delta = needs_delta.then(|| Delta::new(of_sketch)).transpose()?;
+        Ok(Self { epsilon: Epsilon::from_ratio(rest)?, delta: sketch_delta, keys: Some(keys) })
+    }
+}
+
+/// Kept back from the δ of a key, so that rounding errors fall on the side of a higher threshold.
+pub(crate) const KEY_MARGIN: f64 = 1e-9;

@@ -1,0 +1,203 @@
+//! How keys are found.
+
+use crate::error::{ParameterError, PlanError};
+use crate::item::domain::{Discovery, Tracking};
+use crate::item::value::Kind;
+use crate::noise::law::Law;
+use crate::noise::table::Table;
+use crate::plan::budget::{KEY_MARGIN, KeyBudget};
+use crate::plan::layout::{kept, substream_items, touched};
+use crate::plan::limits::{
+    EPOCH_ITEMS_MAX, EPOCH_MAX, KEY_LEN_MAX, KEYS_MAX, RECENT_LEN, ROOM, TRACKED_LEN, check,
+};
+use crate::plan::range::LazyTable;
+use crate::plan::reach::Events;
+use crate::plan::settings::{Settings, Window};
+use crate::privacy::ledger::{Cost, Ledger};
+use crate::ratio::Ratio;
+
+/// How keys are found: everything that follows from a [`Discovery`].
+#[derive(Debug, Clone)]
+pub struct PlannedDiscovery {
+    discovery: Discovery,
+    items_max: u64,
+    release: Release,
+    table: LazyTable,
+}
+
+impl PlannedDiscovery {
+    /// Substreams of an epoch.
+    #[must_use]
+    pub fn epoch(&self) -> u64 {
+        self.discovery.epoch
+    }
+
+    /// The items of an epoch, or as many as are looked at in a time window; the others are null items here.
+    #[must_use]
+    pub fn items_max(&self) -> u64 {
+        self.items_max
+    }
+
+    /// The law of the noise on the count of a key.
+    #[must_use]
+    pub fn law(&self) -> Law {
+        Law::Laplace { scale: self.release.scale }
+    }
+
+    /// A key is released if its noisy count exceeds this.
+    #[must_use]
+    pub fn threshold(&self) -> i64 {
+        self.release.threshold
+    }
+
+    /// The probability that a key comes out that only what is protected together has brought in: one event, or all that one
+    /// user sends in a window.
+    #[must_use]
+    pub fn seen_once(&self) -> f64 {
+        self.release.seen_once
+    }
+
+    /// The smallest count in an epoch that is found with this probability.
+    #[must_use]
+    pub fn count_found(&self, probability: f64) -> f64 {
+        let missing = match self.discovery.tracking {
+            Tracking::Exact => 0,
+            Tracking::Summary { keys } => self.items_max / (keys + 1),
+        };
+        let steps = steps_beyond(self.release.scale.to_f64(), 1.0 - probability)
+            .map_or(f64::INFINITY, |steps| steps as f64);
+        self.threshold() as f64 + missing as f64 + steps
+    }
+
+    /// The smallest share of an epoch that is found with this probability; above 1 if none is.
+    #[must_use]
+    pub fn share_found(&self, probability: f64) -> f64 {
+        self.count_found(probability) / self.items_max as f64
+    }
+
+    pub(crate) fn table(&self) -> &Table {
+        self.table.get_or_init(|| Table::new(self.law()))
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        self.discovery.kind
+    }
+
+    /// The most keys of a summary.
+    pub(crate) fn limit(&self) -> Option<usize> {
+        match self.discovery.tracking {
+            Tracking::Exact => None,
+            Tracking::Summary { keys } => usize::try_from(keys).ok(),
+        }
+    }
+
+    pub(crate) fn key_len_max(&self) -> usize {
+        self.discovery.key_len_max as usize
+    }
+
+    fn entry_len(&self) -> u64 {
+        match self.discovery.kind {
+            Kind::Integers => 16,
+            Kind::Bytes => TRACKED_LEN as u64,
+        }
+    }
+
+    /// About how many keys an epoch releases at most.
+    pub(crate) fn found_max(&self) -> u64 {
+        self.items_max / self.release.threshold.max(1) as u64 + 1
+    }
+
+    /// The most bytes that the keys of a running epoch take: entries at the least load of the map, and key bytes.
+    pub(crate) fn tracker_bytes(&self) -> u64 {
+        let entries = self.limit().map_or(self.items_max, |limit| self.items_max.min(limit as u64));
+        // Lists grow by doubling; the map of places holds 8 bytes a slot.
+        let slots = (entries * 4 / 3 + 1).next_power_of_two();
+        let keys = match self.discovery.kind {
+            Kind::Integers => 0,
+            Kind::Bytes => entries * u64::from(self.discovery.key_len_max),
+        };
+        slots * 8 + entries.next_power_of_two() * self.entry_len() + keys + RECENT_LEN as u64
+    }
+}
+
+/// The smallest z ≥ 0 with P[noise > z - 1] = qᶻ / (1 + q) ≤ `probability`, for q = exp(-1 / scale); none if it is beyond
+/// what counts can reach.
+fn steps_beyond(scale: f64, probability: f64) -> Option<u64> {
+    let q = (-1.0 / scale).exp();
+    let z = (-scale * (probability * (1.0 + q)).ln() * (1.0 + 1e-12)).ceil().max(0.0);
+    (z <= THRESHOLD_MAX as f64).then_some(z as u64)
+}
+
+/// The highest threshold of found keys: it and the noise fit in 32 bits.
+const THRESHOLD_MAX: u64 = 1 << 29;
+
+impl PlannedDiscovery {
+    /// How keys are found with this budget; see PRIVACY.md.
+    pub(crate) fn new(
+        settings: &Settings,
+        discovery: Discovery,
+        budget: KeyBudget,
+        substream_len: u64,
+        ledger: &mut Ledger,
+    ) -> Result<Self, PlanError> {
+        let kept = kept(settings.window.len(), settings.retention, substream_len);
+        let items_max = items_max(settings.window, discovery.epoch, substream_len);
+        check_discovery(discovery, kept, items_max)?;
+        let events = settings.unit.events(touched(settings.window.len(), substream_len));
+        let refused = || ParameterError::Epsilon(budget.epsilon.to_f64());
+        let release = Release::new(events, discovery.epoch, budget).ok_or_else(refused)?;
+        let delta = (1.0 + settings.epsilon.get().exp()) * budget.delta_of_key;
+        ledger.charge("the keys of an epoch", Cost::Approximate(budget.epsilon, delta))?;
+        Ok(Self { discovery, items_max, release, table: LazyTable::default() })
+    }
+}
+
+/// Which noisy counts come out.
+#[derive(Debug, Clone, Copy)]
+struct Release {
+    scale: Ratio,
+    threshold: i64,
+    seen_once: f64,
+}
+
+impl Release {
+    /// `None` for an ε that is too fine.
+    fn new(events: Events, epoch: u64, budget: KeyBudget) -> Option<Self> {
+        let Events { of_substream, of_window } = events;
+        let of_epoch = of_window.min(of_substream.saturating_mul(epoch));
+        // An event that is added can push the last one out of the epoch's room, so two counts change then as well.
+        let scale = budget.epsilon.checked_divide(2 * of_window)?;
+        let steps = steps_beyond(scale.to_f64(), budget.delta_of_key / of_window as f64)?;
+        let threshold = (of_epoch - 1).checked_add(steps).filter(|&t| t <= THRESHOLD_MAX)? as i64;
+        let q = (-1.0 / scale.to_f64()).exp();
+        let seen_once = of_window as f64 * q.powf(steps as f64) / (1.0 + q);
+        let is_kept = (0.0..=budget.delta_of_key * (1.0 + KEY_MARGIN)).contains(&seen_once);
+        is_kept.then_some(Self { scale, threshold, seen_once })
+    }
+}
+
+/// The items of an epoch that are looked at.
+fn items_max(window: Window, epoch: u64, substream_len: u64) -> u64 {
+    let room = match window {
+        Window::Items(_) => 1,
+        Window::Time(_) => ROOM,
+    };
+    substream_items(window, substream_len).saturating_mul(epoch).saturating_mul(room)
+}
+
+fn check_discovery(discovery: Discovery, kept: u64, items_max: u64) -> Result<(), PlanError> {
+    let hint = "; an epoch must not outlast what is retained";
+    check("substreams of an epoch", discovery.epoch, 1, kept.min(EPOCH_MAX), hint)?;
+    check("length of a key", discovery.key_len_max.into(), 1, KEY_LEN_MAX, "")?;
+    check("items of an epoch", items_max, 1, EPOCH_ITEMS_MAX, "; use shorter epochs or more substreams")?;
+    let entries = match discovery.tracking {
+        Tracking::Exact => items_max,
+        Tracking::Summary { keys } => {
+            check("keys of a summary", keys, 1, KEYS_MAX, "")?;
+            keys.min(items_max)
+        }
+    };
+    let bytes = entries.saturating_mul(discovery.key_len_max.into());
+    let hint = "; use a summary, shorter epochs or shorter keys";
+    check("bytes of the keys of an epoch", bytes, 1, u32::MAX.into(), hint)
+}

@@ -1,0 +1,66 @@
+//! How long substreams are, how many there are at a time, and the shape of their sketches.
+
+use crate::error::PlanError;
+use crate::item::mapping::Shape;
+use crate::plan::limits::{CELLS_MAX, ROWS_MAX, SUBSTREAM_LEN_MAX, check, check_fraction};
+use crate::plan::settings::{CounterLayout, Settings, SubstreamLen, Window};
+
+/// About how many items a substream of this length holds.
+pub(crate) fn substream_items(window: Window, substream_len: u64) -> u64 {
+    match window {
+        Window::Items(_) => substream_len,
+        Window::Time(time) => time.expected_items.div_ceil(time.len.div_ceil(substream_len)),
+    }
+}
+
+/// How many substreams a window touches at most.
+pub(crate) fn touched(window_len: u64, substream_len: u64) -> u64 {
+    window_len.div_ceil(substream_len) + 1
+}
+
+/// The most sealed substreams of this length that are kept at a time, for windows of this length.
+pub(crate) fn kept(window_len: u64, retention: u32, substream_len: u64) -> u64 {
+    (window_len * u64::from(retention)).div_ceil(substream_len)
+}
+
+/// The most substreams that are open at a time: one, or as many as the lateness reaches over.
+pub(crate) fn open_max(window: Window, substream_len: u64) -> u64 {
+    window.time().map_or(1, |time| time.lateness.div_ceil(substream_len) + 2)
+}
+
+pub(crate) fn substream_len(choice: SubstreamLen, window_len: u64) -> Result<u64, PlanError> {
+    let len = match choice {
+        SubstreamLen::Items(items) => items,
+        SubstreamLen::PerWindow(count) => {
+            check("number of substreams", count, 1, window_len, "")?;
+            window_len.div_ceil(count)
+        }
+        SubstreamLen::Exponent(beta) => {
+            check_fraction("beta", beta)?;
+            // An exact power must not be rounded up past itself.
+            ((window_len as f64).powf(beta) * (1.0 - 1e-12)).ceil() as u64
+        }
+    };
+    check("substream length", len, 1, SUBSTREAM_LEN_MAX, "; use more substreams")?;
+    Ok(len)
+}
+
+pub(crate) fn shape(layout: CounterLayout, settings: &Settings) -> Result<Shape, PlanError> {
+    let (rows, columns) = match layout {
+        CounterLayout::Hashed { rows, columns } => (rows, columns),
+        CounterLayout::Accuracy { relative_error, failure_probability } => {
+            check_fraction("zeta", relative_error)?;
+            check_fraction("eta", failure_probability)?;
+            let columns = (std::f64::consts::E / relative_error).ceil();
+            ((-failure_probability.ln()).ceil() as u32, columns.min(f64::from(u32::MAX)) as u32)
+        }
+        CounterLayout::Identity => {
+            let keys = settings.domain.keys().ok_or(PlanError::IdentityNeedsDomain)?;
+            return Ok(Shape { rows: 1, columns: keys.len() as u32 });
+        }
+    };
+    check("number of rows", rows.into(), 1, ROWS_MAX.into(), "")?;
+    check("number of columns", columns.into(), 2, CELLS_MAX, "")?;
+    check("number of counters in a sketch", u64::from(rows) * u64::from(columns), 2, CELLS_MAX, "")?;
+    Ok(Shape { rows, columns })
+}

@@ -1,0 +1,133 @@
+//! The largest and smallest numbers of a plan, and the checks that hold them.
+
+use crate::error::{ParameterError, PlanError};
+use crate::noise::law::Law;
+use crate::plan::settings::{Clock, Method, Settings, Unit};
+
+/// The longest window, in items.
+pub(crate) const WINDOW_LEN_MAX: u64 = 1 << 40;
+/// The longest substream: its counts and noise fit in 32 bits.
+pub(crate) const SUBSTREAM_LEN_MAX: u64 = 1 << 30;
+/// The most substreams kept at a time.
+pub(crate) const SUBSTREAMS_MAX: u64 = 10_000;
+/// The most checkpoints of a substream.
+pub(crate) const CHECKPOINTS_MAX: usize = 200;
+/// The most rows of a sketch.
+pub(crate) const ROWS_MAX: u32 = 16;
+/// The most counters of a sketch.
+pub(crate) const CELLS_MAX: u64 = 1 << 28;
+/// The most keys of a public domain.
+pub(crate) const KEYS_MAX: u64 = 1 << 24;
+/// The longest retention, in windows.
+pub(crate) const RETENTION_MAX: u32 = 1000;
+/// The largest variance parameter of Gaussian noise; the samplers' arithmetic is exact up to here.
+pub(crate) const VARIANCE_MAX: u64 = (1 << 32) - 1;
+/// Candidates of a fit are at most this share of the counters; beyond it they cannot be told apart.
+pub(crate) const CANDIDATE_SHARE: f64 = 0.15;
+/// A candidate of a fit stands out by this many deviations of the bulk of all keys.
+pub(crate) const CANDIDATE_DEVIATIONS: f64 = 4.0;
+/// Beyond this many substreams that left since the last fit, the next one adds up the totals of the keys anew.
+pub(crate) const LEFT_MAX: usize = 2;
+/// Bytes that a view caches for each key of an interpolated plan.
+pub(crate) const KEY_SUMS_LEN: usize = 32;
+/// Bytes of a candidate in the map of a fit, at its usual load.
+pub(crate) const CANDIDATE_LEN: u64 = 28;
+/// The most substreams of an epoch, and the longest keys that can be found.
+pub(crate) const EPOCH_MAX: u64 = 1000;
+pub(crate) const KEY_LEN_MAX: u64 = 1 << 16;
+/// The most items of an epoch: their counts and noise fit in 32 bits.
+pub(crate) const EPOCH_ITEMS_MAX: u64 = 1 << 30;
+/// Time windows leave room for this many times the expected items of an epoch or substream.
+pub(crate) const ROOM: u64 = 2;
+/// Bytes of a key in the map of an epoch, without those of a byte string.
+pub(crate) const TRACKED_LEN: usize = 24;
+/// Bytes of the keys of an epoch that were met lately.
+pub(crate) const RECENT_LEN: usize = 1 << 16;
+/// Bytes that a released key is taken to have.
+pub(crate) const FOUND_KEY_LEN: u64 = 32;
+/// Bytes of a user whose items are counted.
+pub(crate) const USER_LEN: usize = 16;
+/// Bytes of a sealed counter that does not fit in 16 bits.
+pub(crate) const OVERFLOW_LEN: u64 = 8;
+/// More items than any substream gets; saved counters with more are refused.
+pub(crate) const ITEMS_MAX: u64 = 1 << 48;
+/// The most sites whose views can be merged.
+pub(crate) const SITES_MAX: usize = 1000;
+/// How many sets of domain estimates a view's cache holds.
+pub(crate) const CACHED_COVERS_MAX: usize = 2;
+
+/// How wide a sealed counter is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Width {
+    /// 32 bits.
+    Wide,
+    /// 16 bits, and a short list of the few counters that do not fit.
+    Narrow,
+}
+
+pub(crate) fn check(
+    name: &'static str,
+    value: u64,
+    low: u64,
+    high: u64,
+    hint: &'static str,
+) -> Result<(), PlanError> {
+    if (low..=high).contains(&value) {
+        Ok(())
+    } else {
+        Err(PlanError::OutOfRange { name, value, low, high, hint })
+    }
+}
+
+pub(crate) fn check_fraction(name: &'static str, value: f64) -> Result<(), ParameterError> {
+    if 0.0 < value && value < 1.0 { Ok(()) } else { Err(ParameterError::Fraction { name, value }) }
+}
+
+fn check_time(settings: &Settings) -> Result<(), PlanError> {
+    if let Some(time) = settings.window.time() {
+        check("lateness", time.lateness, 0, time.len, "; a longer one would exceed the window")?;
+        check("expected items per window", time.expected_items, 1, WINDOW_LEN_MAX, "")?;
+    }
+    match (settings.unit, settings.window.time().map(|time| time.clock)) {
+        (Unit::ReplaceOne | Unit::Users { .. }, _) | (Unit::AddRemove, Some(Clock::Caller)) => Ok(()),
+        (Unit::AddRemove, None) => {
+            Err(PlanError::AddRemove("removing an item would shift all later positions"))
+        }
+        (Unit::AddRemove, Some(Clock::Events)) => {
+            Err(PlanError::AddRemove("one event far ahead would make all others late"))
+        }
+    }
+}
+
+/// What can be told before anything is derived.
+pub(crate) fn check_settings(settings: &Settings) -> Result<(), PlanError> {
+    check("window length", settings.window.len(), 1, WINDOW_LEN_MAX, "")?;
+    check_time(settings)?;
+    check("retention", settings.retention.into(), 1, RETENTION_MAX.into(), "")?;
+    check_delta(settings)?;
+    check_unit(settings)
+}
+
+fn check_unit(settings: &Settings) -> Result<(), PlanError> {
+    let Unit::Users { per_substream } = settings.unit else { return Ok(()) };
+    check("items of a user and substream that count", per_substream.into(), 1, 1 << 20, "")?;
+    match settings.method {
+        Method::Tuned(_) => Ok(()),
+        Method::Paper(_) => {
+            Err(PlanError::Users("the paper's method protects single events; use the tuned one for users"))
+        }
+    }
+}
+
+fn check_delta(settings: &Settings) -> Result<(), PlanError> {
+    let Some(delta) = settings.delta else { return Ok(()) };
+    let limit = 1.0 / (settings.window.expected_items().max(1) as f64 * f64::from(settings.retention));
+    if delta.get() <= limit { Ok(()) } else { Err(PlanError::DeltaTooLarge { delta: delta.get(), limit }) }
+}
+
+/// # Errors
+/// The samplers cannot draw noise of this variance.
+pub(crate) fn gaussian_law(variance: u64) -> Result<Law, PlanError> {
+    check("noise variance", variance, 1, VARIANCE_MAX, "; spend more epsilon or larger shares")?;
+    Ok(Law::Gaussian { variance })
+}

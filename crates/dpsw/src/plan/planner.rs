@@ -1,0 +1,474 @@
+//! The best structure of the tuned method for a budget and a size, and the smallest budget or size for an error.
+
+use std::fmt;
+
+use crate::error::PlanError;
+use crate::item::domain::{Discovery, Domain};
+use crate::noise::law::Law;
+use crate::plan::budget::Budget;
+use crate::plan::layout::{kept, open_max, touched};
+use crate::plan::limits::{VARIANCE_MAX, check_settings};
+use crate::plan::memory::overflow_bytes;
+use crate::plan::predict::{Expectation, Prediction, Structure};
+use crate::plan::reach::Reach;
+use crate::plan::settings::{CounterLayout, Method, NoiseChoice, Settings, TunedMethod, Unit, Window};
+use crate::plan::structure::Plan;
+use crate::plan::tuned::reach_variance;
+use crate::privacy::accounting::laplace_scale;
+use crate::privacy::parameters::{Delta, Epsilon};
+
+/// What a plan is wanted for. The planner chooses substreams, counters and noise.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Request {
+    /// Which recent part of the stream answers are about.
+    pub window: Window,
+    /// What one event's privacy means.
+    pub unit: Unit,
+    /// ε.
+    pub epsilon: Epsilon,
+    /// δ, if Gaussian noise is allowed.
+    pub delta: Option<Delta>,
+    /// Which keys may be listed.
+    pub domain: Domain,
+    /// For how many windows sealed substreams are kept.
+    pub retention: u32,
+    /// Bytes that the sketches may take.
+    pub bytes: u64,
+    /// A public guess of what a window looks like, never made from the stream.
+    pub expectation: Expectation,
+}
+
+/// Items whose error is aimed at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Group {
+    /// The 50 most frequent.
+    Frequent,
+    /// The others that occur at least 100 times.
+    Rare,
+}
+
+/// A mean error to reach.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub enum Target {
+    /// In items.
+    Absolute(Group, f64),
+    /// As a share of the count.
+    Relative(Group, f64),
+}
+
+impl Target {
+    /// The error that is aimed at.
+    fn goal(self) -> f64 {
+        let (Self::Absolute(_, error) | Self::Relative(_, error)) = self;
+        error
+    }
+
+    /// The error that is predicted.
+    fn of(self, prediction: &Prediction) -> f64 {
+        match self {
+            Self::Absolute(Group::Frequent, _) => prediction.frequent(),
+            Self::Absolute(Group::Rare, _) => prediction.rare(),
+            Self::Relative(Group::Frequent, _) => prediction.frequent_relative(),
+            Self::Relative(Group::Rare, _) => prediction.rare_relative(),
+        }
+    }
+}
+
+/// A plan with the error that it will probably have.
+#[derive(Debug, Clone)]
+pub struct Planned {
+    /// The plan.
+    pub plan: Plan,
+    /// Its error.
+    pub prediction: Prediction,
+}
+
+const SUBSTREAMS: std::ops::RangeInclusive<u64> = 5..=50;
+const ROWS: std::ops::RangeInclusive<u32> = 1..=5;
+/// Narrower sketches are not worth having.
+const COLUMNS_MIN: u64 = 16;
+/// Where the planner chooses the length of an epoch, it finds keys with this share of it, with this probability.
+const SHARE_FOUND: f64 = 0.001;
+const FOUND: f64 = 0.99;
+/// Bounds of the searches for an epsilon or a size.
+const EPSILON_RANGE: (f64, f64) = (1e-3, 1e3);
+const BYTES_RANGE: (f64, f64) = (1e3, 1e11);
+/// Rounds of those searches: a relative precision of about 1e-6 and 1e-4.
+const ROUNDS: usize = 24;
+
+impl Request {
+    /// The plan with the smallest predicted error, of frequent and rare items together.
+    ///
+    /// # Errors
+    /// No structure fits the bytes, the noise would hide every item, or see [`Plan::new`].
+    pub fn plan(&self) -> Result<Planned, PlanError> {
+        self.planned(self.best(|prediction| prediction.frequent() + prediction.rare())?)
+    }
+
+    fn planned(&self, best: Choice) -> Result<Planned, PlanError> {
+        if 1.0 <= best.prediction.detectable_share() {
+            return Err(PlanError::OnlyNoise { epsilon: self.epsilon.get(), items: self.items() });
+        }
+        let Choice { substreams, counters, noise, .. } = best;
+        let plan = Plan::new(self.settings(TunedMethod { substreams, counters, noise }))?;
+        debug_assert!(plan.sketch_bytes() <= self.bytes, "{} bytes for {}", plan.sketch_bytes(), self.bytes);
+        Ok(Planned { plan, prediction: best.prediction })
+    }
+
+    /// The plan with the smallest ε, up to a relative precision of 1e-6, that meets the target with these bytes.
+    ///
+    /// # Errors
+    /// No ε between 1e-3 and 1e3 does, or see [`plan`](Self::plan).
+    pub fn smallest_epsilon(&self, target: Target) -> Result<Planned, PlanError> {
+        let at = |epsilon: f64| Ok(Self { epsilon: Epsilon::new(epsilon)?, ..self.clone() });
+        search(EPSILON_RANGE, target, at)?.ok_or(PlanError::Unreachable("no epsilon up to 1000"))
+    }
+
+    /// The plan with the fewest bytes, within a thousandth or so, that meets the target with this ε.
+    ///
+    /// # Errors
+    /// No size up to 10¹¹ bytes does, or see [`plan`](Self::plan).
+    pub fn smallest_bytes(&self, target: Target) -> Result<Planned, PlanError> {
+        let at = |bytes: f64| Ok(Self { bytes: bytes as u64, ..self.clone() });
+        search(BYTES_RANGE, target, at)?.ok_or(PlanError::Unreachable("no size up to 10^11 bytes"))
+    }
+
+    /// The structure with the smallest score.
+    fn best(&self, score: impl Fn(&Prediction) -> f64) -> Result<Choice, PlanError> {
+        check_settings(&self.settings(smallest(1)))?;
+        let counts = self.expectation.counts(self.items())?;
+        let mut best: Option<Choice> = None;
+        let mut laws = Vec::new();
+        for substreams in SUBSTREAMS.filter(|&substreams| substreams <= self.window.len()) {
+            // What one event reaches does not depend on the number of substreams; what a user reaches does.
+            if laws.is_empty() || self.unit.per_substream().is_some() {
+                laws = self.laws(substreams)?;
+            }
+            let Some(keys) = self.keys(substreams) else { continue };
+            let cells = self.cells(substreams, keys.bytes);
+            for &Variant { counting, law, noise } in &laws {
+                let Some(counters) = self.layout(cells, counting) else { continue };
+                let structure = Structure {
+                    least_fitted: keys.least,
+                    ..structure(self.window.len(), substreams, counters, law)
+                };
+                let prediction = Prediction::new(structure, &counts, self.expectation.drift);
+                let score = score(&prediction);
+                if best.as_ref().is_none_or(|best| score < best.score) {
+                    best = Some(Choice { substreams, counters, noise, prediction, score });
+                }
+            }
+        }
+        best.ok_or(PlanError::TooSmall { bytes: self.bytes })
+    }
+
+    /// The domain, with the length of an epoch for so many substreams where the planner chooses it.
+    fn domain(&self, substreams: u64) -> Domain {
+        let Some(discovery) = self.domain.discovery().filter(|discovery| discovery.epoch == 0) else {
+            return self.domain.clone();
+        };
+        let with = |epoch| Domain::Discovered(Discovery { epoch, ..discovery });
+        let shortest = Self { domain: with(1), ..self.clone() };
+        let plan = Plan::new(shortest.settings(smallest(substreams))).ok();
+        let share = plan.as_ref().and_then(Plan::discovery).map_or(1.0, |found| found.share_found(FOUND));
+        let window = self.window.len().div_ceil(self.window.len().div_ceil(substreams));
+        with(((share / SHARE_FOUND).ceil() as u64).clamp(1, window))
+    }
+
+    /// What found keys take and which are found, with so many substreams; `None` if there is no such plan.
+    fn keys(&self, substreams: u64) -> Option<FoundKeys> {
+        if self.domain.discovery().is_none() {
+            return Some(FoundKeys { bytes: 0, least: 0.0 });
+        }
+        let plan = Plan::new(self.settings(smallest(substreams))).ok()?;
+        Some(FoundKeys { bytes: plan.found_bytes(), least: plan.least_found() })
+    }
+
+    /// The noise for each number of rows; identity counters are like one row.
+    fn laws(&self, substreams: u64) -> Result<Vec<Variant>, PlanError> {
+        let mut laws = Vec::new();
+        let substreams = touched(self.window.len(), self.window.len().div_ceil(substreams));
+        let [pure, approximate] =
+            [NoiseChoice::Laplace, NoiseChoice::Gaussian].map(|noise| self.budget(noise));
+        let (pure, approximate) = (pure?, approximate?);
+        for rows in ROWS {
+            let reach = Reach::new(self.unit, rows, substreams);
+            let laplace = laplace_scale(pure.epsilon, reach.sum)
+                .map(|scale| (Law::Laplace { scale }, NoiseChoice::Laplace));
+            let gaussian = approximate.delta.map(|delta| reach_variance(approximate.epsilon, delta, reach));
+            let gaussian = gaussian.filter(|variance| *variance <= VARIANCE_MAX);
+            let gaussian = gaussian.map(|variance| (Law::Gaussian { variance }, NoiseChoice::Gaussian));
+            // With equal noise the pure promise is taken, as it comes first.
+            for (law, noise) in laplace.into_iter().chain(gaussian) {
+                laws.push(Variant { counting: Counting::Hashed { rows }, law, noise });
+                if rows == 1 {
+                    laws.push(Variant { counting: Counting::Identity, law, noise });
+                }
+            }
+        }
+        Ok(laws)
+    }
+
+    fn budget(&self, noise: NoiseChoice) -> Result<Budget, PlanError> {
+        Budget::new(self.epsilon, self.delta, self.domain.discovery(), noise)
+    }
+
+    fn layout(&self, cells: u64, counting: Counting) -> Option<CounterLayout> {
+        match counting {
+            Counting::Identity => {
+                let keys = self.domain.keys()?.len() as u64;
+                (keys <= cells).then_some(CounterLayout::Identity)
+            }
+            Counting::Hashed { rows } => {
+                let columns = (cells / u64::from(rows)).min(1 << 24);
+                (COLUMNS_MIN <= columns).then_some(CounterLayout::Hashed { rows, columns: columns as u32 })
+            }
+        }
+    }
+
+    /// How many counters a sketch can have beside found keys of so many bytes.
+    fn cells(&self, substreams: u64, found: u64) -> u64 {
+        let len = self.window.len().div_ceil(substreams);
+        let kept = kept(self.window.len(), self.retention, len);
+        let open = open_max(self.window, len);
+        let reserve = kept * overflow_bytes(*ROWS.end(), self.items().div_ceil(substreams));
+        self.bytes.saturating_sub(reserve + found) / Plan::flat_cell_bytes(kept, open)
+    }
+
+    fn items(&self) -> u64 {
+        self.window.expected_items()
+    }
+
+    fn settings(&self, method: TunedMethod) -> Settings {
+        Settings {
+            window: self.window,
+            unit: self.unit,
+            epsilon: self.epsilon,
+            delta: self.delta,
+            domain: self.domain(method.substreams),
+            method: Method::Tuned(method),
+            retention: self.retention,
+        }
+    }
+}
+
+/// A plan by which keys are judged; they do not depend on the counters.
+fn smallest(substreams: u64) -> TunedMethod {
+    let counters = CounterLayout::Hashed { rows: 1, columns: COLUMNS_MIN as u32 };
+    TunedMethod { substreams, counters, noise: NoiseChoice::Laplace }
+}
+
+/// Counters and noise that the planner tries.
+#[derive(Clone, Copy)]
+struct Variant {
+    counting: Counting,
+    law: Law,
+    noise: NoiseChoice,
+}
+
+#[derive(Clone, Copy)]
+enum Counting {
+    Identity,
+    Hashed { rows: u32 },
+}
+
+struct FoundKeys {
+    bytes: u64,
+    /// The smallest count in a window that is usually found.
+    least: f64,
+}
+
+struct Choice {
+    substreams: u64,
+    counters: CounterLayout,
+    noise: NoiseChoice,
+    prediction: Prediction,
+    score: f64,
+}
+
+impl Plan {
+    /// The error of this plan for another guess; `None` for the paper's method, whose bounds are worst cases.
+    ///
+    /// # Errors
+    /// The expectation has no key or a negative share.
+    pub fn predict(&self, expectation: &Expectation) -> Result<Option<Prediction>, PlanError> {
+        let Method::Tuned(method) = &self.settings().method else { return Ok(None) };
+        let settings = self.settings();
+        let items = settings.window.expected_items();
+        let shape = self.shape();
+        let counters = match method.counters {
+            CounterLayout::Identity => CounterLayout::Identity,
+            _ => CounterLayout::Hashed { rows: shape.rows, columns: shape.columns },
+        };
+        let structure = structure(settings.window.len(), method.substreams, counters, self.ranges()[0].law());
+        let structure = Structure { least_fitted: self.least_found(), ..structure };
+        Ok(Some(Prediction::new(structure, &expectation.counts(items)?, expectation.drift)))
+    }
+}
+
+/// Ranks whose errors are printed.
+const RANKS: [usize; 4] = [1, 10, 100, 1000];
+
+impl fmt::Display for Planned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.plan)?;
+        for rank in RANKS {
+            if let Some((count, error)) = self.prediction.rank(rank) {
+                let share = 100.0 * error / count;
+                writeln!(
+                    f,
+                    "expected   rank {rank}: {count:.0} items, off by {error:.0} ({share:.1} %) on average"
+                )?;
+            }
+        }
+        let share = self.prediction.detectable_share();
+        write!(f, "smallest   an item with {:.4} % of the window stands out from the noise", 100.0 * share)
+    }
+}
+
+/// What is predicted of a structure; identity counters do not collide.
+pub(crate) fn structure(window_len: u64, substreams: u64, counters: CounterLayout, law: Law) -> Structure {
+    let substreams = window_len as f64 / window_len.div_ceil(substreams) as f64;
+    match counters {
+        CounterLayout::Hashed { rows, columns } => {
+            Structure { substreams, rows: rows.into(), columns: Some(columns.into()), law, least_fitted: 0.0 }
+        }
+        _ => Structure { substreams, rows: 1.0, columns: None, law, least_fitted: 0.0 },
+    }
+}
+
+/// The smallest value in the range whose plan meets the target, by bisection in the logarithm.
+fn search(
+    (low, high): (f64, f64),
+    target: Target,
+    at: impl Fn(f64) -> Result<Request, PlanError>,
+) -> Result<Option<Planned>, PlanError> {
+    let best = |request: &Request| request.best(|prediction| target.of(prediction));
+    let meets = |value: f64| -> Result<bool, PlanError> {
+        match best(&at(value)?) {
+            Ok(choice) => Ok(choice.score <= target.goal()),
+            Err(PlanError::TooSmall { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    };
+    if !meets(high)? {
+        return Ok(None);
+    }
+    let (mut low, mut high) = (low.ln(), high.ln());
+    for _ in 0..ROUNDS {
+        let middle = f64::midpoint(low, high);
+        if meets(middle.exp())? { high = middle } else { low = middle }
+    }
+    let request = at(high.exp())?;
+    request.planned(best(&request)?).map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::item::keys::Keys;
+
+    fn request(bytes: u64) -> Request {
+        Request {
+            window: Window::Items(1_000_000),
+            unit: Unit::ReplaceOne,
+            epsilon: Epsilon::new(1.0).expect("in range"),
+            delta: None,
+            domain: Domain::Public(Keys::Range(25_600)),
+            retention: 1,
+            bytes,
+            expectation: Expectation::zipf(25_600),
+        }
+    }
+
+    fn layout(planned: &Planned) -> CounterLayout {
+        let Method::Tuned(method) = &planned.plan.settings().method else {
+            unreachable!("the planner is tuned")
+        };
+        method.counters
+    }
+
+    #[test]
+    fn identity_counters_are_taken_when_they_fit() {
+        let wide = request(3_000_000).plan().expect("a plan");
+        assert_eq!(layout(&wide), CounterLayout::Identity);
+        let narrow = request(112_000).plan().expect("a plan");
+        assert!(matches!(layout(&narrow), CounterLayout::Hashed { .. }));
+        assert!(wide.prediction.rare() < narrow.prediction.rare());
+        for planned in [wide, narrow] {
+            assert!(planned.plan.sketch_bytes() <= 3_000_000);
+        }
+    }
+
+    #[test]
+    fn the_bytes_are_nearly_all_spent_and_never_exceeded() {
+        for bytes in [20_000, 112_000, 560_000, 1_120_000] {
+            let planned = Request { domain: Domain::Asked(crate::Kind::Bytes), ..request(bytes) }
+                .plan()
+                .expect("a plan");
+            let spent = planned.plan.sketch_bytes();
+            assert!(spent <= bytes && bytes * 9 / 10 < spent, "{spent} of {bytes}");
+        }
+    }
+
+    #[test]
+    fn both_directions_agree() {
+        let forward = request(560_000).plan().expect("a plan");
+        let target = Target::Absolute(Group::Frequent, forward.prediction.frequent() * 1.001);
+        let by_epsilon = request(560_000).smallest_epsilon(target).expect("reachable");
+        let epsilon = by_epsilon.plan.settings().epsilon.get();
+        assert!((0.8..=1.0).contains(&epsilon), "epsilon {epsilon}");
+        assert!(by_epsilon.prediction.frequent() <= forward.prediction.frequent() * 1.001);
+        let by_bytes = request(1).smallest_bytes(target).expect("reachable");
+        assert!(by_bytes.plan.sketch_bytes() <= 560_000);
+        let relative = Target::Relative(Group::Rare, 0.2);
+        let planned = request(560_000).smallest_epsilon(relative).expect("reachable");
+        assert!(planned.prediction.rare_relative() <= 0.2);
+    }
+
+    #[test]
+    fn what_cannot_be_useful_is_refused_and_says_what_would_help() {
+        let tiny = Request { epsilon: Epsilon::new(1e-6).expect("in range"), ..request(560_000) };
+        let message = tiny.plan().expect_err("only noise").to_string();
+        assert!(message.contains("raise epsilon"), "{message}");
+        let message = request(100).plan().expect_err("too small").to_string();
+        assert!(message.contains("100 bytes"), "{message}");
+        let endless = Request { window: Window::Items(1 << 50), ..request(560_000) };
+        let message = endless.plan().expect_err("too long").to_string();
+        assert!(message.starts_with("window length must lie"), "{message}");
+        let found = Request {
+            delta: Delta::new(1e-10).ok(),
+            domain: Domain::Discovered(Discovery { epoch: 0, ..Discovery::new(crate::Kind::Bytes) }),
+            ..request(560_000)
+        };
+        let nobody = Request { unit: Unit::Users { per_substream: 0 }, ..found.clone() };
+        assert!(matches!(nobody.plan(), Err(PlanError::OutOfRange { value: 0, .. })));
+        let loud = Request { epsilon: Epsilon::new(1000.0).expect("in range"), ..found };
+        assert!(matches!(loud.plan(), Err(PlanError::KeysEpsilon { .. })));
+        let impossible = request(560_000).smallest_epsilon(Target::Absolute(Group::Frequent, 0.0));
+        assert!(matches!(impossible, Err(PlanError::Unreachable(_))));
+    }
+
+    #[test]
+    fn a_plan_predicts_for_any_guess_and_prints_it() {
+        let planned = request(560_000).plan().expect("a plan");
+        let again = planned.plan.predict(&Expectation::zipf(25_600)).expect("a prior").expect("tuned");
+        assert_eq!(again, planned.prediction);
+        let text = planned.to_string();
+        for part in ["rank 1:", "rank 1000:", "stands out from the noise", "epsilon = 1, delta = 0"] {
+            assert!(text.contains(part), "{text}");
+        }
+    }
+
+    #[test]
+    fn drift_asks_for_more_substreams() {
+        let substreams = |drift| {
+            let expectation = Expectation { drift, ..Expectation::zipf(25_600) };
+            let planned = Request { expectation, ..request(3_000_000) }.plan().expect("a plan");
+            planned.plan.substreams_kept()
+        };
+        assert!(substreams(None) < substreams(Some(crate::plan::predict::Drift::MODERATE)));
+    }
+}

@@ -1,0 +1,340 @@
+//! What error a plan of the tuned method will have, before any item arrives: from a public guess of how counts are
+//! spread, never from the stream.
+
+use std::sync::Arc;
+
+use crate::error::ParameterError;
+use crate::noise::law::Law;
+use crate::plan::limits::{CANDIDATE_DEVIATIONS, CANDIDATE_SHARE};
+use crate::plan::misfit::Edges;
+
+/// How frequent the keys of a window are expected to be: a public guess.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Prior {
+    /// The i-th of `keys` keys has a share proportional to i to the minus `exponent`.
+    Zipf {
+        /// At least 0.
+        exponent: f64,
+        /// How many keys occur.
+        keys: usize,
+    },
+    /// The shares of the window of each key.
+    Shares(Vec<f64>),
+}
+
+impl std::str::FromStr for Prior {
+    type Err = ParameterError;
+
+    /// One expected count or share a line, after a key and a tab if there is one. Empty lines and those that start with `#`
+    /// are skipped.
+    fn from_str(text: &str) -> Result<Self, ParameterError> {
+        let lines = text.lines().enumerate().map(|(index, line)| (index + 1, line.trim()));
+        let weights =
+            lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')).map(|(line, text)| {
+                let field = text.rsplit('\t').next().unwrap_or(text);
+                let weight = field.trim().parse().ok().filter(|weight| (0.0..=f64::MAX).contains(weight));
+                weight.ok_or_else(|| ParameterError::ExpectationLine { line, field: field.to_owned() })
+            });
+        Ok(Self::Shares(weights.collect::<Result<_, _>>()?))
+    }
+}
+
+/// How the expected shares move: their logarithms as Ornstein-Uhlenbeck processes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Drift {
+    /// The variance of a logarithm.
+    pub variance: f64,
+    /// The correlation time, in windows.
+    pub correlation_windows: f64,
+}
+
+impl Drift {
+    /// Logarithms with variance 0.2 that a window forgets: real streams move about like this.
+    pub const MODERATE: Self = Self { variance: 0.2, correlation_windows: 1.0 };
+}
+
+/// A public guess of what a window looks like.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Expectation {
+    /// How counts are spread.
+    pub prior: Prior,
+    /// How they move, if they do.
+    pub drift: Option<Drift>,
+}
+
+/// Items of the prior by which plans are judged, as in the evaluation: the most frequent ones.
+const FREQUENT: usize = 50;
+/// Rare items are the others with at least this count.
+const RARE_COUNT_MIN: f64 = 100.0;
+/// How many rare items stand for all of them.
+const RARE_SAMPLE: usize = 64;
+/// The mean of the absolute value of a normal variable, in deviations.
+const MEAN_ABSOLUTE: f64 = 0.797_884_56;
+/// A key that is to be a candidate in nearly every window lies one deviation above the least that a candidate has.
+const SURE_CANDIDATE_DEVIATIONS: f64 = CANDIDATE_DEVIATIONS + 1.0;
+/// Phases of the window at which errors are averaged.
+const PHASES: [f64; 8] = [0.0625, 0.1875, 0.3125, 0.4375, 0.5625, 0.6875, 0.8125, 0.9375];
+
+impl Expectation {
+    /// What to expect without knowing better: Zipf with exponent 1 over so many keys, moderately drifting.
+    #[must_use]
+    pub fn zipf(keys: usize) -> Self {
+        Self { prior: Prior::Zipf { exponent: 1.0, keys }, drift: Some(Drift::MODERATE) }
+    }
+
+    /// Expected counts in a window of so many items.
+    ///
+    /// # Errors
+    /// There is no key, or an exponent or share is negative or not finite.
+    pub(crate) fn counts(&self, items: u64) -> Result<Arc<Counts>, ParameterError> {
+        let mut weights: Vec<f64> = match &self.prior {
+            // The usual exponent needs no powers, which take long for a million keys.
+            Prior::Zipf { exponent: 1.0, keys } => (1..=*keys).map(|rank| 1.0 / rank as f64).collect(),
+            Prior::Zipf { exponent, keys } => (1..=*keys).map(|rank| (rank as f64).powf(-exponent)).collect(),
+            Prior::Shares(shares) => shares.clone(),
+        };
+        let total: f64 = weights.iter().sum();
+        if let Some(&bad) = weights.iter().find(|weight| !(0.0..=f64::MAX).contains(*weight)) {
+            return Err(ParameterError::Expectation(bad));
+        }
+        if !(0.0 < total && total.is_finite()) {
+            return Err(ParameterError::Expectation(total));
+        }
+        weights.iter_mut().for_each(|weight| *weight *= items as f64 / total);
+        weights.sort_unstable_by(|a, b| b.total_cmp(a));
+        Ok(Arc::new(Counts::new(weights)))
+    }
+}
+
+/// Expected counts, largest first.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Counts {
+    sorted: Vec<f64>,
+    total: f64,
+    /// The sum from each rank on.
+    sums_from: Vec<f64>,
+    /// The sum of squares from each rank on.
+    squares_from: Vec<f64>,
+    /// Some of the rare items, evenly.
+    rare: Vec<f64>,
+}
+
+impl Counts {
+    fn new(sorted: Vec<f64>) -> Self {
+        let sums = sums_from(sorted.iter().copied());
+        let squares_from = sums_from(sorted.iter().map(|count| count * count));
+        let rare = sorted.get(FREQUENT..).unwrap_or_default();
+        let rare = &rare[..rare.partition_point(|&count| RARE_COUNT_MIN <= count)];
+        let rare = rare.iter().step_by(rare.len().div_ceil(RARE_SAMPLE).max(1)).copied().collect();
+        Self { total: sorted.iter().sum(), sums_from: sums, squares_from, rare, sorted }
+    }
+
+    fn frequent(&self) -> &[f64] {
+        &self.sorted[..self.sorted.len().min(FREQUENT)]
+    }
+}
+
+/// The sum from each place on.
+fn sums_from(values: impl DoubleEndedIterator<Item = f64>) -> Vec<f64> {
+    let mut sums: Vec<f64> = values
+        .rev()
+        .scan(0.0, |sum, value| {
+            *sum += value;
+            Some(*sum)
+        })
+        .collect();
+    sums.reverse();
+    sums
+}
+
+/// A structure whose error is predicted.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Structure {
+    /// Substreams of a window.
+    pub(crate) substreams: f64,
+    /// Rows of a sketch.
+    pub(crate) rows: f64,
+    /// Columns of a hashed sketch.
+    pub(crate) columns: Option<f64>,
+    /// The noise on a counter.
+    pub(crate) law: Law,
+    /// Keys with smaller counts are not known, so they cannot be fitted.
+    pub(crate) least_fitted: f64,
+}
+
+/// What error to expect, in items.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prediction {
+    counts: Arc<Counts>,
+    /// Variance of noise and collisions at each phase.
+    floor: [f64; PHASES.len()],
+    substreams: f64,
+    drift: Option<Drift>,
+}
+
+impl Prediction {
+    pub(crate) fn new(structure: Structure, counts: &Arc<Counts>, drift: Option<Drift>) -> Self {
+        let noise =
+            PHASES.map(|x| (structure.substreams + 2.0 * x * x) * structure.law.variance() / structure.rows);
+        let floor = match structure.columns {
+            None => noise,
+            Some(columns) => with_collisions(structure, columns, noise, counts),
+        };
+        Self { counts: Arc::clone(counts), floor, substreams: structure.substreams, drift }
+    }
+
+    /// The mean absolute error of an item with this count.
+    #[must_use]
+    pub fn error_of(&self, count: f64) -> f64 {
+        let errors = PHASES.iter().zip(self.floor).map(|(&x, floor)| {
+            let edges = Edges { ahead: x, expired: x, later: 0.0 };
+            let sampling = count / self.substreams * edges.sampling();
+            let step = |d: Drift| 2.0 * d.variance / (d.correlation_windows * self.substreams);
+            let drift =
+                self.drift.map_or(0.0, |d| (count / self.substreams).powi(2) * step(d) * edges.walk());
+            MEAN_ABSOLUTE * (floor + sampling + drift).sqrt()
+        });
+        errors.sum::<f64>() / PHASES.len() as f64
+    }
+
+    /// Expected count and mean absolute error of the item of this rank, from 1; `None` beyond the last.
+    #[must_use]
+    pub fn rank(&self, rank: usize) -> Option<(f64, f64)> {
+        let count = *self.counts.sorted.get(rank.checked_sub(1)?)?;
+        Some((count, self.error_of(count)))
+    }
+
+    /// The mean absolute error of the 50 most frequent items.
+    #[must_use]
+    pub fn frequent(&self) -> f64 {
+        mean(self.counts.frequent().iter().map(|&count| self.error_of(count)))
+    }
+
+    /// The mean error of the 50 most frequent items, relative to their counts.
+    #[must_use]
+    pub fn frequent_relative(&self) -> f64 {
+        mean(self.counts.frequent().iter().map(|&count| self.error_of(count) / count))
+    }
+
+    /// The mean absolute error of the other items that occur at least 100 times; of an absent item if there is none.
+    #[must_use]
+    pub fn rare(&self) -> f64 {
+        let rare = &self.counts.rare;
+        if rare.is_empty() {
+            self.error_of(0.0)
+        } else {
+            mean(rare.iter().map(|&count| self.error_of(count)))
+        }
+    }
+
+    /// The mean error of those items relative to their counts; infinite if there is none.
+    #[must_use]
+    pub fn rare_relative(&self) -> f64 {
+        let rare = &self.counts.rare;
+        if rare.is_empty() {
+            f64::INFINITY
+        } else {
+            mean(rare.iter().map(|&count| self.error_of(count) / count))
+        }
+    }
+
+    /// The share of the window above which an item stands out from the noise: four deviations of an absent item.
+    #[must_use]
+    pub fn detectable_share(&self) -> f64 {
+        let deviation = self.error_of(0.0) / MEAN_ABSOLUTE;
+        (4.0 * deviation / self.counts.total).min(1.0)
+    }
+}
+
+fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
+    let count = values.len() as f64;
+    values.sum::<f64>() / count
+}
+
+/// Collisions of the items that are not fitted; which are depends on the noise that is left, so a few rounds.
+fn with_collisions(
+    structure: Structure,
+    columns: f64,
+    noise: [f64; PHASES.len()],
+    counts: &Counts,
+) -> [f64; PHASES.len()] {
+    let cells = structure.rows * columns;
+    let typical = noise.iter().sum::<f64>() / PHASES.len() as f64;
+    // Keys that were found need not be told from others, so that one row is enough.
+    let can_fit = 1.0 < structure.rows || 0.0 < structure.least_fitted;
+    let (mut collisions, mut fitted) = (0.0, 0_usize);
+    for _ in 0..8 {
+        let [sum, squares] =
+            [&counts.sums_from, &counts.squares_from].map(|from| from.get(fitted).copied().unwrap_or(0.0));
+        // Counts in a substream vary by chance: the mean of a square is the square of the mean, and the mean.
+        collisions = (squares / structure.substreams + sum) / cells;
+        let least = (SURE_CANDIDATE_DEVIATIONS * (typical + collisions).sqrt()).max(structure.least_fitted);
+        let most = if can_fit { (CANDIDATE_SHARE * cells) as usize } else { 0 };
+        fitted = counts.sorted.partition_point(|&count| least < count).min(most);
+    }
+    let free = 1.0 - fitted as f64 / cells;
+    noise.map(|noise| (noise + collisions) / free)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ratio::Ratio;
+
+    fn structure(substreams: f64, rows: f64, columns: Option<f64>) -> Structure {
+        let scale = Ratio::new(2 * rows as u64, 1).expect("a ratio");
+        Structure { substreams, rows, columns, law: Law::Laplace { scale }, least_fitted: 0.0 }
+    }
+
+    fn prediction(structure: Structure) -> Prediction {
+        let counts = Expectation::zipf(25_600).counts(1_000_000).expect("a prior");
+        Prediction::new(structure, &counts, None)
+    }
+
+    #[test]
+    fn noise_grows_with_substreams_and_collisions_fall_with_columns() {
+        let [few, many] = [10.0, 40.0].map(|w| prediction(structure(w, 1.0, None)).error_of(0.0));
+        assert!((many / few - 2.0).abs() < 0.05, "{few} {many}");
+        let [narrow, wide] = [500.0, 50_000.0].map(|b| prediction(structure(20.0, 2.0, Some(b))).rare());
+        assert!(wide < narrow);
+    }
+
+    #[test]
+    fn predictions_agree_with_the_published_simulations() {
+        // zipf with 5 % uniform items, 280,000 counters: identity W = 20: 17/11; two rows, W = 20: 22/17.
+        let uniform = 0.05 * 1e6 / 25_600.0;
+        let zipf = Expectation::zipf(25_600).counts(950_000).expect("a prior");
+        let shares: Vec<f64> = zipf.sorted.iter().map(|count| count + uniform).collect();
+        let counts =
+            Expectation { prior: Prior::Shares(shares), drift: None }.counts(1_000_000).expect("a prior");
+        for (structure, frequent, rare) in
+            [(structure(20.0, 1.0, None), 17.0, 11.0), (structure(20.0, 2.0, Some(6666.0)), 22.0, 17.0)]
+        {
+            let prediction = Prediction::new(structure, &counts, None);
+            assert!((prediction.frequent() / frequent - 1.0).abs() < 0.15, "{}", prediction.frequent());
+            assert!((prediction.rare() / rare - 1.0).abs() < 0.15, "{}", prediction.rare());
+        }
+    }
+
+    #[test]
+    fn expectations_are_read_line_by_line() {
+        let prior: Prior = "# public\nhome\t60\n\nabout us\t30.5\r\n10\n".parse().expect("numbers");
+        assert_eq!(prior, Prior::Shares(vec![60.0, 30.5, 10.0]));
+        for (text, line) in [("1\n2\nmany\n", 3), ("a\t-1", 1), ("inf", 1), ("5\n7\tNaN", 2)] {
+            let error = text.parse::<Prior>().expect_err("not a count");
+            assert!(error.to_string().contains(&format!("line {line}")), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_expectation_is_refused() {
+        for prior in [
+            Prior::Shares(vec![0.5, -0.1]),
+            Prior::Shares(vec![]),
+            Prior::Zipf { exponent: f64::NAN, keys: 3 },
+        ] {
+            assert!(Expectation { prior, drift: None }.counts(100).is_err());
+        }
+    }
+}

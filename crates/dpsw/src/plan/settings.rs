@@ -1,0 +1,274 @@
+//! What is asked for. [`Plan`](crate::Plan) derives everything else.
+
+use crate::item::domain::Domain;
+use crate::privacy::parameters::{Delta, Epsilon};
+use crate::ratio::Ratio;
+
+/// What is asked for: window, budget, keys and method.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Settings {
+    /// Which recent part of the stream answers are about.
+    pub window: Window,
+    /// What one event's privacy means.
+    pub unit: Unit,
+    /// ε, for everything that the stream ever releases.
+    pub epsilon: Epsilon,
+    /// δ; needed by Gaussian noise, unused by Laplace noise.
+    pub delta: Option<Delta>,
+    /// Which keys may be listed.
+    pub domain: Domain,
+    /// How the budget is spent.
+    pub method: Method,
+    /// For how many windows sealed substreams are kept; at least 1.
+    pub retention: u32,
+}
+
+/// The recent part of a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Window {
+    /// The last w items.
+    Items(u64),
+    /// The last so many ticks of event time.
+    Time(TimeWindow),
+}
+
+impl Window {
+    /// Its length, in items or ticks.
+    #[must_use]
+    pub fn len(self) -> u64 {
+        match self {
+            Self::Items(len) => len,
+            Self::Time(window) => window.len,
+        }
+    }
+
+    /// Whether it holds nothing.
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many items it holds; for a time window, about how many are expected.
+    #[must_use]
+    pub fn expected_items(self) -> u64 {
+        match self {
+            Self::Items(len) => len,
+            Self::Time(window) => window.expected_items,
+        }
+    }
+
+    /// The time window, if it is one.
+    #[must_use]
+    pub fn time(self) -> Option<TimeWindow> {
+        match self {
+            Self::Items(_) => None,
+            Self::Time(window) => Some(window),
+        }
+    }
+}
+
+/// A window over event time. A tick is whatever unit the caller counts time in, from any origin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeWindow {
+    /// T, in ticks.
+    pub len: u64,
+    /// By how many ticks an event may lag behind the newest one and still be counted.
+    pub lateness: u64,
+    /// What moves time forward.
+    pub clock: Clock,
+    /// About how many items a window holds: a public guess that bounds δ.
+    pub expected_items: u64,
+}
+
+/// What moves the watermark, before which everything is sealed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Clock {
+    /// The caller, by a clock that does not depend on the events.
+    Caller,
+    /// The events themselves: the largest time seen minus the lateness. Replace-one only.
+    Events,
+}
+
+/// Which streams are neighbours: what one event's privacy means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Unit {
+    /// The item at one position is another one. Arrival times and totals are public.
+    ReplaceOne,
+    /// One event is there or not, so totals are private. Time windows with the caller's clock only.
+    AddRemove,
+    /// All items of one user inside any one window are other ones. Who sends when is public; the claim holds for each window
+    /// and grows with the number of windows in which a user is active. Of each user so many items of a substream count, in
+    /// order of arrival; the others are null items, which take their position and count nowhere.
+    Users {
+        /// At least 1.
+        per_substream: u32,
+    },
+}
+
+impl Unit {
+    /// How many items of a user and substream count, if that is bounded.
+    pub(crate) fn per_substream(self) -> Option<u32> {
+        match self {
+            Self::Users { per_substream } => Some(per_substream),
+            Self::ReplaceOne | Self::AddRemove => None,
+        }
+    }
+}
+
+/// How the budget is spent.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum Method {
+    /// The paper's sketches: whole, prefixes and suffixes of each substream.
+    Paper(PaperMethod),
+    /// One sketch per substream with the whole budget.
+    Tuned(TunedMethod),
+}
+
+impl Method {
+    /// The law of the noise.
+    pub(crate) fn noise(&self) -> NoiseChoice {
+        match self {
+            Self::Paper(_) => NoiseChoice::Gaussian,
+            Self::Tuned(method) => method.noise,
+        }
+    }
+
+    /// The counters of each sketch.
+    pub(crate) fn counters(&self) -> CounterLayout {
+        match self {
+            Self::Paper(method) => method.counters,
+            Self::Tuned(method) => method.counters,
+        }
+    }
+}
+
+/// Algorithms 1-3 of the paper.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PaperMethod {
+    /// Length of a substream.
+    pub substream: SubstreamLen,
+    /// The smooth factor α, strictly between 0 and 1.
+    pub alpha: Ratio,
+    /// The steps in which checkpoints are considered.
+    pub grid: Grid,
+    /// The counters of each sketch.
+    pub counters: CounterLayout,
+    /// How the sketches of a substream share ρ.
+    pub shares: Shares,
+}
+
+impl Default for PaperMethod {
+    /// Substreams of 0.1 w, three checkpoints (α = 0.75 on a grid of ten), 4 x 2000 counters, shares as printed.
+    fn default() -> Self {
+        Self {
+            substream: SubstreamLen::PerWindow(10),
+            alpha: Ratio::new(3, 4).expect("4 is not zero"),
+            grid: Grid::Units(10),
+            counters: CounterLayout::Hashed { rows: 4, columns: 2000 },
+            shares: Shares::Printed,
+        }
+    }
+}
+
+/// One sketch per substream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TunedMethod {
+    /// W, substreams per window.
+    pub substreams: u64,
+    /// The counters of each sketch.
+    pub counters: CounterLayout,
+    /// The law of the noise.
+    pub noise: NoiseChoice,
+}
+
+impl Default for TunedMethod {
+    /// 20 substreams of 2 x 6666 counters with Laplace noise.
+    fn default() -> Self {
+        Self {
+            substreams: 20,
+            counters: CounterLayout::Hashed { rows: 2, columns: 6666 },
+            noise: NoiseChoice::Laplace,
+        }
+    }
+}
+
+/// Length of a substream.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub enum SubstreamLen {
+    /// So many items.
+    Items(u64),
+    /// The window length divided by this number, rounded up.
+    PerWindow(u64),
+    /// ⌈w^β⌉ items, β strictly between 0 and 1.
+    Exponent(f64),
+}
+
+/// The steps in which checkpoints are considered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Grid {
+    /// The substream in so many equal steps.
+    Units(u64),
+    /// Every item, as printed.
+    Items,
+}
+
+/// The counters of a sketch.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub enum CounterLayout {
+    /// Rows and columns, items hashed.
+    Hashed {
+        /// a, between 1 and 16.
+        rows: u32,
+        /// b, at least 2.
+        columns: u32,
+    },
+    /// columns = ⌈e/ζ⌉ and rows = ⌈ln 1/η⌉.
+    Accuracy {
+        /// ζ, strictly between 0 and 1.
+        relative_error: f64,
+        /// η, strictly between 0 and 1.
+        failure_probability: f64,
+    },
+    /// One counter for each key of a public domain; other items are null items, which take their position and count
+    /// nowhere.
+    Identity,
+}
+
+impl Eq for CounterLayout {}
+
+/// How the sketches of a substream share ρ.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Shares {
+    /// 2α - α² for the whole, α^(j-2) (1-α)³ / 2 for each of the two sketches of checkpoint j.
+    Printed,
+    /// The share of the whole, then that of each of the two sketches of each further checkpoint.
+    Explicit(Vec<Ratio>),
+}
+
+/// The law of the noise of a one-sketch plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NoiseChoice {
+    /// Discrete Laplace: pure ε, δ = 0.
+    Laplace,
+    /// Discrete Gaussian, calibrated on the exact lattice sum; needs a δ.
+    Gaussian,
+}
+
+impl NoiseChoice {
+    /// Whether its promise has a δ above 0.
+    pub(crate) fn needs_delta(self) -> bool {
+        match self {
+            Self::Laplace => false,
+            Self::Gaussian => true,
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! Settings → Plan: every derived number, checked once.
+
+use crate::error::PlanError;
+use crate::item::index::check_distinct;
+use crate::item::mapping::Shape;
+#[cfg(test)]
+use crate::noise::law::Law;
+use crate::plan::budget::Budget;
+use crate::plan::discovery::PlannedDiscovery;
+use crate::plan::layout::{kept, open_max, substream_items};
+use crate::plan::limits::{KEYS_MAX, ROOM, SUBSTREAMS_MAX, Width, check, check_settings};
+use crate::plan::range::{PlannedRange, boundaries};
+use crate::plan::settings::{CounterLayout, Method, Settings, Unit, Window};
+use crate::plan::{paper, tuned};
+use crate::privacy::ledger::Ledger;
+use crate::privacy::parameters::Claim;
+
+/// Everything that follows from [`Settings`]: structure, noise, cost, bytes and error bounds.
+///
+/// Invariant: what one event can touch costs at most the budget, by the [`Ledger`] inside.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    settings: Settings,
+    substream_len: u64,
+    shape: Shape,
+    ranges: Vec<PlannedRange>,
+    boundaries: Vec<u64>,
+    discovery: Option<PlannedDiscovery>,
+    ledger: Ledger,
+}
+
+/// How sealed ranges are put together to a window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Covering {
+    /// By the complete ranges nearest to it, as in the paper.
+    Nearest,
+    /// By whole substreams, weighted at both ends.
+    Interpolated,
+}
+
+impl Plan {
+    /// Derives the plan.
+    ///
+    /// # Errors
+    /// A number is out of range, a delta is missing or too large, or the plan costs more than the budget.
+    pub fn new(settings: Settings) -> Result<Self, PlanError> {
+        check_settings(&settings)?;
+        if let Some(keys) = settings.domain.keys() {
+            let hint = "; ask for candidates instead";
+            check("number of keys in the domain", keys.len() as u64, 1, KEYS_MAX, hint)?;
+            check_distinct(keys)?;
+        }
+        let plan = Self::derive(settings)?;
+        let hint = "; use longer substreams or less retention";
+        check("number of substreams kept", plan.substreams_kept(), 1, SUBSTREAMS_MAX, hint)?;
+        #[cfg(test)]
+        let plan = crate::testing::fault::planned(plan);
+        Ok(plan)
+    }
+
+    fn derive(settings: Settings) -> Result<Self, PlanError> {
+        let budget = Budget::of(&settings)?;
+        let mut sketches = match &settings.method {
+            Method::Paper(method) => paper::sketches(&settings, method, budget)?,
+            Method::Tuned(method) => tuned::sketches(&settings, method, budget)?,
+        };
+        let discovery = match (settings.domain.discovery(), budget.keys) {
+            (Some(discovery), Some(keys)) => {
+                let len = sketches.substream_len;
+                Some(PlannedDiscovery::new(&settings, discovery, keys, len, &mut sketches.ledger)?)
+            }
+            _ => None,
+        };
+        Ok(Self {
+            substream_len: sketches.substream_len,
+            shape: sketches.shape,
+            boundaries: boundaries(&sketches.ranges),
+            ranges: sketches.ranges,
+            discovery,
+            ledger: sketches.ledger,
+            settings,
+        })
+    }
+
+    /// What was asked for.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The length of a substream, in items.
+    #[must_use]
+    pub fn substream_len(&self) -> u64 {
+        self.substream_len
+    }
+
+    /// The shape of each sketch.
+    #[must_use]
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// Whether there is one counter for each key of the domain.
+    #[must_use]
+    pub fn is_identity(&self) -> bool {
+        self.settings.method.counters() == CounterLayout::Identity
+    }
+
+    /// The ranges of a substream, the whole first.
+    #[must_use]
+    pub fn ranges(&self) -> &[PlannedRange] {
+        &self.ranges
+    }
+
+    /// How keys are found, if they are.
+    #[must_use]
+    pub fn discovery(&self) -> Option<&PlannedDiscovery> {
+        self.discovery.as_ref()
+    }
+
+    /// What one event can cost.
+    #[must_use]
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// What is promised of everything that a stream of this plan releases.
+    #[must_use]
+    pub fn claim(&self) -> Claim {
+        self.ledger.budget()
+    }
+
+    /// Makes the tables of the noise, which sealing would otherwise wait for.
+    pub(crate) fn prepare(&self) {
+        for range in &self.ranges {
+            range.table();
+        }
+        if let Some(discovery) = &self.discovery {
+            discovery.table();
+        }
+    }
+
+    /// Whether the number of items in a range is public.
+    pub(crate) fn has_public_totals(&self) -> bool {
+        self.settings.unit != Unit::AddRemove
+    }
+
+    /// How sealed ranges are put together to a window.
+    pub(crate) fn covering(&self) -> Covering {
+        match self.settings.method {
+            Method::Paper(_) => Covering::Nearest,
+            Method::Tuned(_) => Covering::Interpolated,
+        }
+    }
+
+    /// The number under which a substream is hashed.
+    pub(crate) fn hash_number(&self, substream: u64) -> u64 {
+        match self.settings.method {
+            // One family for the stream, as in the paper.
+            Method::Paper(_) => 0,
+            Method::Tuned(_) => substream,
+        }
+    }
+
+    /// How wide sealed counters are stored: 32 bits in the paper's structure, else 16 with a list for the few that are
+    /// larger.
+    pub(crate) fn width(&self) -> Width {
+        match self.settings.method {
+            Method::Paper(_) => Width::Wide,
+            Method::Tuned(_) => Width::Narrow,
+        }
+    }
+
+    /// By what share of the window heavy hitters may fall short of the threshold: ζ = 1/columns in the paper's method.
+    pub(crate) fn threshold_slack(&self) -> f64 {
+        match self.settings.method {
+            Method::Paper(_) => self.collision_columns().map_or(0.0, |columns| 1.0 / f64::from(columns)),
+            Method::Tuned(_) => 0.0,
+        }
+    }
+
+    /// The offsets at which a segment ends, ascending; the last is the substream's length.
+    pub(crate) fn boundaries(&self) -> &[u64] {
+        &self.boundaries
+    }
+
+    /// The substream and the segment of a position.
+    pub(crate) fn place(&self, position: u64) -> (u64, usize) {
+        let offset = position % self.substream_len;
+        let segment = self.boundaries.partition_point(|&boundary| boundary <= offset);
+        (position / self.substream_len, segment)
+    }
+
+    /// The number of columns that collisions are spread over; none for identity counters.
+    pub(crate) fn collision_columns(&self) -> Option<u32> {
+        (!self.is_identity()).then_some(self.shape.columns)
+    }
+
+    /// Items or ticks that stay retained behind the newest position.
+    pub(crate) fn retained_len(&self) -> u64 {
+        self.settings.window.len() * u64::from(self.settings.retention)
+    }
+
+    /// The most sealed substreams that are kept at a time.
+    #[must_use]
+    pub fn substreams_kept(&self) -> u64 {
+        kept(self.settings.window.len(), self.settings.retention, self.substream_len)
+    }
+
+    /// The most substreams that are open at a time.
+    pub(crate) fn open_substreams_max(&self) -> u64 {
+        open_max(self.settings.window, self.substream_len)
+    }
+
+    /// About how many items a substream holds.
+    pub(crate) fn substream_items(&self) -> u64 {
+        substream_items(self.settings.window, self.substream_len)
+    }
+
+    /// The most users of a substream whose items count.
+    pub(crate) fn users_max(&self) -> u64 {
+        match self.settings.window {
+            Window::Items(_) => self.substream_len,
+            Window::Time(_) => ROOM.saturating_mul(self.substream_items()),
+        }
+    }
+
+    /// The smallest count in a window of a key that is usually found; 0 where all keys are listed.
+    pub(crate) fn least_found(&self) -> f64 {
+        self.discovery.as_ref().map_or(0.0, |discovery| {
+            let items = self.substream_items() * discovery.epoch();
+            discovery.count_found(0.5) * self.settings.window.expected_items() as f64 / items as f64
+        })
+    }
+
+    /// The same with other noise, for planted mistakes.
+    #[cfg(test)]
+    pub(crate) fn with_laws(mut self, law: impl Fn(&Self, Law) -> Law) -> Self {
+        let laws: Vec<Law> = self.ranges.iter().map(|range| law(&self, range.law())).collect();
+        self.ranges = self.ranges.iter().zip(laws).map(|(range, law)| range.with_law(law)).collect();
+        self
+    }
+}

@@ -1,0 +1,105 @@
+//! A plan in words.
+
+use std::fmt;
+use std::ops::Range;
+
+use crate::noise::law::Law;
+use crate::plan::paper_bounds::PaperBounds;
+use crate::plan::settings::{Method, Unit};
+use crate::plan::structure::Plan;
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let settings = self.settings();
+        let name = name(&settings.method);
+        writeln!(
+            f,
+            "method     {name}, {}",
+            if self.is_identity() { "identity counters" } else { "hashed counters" }
+        )?;
+        let unit = if settings.window.time().is_some() { "ticks" } else { "items" };
+        writeln!(
+            f,
+            "window     {} {unit}, kept for {} window(s)",
+            settings.window.len(),
+            settings.retention
+        )?;
+        writeln!(f, "substreams {} {unit} each, {} kept", self.substream_len(), self.substreams_kept())?;
+        writeln!(f, "sketch     {} x {} counters", self.shape().rows, self.shape().columns)?;
+        for range in self.ranges() {
+            let Range { start, end } = range.offsets();
+            writeln!(
+                f,
+                "  {:<8} [{start}, {end})  {}",
+                format!("{:?}", range.role()),
+                describe(range.law())
+            )?;
+        }
+        writeln!(f, "bytes      {} in sketches, {} resident", self.sketch_bytes(), self.resident_bytes())?;
+        let (epsilon, delta) = self.ledger().spent();
+        let one = if settings.unit.per_substream().is_some() { "a user's window" } else { "one event" };
+        writeln!(f, "ledger     {one} costs epsilon {epsilon:.6}, delta {delta:e}; budget {}", self.claim())?;
+        if let Some(bounds) = self.paper_bounds() {
+            let PaperBounds { sketch, sketch_failure, frequency, frequency_failure, main } = bounds;
+            writeln!(
+                f,
+                "bounds     a whole sketch errs by at most {sketch:.0} (but for probability {sketch_failure:.3})"
+            )?;
+            writeln!(f, "           a frequency by at most {frequency:.0} (but for {frequency_failure:.3})")?;
+            if let Some(main) = main {
+                writeln!(f, "           main theorem, up to a constant: {main:.0}")?;
+            }
+        }
+        if let Some(discovery) = self.discovery() {
+            let (share, epoch) = (discovery.share_found(0.99), discovery.epoch());
+            writeln!(
+                f,
+                "keys       found in epochs of {epoch} substreams by {}, above {}",
+                describe(discovery.law()),
+                discovery.threshold()
+            )?;
+            writeln!(
+                f,
+                "           {:.4} % of an epoch is found with 99 %; what one event or user brings in, with {:.1e}",
+                100.0 * share,
+                discovery.seen_once()
+            )?;
+        }
+        write!(f, "contract   {}", self.contract())
+    }
+}
+
+impl Plan {
+    /// What is promised, in one sentence.
+    #[must_use]
+    pub fn contract(&self) -> String {
+        let claim = self.claim();
+        match self.settings().unit {
+            Unit::ReplaceOne => {
+                format!("everything released, for ever, together: {claim} for one event replaced by another")
+            }
+            Unit::AddRemove => {
+                format!("everything released, for ever, together: {claim} for one event added or removed")
+            }
+            Unit::Users { per_substream } => format!(
+                "everything released, together: {claim} for all items of one user inside any one window, of which \
+                {per_substream} a substream count; who sends when is public, and what a user loses adds up over \
+                windows: epsilon n-fold over n of them, delta faster"
+            ),
+        }
+    }
+}
+
+fn describe(law: Law) -> String {
+    match law {
+        Law::Laplace { scale } => format!("discrete Laplace, scale {scale:.4}"),
+        Law::Gaussian { variance } => format!("discrete Gaussian, variance {variance}"),
+    }
+}
+
+fn name(method: &Method) -> &'static str {
+    match method {
+        Method::Paper(_) => "paper",
+        Method::Tuned(_) => "tuned",
+    }
+}

@@ -1,0 +1,59 @@
+//! One sketch per substream with the whole budget.
+
+use crate::error::{ParameterError, PlanError};
+use crate::noise::law::Law;
+use crate::plan::budget::Budget;
+use crate::plan::checkpoint::spans;
+use crate::plan::layout::{shape, substream_len, touched};
+use crate::plan::limits::gaussian_law;
+use crate::plan::range::{PlannedRange, Sketches};
+use crate::plan::reach::Reach;
+use crate::plan::settings::{NoiseChoice, Settings, SubstreamLen, TunedMethod, Unit};
+use crate::privacy::accounting::{gaussian_variance, laplace_scale, zcdp_rho};
+use crate::privacy::ledger::{Cost, Ledger};
+use crate::privacy::parameters::{Delta, Epsilon};
+
+pub(crate) fn sketches(
+    settings: &Settings,
+    method: &TunedMethod,
+    budget: Budget,
+) -> Result<Sketches, PlanError> {
+    let substream_len = substream_len(SubstreamLen::PerWindow(method.substreams), settings.window.len())?;
+    let shape = shape(method.counters, settings)?;
+    let reach = Reach::new(settings.unit, shape.rows, touched(settings.window.len(), substream_len));
+    let (law, cost) = match method.noise {
+        NoiseChoice::Laplace => laplace(budget.epsilon, reach)?,
+        NoiseChoice::Gaussian => gaussian(budget, reach)?,
+    };
+    let delta = settings.delta.filter(|_| budget.delta.is_some() || budget.keys.is_some());
+    let mut ledger = Ledger::new(settings.epsilon, delta);
+    let what = match settings.unit {
+        Unit::Users { .. } => "the sketches that a user reaches in a window",
+        Unit::ReplaceOne | Unit::AddRemove => "the sketch over one position",
+    };
+    ledger.charge(what, cost)?;
+    let ranges = PlannedRange::all(spans(&[substream_len]).into_iter().map(|span| (span, law)));
+    Ok(Sketches { substream_len, shape, ranges, ledger })
+}
+
+fn laplace(epsilon: Epsilon, reach: Reach) -> Result<(Law, Cost), PlanError> {
+    let scale = laplace_scale(epsilon, reach.sum).ok_or(ParameterError::Epsilon(epsilon.get()))?;
+    let cost = scale.checked_divide(reach.sum).ok_or(ParameterError::Epsilon(epsilon.get()))?;
+    Ok((Law::Laplace { scale }, Cost::Pure(cost)))
+}
+
+fn gaussian(budget: Budget, reach: Reach) -> Result<(Law, Cost), PlanError> {
+    let delta = budget.delta.ok_or(PlanError::DeltaNeeded("Gaussian noise"))?;
+    let law = gaussian_law(reach_variance(budget.epsilon, delta, reach))?;
+    Ok((law, Cost::Approximate(budget.epsilon.ratio(), delta.get())))
+}
+
+/// The smallest variance that covers this reach: by the exact lattice sum where counters move by one, else by zCDP, which
+/// holds for any integers.
+pub(crate) fn reach_variance(epsilon: Epsilon, delta: Delta, reach: Reach) -> u64 {
+    if reach.is_by_ones() {
+        return gaussian_variance(epsilon, delta, reach.sum);
+    }
+    let variance = reach.squares as f64 / (2.0 * zcdp_rho(epsilon, delta).get()) * (1.0 + 1e-12);
+    variance.ceil().max(2.0) as u64
+}

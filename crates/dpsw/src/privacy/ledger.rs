@@ -1,0 +1,165 @@
+//! What one event can cost, charged before the stream starts.
+
+use crate::error::OverBudget;
+use crate::privacy::accounting::paper_epsilon;
+use crate::privacy::parameters::{Claim, Delta, Epsilon};
+use crate::ratio::Ratio;
+
+/// What something that an event can touch costs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub enum Cost {
+    /// ε with δ = 0.
+    Pure(Ratio),
+    /// ρ-zCDP, converted as in the paper.
+    Zcdp(f64),
+    /// (ε, δ).
+    Approximate(Ratio, f64),
+}
+
+/// The charges against one budget (ε, δ).
+///
+/// Invariant: all charges composed cost at most the budget; a charge that would break this is refused.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ledger {
+    epsilon: Epsilon,
+    delta: Option<Delta>,
+    charges: Vec<(String, Cost)>,
+}
+
+impl Ledger {
+    /// An empty ledger. Without a δ only pure costs can be charged.
+    #[must_use]
+    pub fn new(epsilon: Epsilon, delta: Option<Delta>) -> Self {
+        Self { epsilon, delta, charges: Vec::new() }
+    }
+
+    /// Charges one cost.
+    ///
+    /// # Errors
+    /// The budget cannot bear it, or it is no cost (negative or not a number); the ledger stays as it was.
+    pub fn charge(&mut self, what: &str, cost: Cost) -> Result<(), OverBudget> {
+        self.charges.push((what.to_owned(), cost));
+        if self.fits() {
+            return Ok(());
+        }
+        let (epsilon, delta) = self.spent();
+        self.charges.pop();
+        let spent = format!("epsilon = {epsilon}, delta = {delta:e}");
+        Err(OverBudget { what: what.to_owned(), spent, budget: self.budget().to_string() })
+    }
+
+    /// What was charged, in order.
+    #[must_use]
+    pub fn charges(&self) -> &[(String, Cost)] {
+        &self.charges
+    }
+
+    /// The budget as a claim.
+    #[must_use]
+    pub fn budget(&self) -> Claim {
+        match self.delta {
+            Some(delta) => Claim::Approximate(self.epsilon, delta),
+            None => Claim::Pure(self.epsilon),
+        }
+    }
+
+    /// ε and δ of everything charged: basic composition, where the zCDP charges add up in ρ and are converted
+    /// with the δ that the others leave.
+    #[must_use]
+    pub fn spent(&self) -> (f64, f64) {
+        let pure = self.exact_epsilon().map_or(f64::INFINITY, Ratio::to_f64);
+        let (rho, flat) = (self.rho(), self.flat_delta());
+        if rho == 0.0 {
+            return (pure, flat);
+        }
+        match self.delta.map(|delta| Delta::new(delta.get() - flat)) {
+            Some(Ok(left)) => (pure + paper_epsilon(rho, left), flat + left.get()),
+            _ => (f64::INFINITY, flat),
+        }
+    }
+
+    fn fits(&self) -> bool {
+        let (epsilon, delta) = self.spent();
+        let is_cost = |value: f64| 0.0 <= value && value.is_finite();
+        let are_costs = self.charges.iter().all(|(_, cost)| match cost {
+            Cost::Pure(_) => true,
+            Cost::Zcdp(rho) => is_cost(*rho),
+            Cost::Approximate(_, delta) => is_cost(*delta),
+        });
+        let pure_fits = self.exact_epsilon().is_some_and(|sum| sum <= self.epsilon.ratio());
+        let mixed_fits = self.rho() == 0.0 || epsilon <= self.epsilon.get();
+        are_costs && pure_fits && mixed_fits && delta <= self.delta.map_or(0.0, Delta::get)
+    }
+
+    fn exact_epsilon(&self) -> Option<Ratio> {
+        let zero = Ratio::new(0, 1).ok();
+        self.charges.iter().fold(zero, |sum, (_, cost)| match cost {
+            Cost::Pure(epsilon) | Cost::Approximate(epsilon, _) => sum?.checked_add(*epsilon),
+            Cost::Zcdp(_) => sum,
+        })
+    }
+
+    fn rho(&self) -> f64 {
+        let rho = |cost: &Cost| if let Cost::Zcdp(rho) = cost { *rho } else { 0.0 };
+        self.charges.iter().map(|(_, cost)| rho(cost)).sum()
+    }
+
+    fn flat_delta(&self) -> f64 {
+        let delta = |cost: &Cost| if let Cost::Approximate(_, delta) = cost { *delta } else { 0.0 };
+        self.charges.iter().map(|(_, cost)| delta(cost)).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::privacy::accounting::paper_rho;
+
+    fn epsilon(value: f64) -> Epsilon {
+        Epsilon::new(value).expect("in range")
+    }
+
+    fn ratio(value: f64) -> Ratio {
+        Ratio::from_decimal(value).expect("in range")
+    }
+
+    #[test]
+    fn pure_charges_add_up_exactly_to_the_budget_and_no_further() {
+        let mut ledger = Ledger::new(epsilon(0.3), None);
+        for part in 0..3 {
+            ledger.charge(&format!("part {part}"), Cost::Pure(ratio(0.1))).expect("0.3 in all");
+        }
+        let before = ledger.clone();
+        let error = ledger.charge("one more", Cost::Pure(ratio(0.000_000_001))).expect_err("over");
+        assert!(error.to_string().starts_with("one more would bring the cost to epsilon = 0.300000001"));
+        assert_eq!(ledger, before);
+    }
+
+    #[test]
+    fn gaussian_charges_need_a_delta_and_compose_in_rho() {
+        let delta = Delta::new(1e-9).expect("in range");
+        let half = paper_rho(epsilon(1.0), delta).get() / 2.0;
+        assert!(Ledger::new(epsilon(1.0), None).charge("whole", Cost::Zcdp(half)).is_err());
+        let mut ledger = Ledger::new(epsilon(1.0), Some(delta));
+        ledger.charge("whole", Cost::Zcdp(half)).expect("half");
+        ledger.charge("parts", Cost::Zcdp(half)).expect("the other half");
+        assert!(ledger.charge("one more", Cost::Zcdp(half * 1e-6)).is_err());
+    }
+
+    #[test]
+    fn a_negative_cost_gives_no_credit() {
+        let mut ledger = Ledger::new(epsilon(1.0), Delta::new(1e-9).ok());
+        for cost in [Cost::Zcdp(-0.1), Cost::Zcdp(f64::NAN), Cost::Approximate(ratio(0.1), -1.0)] {
+            assert!(ledger.charge("credit", cost).is_err());
+        }
+        assert!(ledger.charges().is_empty());
+    }
+
+    #[test]
+    fn delta_is_charged_too() {
+        let mut ledger = Ledger::new(epsilon(1.0), Delta::new(1e-9).ok());
+        ledger.charge("sketch", Cost::Approximate(ratio(0.5), 6e-10)).expect("fits");
+        assert!(ledger.charge("keys", Cost::Approximate(ratio(0.5), 6e-10)).is_err());
+    }
+}

@@ -1,0 +1,8 @@
+//! What may be shown: noisy, frozen sketches and the keys that were found.
+
+pub(crate) mod released;
+pub(crate) mod sketch;
+pub(crate) mod substream;
+
+pub use crate::plan::limits::Width;
+pub use sketch::SealedSketch;

@@ -1,0 +1,175 @@
+//! A sealed sketch: noisy, frozen, safe to show.
+
+use crate::item::mapping::Shape;
+use crate::plan::limits::{OVERFLOW_LEN, Width};
+
+/// Noisy counters of one range. Nothing changes them after they are made.
+#[derive(Debug, PartialEq, Eq)]
+pub struct SealedSketch {
+    shape: Shape,
+    cells: Cells,
+    items: Option<u64>,
+    total: i64,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Cells {
+    Wide(Box<[i32]>),
+    /// Invariant: a cell is [`OVERFLOWN`] exactly if the list, ascending by index, has it.
+    Narrow {
+        cells: Box<[i16]>,
+        overflow: Box<[(u32, i32)]>,
+    },
+}
+
+/// Marks a narrow counter whose value stands in the list.
+const OVERFLOWN: i16 = i16::MIN;
+
+const _: () = assert!(size_of::<(u32, i32)>() as u64 == OVERFLOW_LEN, "the plan counts on it");
+
+impl SealedSketch {
+    /// `items` is how many items were counted, where that is public.
+    pub(crate) fn new(shape: Shape, cells: &[i32], items: Option<u64>, width: Width) -> Self {
+        let noisy = || sum(cells) / i64::from(shape.rows);
+        let total = items.map_or_else(noisy, |items| items as i64);
+        let cells = match width {
+            Width::Wide => Cells::Wide(cells.into()),
+            Width::Narrow => Cells::narrow(cells),
+        };
+        Self { shape, cells, items, total }
+    }
+
+    /// How many items were counted, where that is public.
+    pub(crate) fn items(&self) -> Option<u64> {
+        self.items
+    }
+
+    /// How many items were counted: exactly where that is public, else by the noisy counters.
+    #[must_use]
+    pub fn total(&self) -> i64 {
+        self.total
+    }
+
+    /// The noisy counters, row after row.
+    #[must_use]
+    pub fn cells(&self) -> Vec<i32> {
+        match &self.cells {
+            Cells::Wide(cells) => cells.to_vec(),
+            Cells::Narrow { cells, overflow } => {
+                let mut wide: Vec<i32> = cells.iter().map(|&cell| cell.into()).collect();
+                overflow.iter().for_each(|&(index, cell)| wide[index as usize] = cell);
+                wide
+            }
+        }
+    }
+
+    /// The noisy counters for calculations, and their sum.
+    pub(crate) fn floats(&self) -> (Box<[f32]>, i64) {
+        match &self.cells {
+            Cells::Wide(cells) => (cells.iter().map(|&cell| cell as f32).collect(), sum(cells)),
+            Cells::Narrow { cells, overflow } => {
+                let mut floats: Box<[f32]> = cells.iter().map(|&cell| cell.into()).collect();
+                let mut sum = sum(cells);
+                for &(index, cell) in overflow {
+                    floats[index as usize] = cell as f32;
+                    sum += i64::from(cell) - i64::from(OVERFLOWN);
+                }
+                (floats, sum)
+            }
+        }
+    }
+
+    /// One noisy counter.
+    ///
+    /// # Panics
+    /// There is no counter of this index.
+    #[must_use]
+    #[inline]
+    pub fn cell(&self, index: usize) -> i32 {
+        match &self.cells {
+            Cells::Wide(cells) => cells[index],
+            Cells::Narrow { cells, overflow } => match cells[index] {
+                OVERFLOWN => overflown(overflow, index),
+                cell => cell.into(),
+            },
+        }
+    }
+
+    /// The counters that are stored in 16 bits; `i16::MIN` marks those that are not.
+    pub(crate) fn narrow(&self) -> Option<&[i16]> {
+        match &self.cells {
+            Cells::Wide(_) => None,
+            Cells::Narrow { cells, .. } => Some(cells),
+        }
+    }
+
+    /// The shape.
+    #[must_use]
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// How wide a counter is stored.
+    #[must_use]
+    pub fn width(&self) -> Width {
+        match self.cells {
+            Cells::Wide(_) => Width::Wide,
+            Cells::Narrow { .. } => Width::Narrow,
+        }
+    }
+
+    /// The smallest of these cells; 0 for an item that has none.
+    #[inline]
+    pub(crate) fn minimum(&self, cells: impl Iterator<Item = usize>) -> i64 {
+        cells.map(|cell| i64::from(self.cell(cell))).min().unwrap_or(0)
+    }
+}
+
+impl Cells {
+    fn narrow(cells: &[i32]) -> Self {
+        let fits = cells.iter().fold(true, |fits, &cell| fits & (cell.unsigned_abs() <= i16::MAX as u32));
+        if fits {
+            let cells = cells.iter().map(|&cell| cell as i16).collect();
+            return Self::Narrow { cells, overflow: Box::default() };
+        }
+        let mut overflow = Vec::new();
+        let narrow = cells.iter().enumerate().map(|(index, &cell)| match i16::try_from(cell) {
+            Ok(narrow) if narrow != OVERFLOWN => narrow,
+            _ => {
+                overflow.push((index as u32, cell));
+                OVERFLOWN
+            }
+        });
+        let cells = narrow.collect();
+        Self::Narrow { cells, overflow: overflow.into() }
+    }
+}
+
+fn sum<T: Copy + Into<i64>>(cells: &[T]) -> i64 {
+    cells.iter().map(|&cell| cell.into()).sum()
+}
+
+#[cold]
+fn overflown(overflow: &[(u32, i32)], index: usize) -> i32 {
+    let place = overflow.binary_search_by_key(&(index as u32), |(index, _)| *index);
+    overflow[place.expect("a marked counter is in the list")].1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn narrow_counters_keep_every_value() {
+        let values = [0, 5, -7, 32_767, -32_767, -32_768, 32_768, 100_000, i32::MIN, i32::MAX];
+        let shape = Shape { rows: 2, columns: 5 };
+        for width in [Width::Wide, Width::Narrow] {
+            let sketch = SealedSketch::new(shape, &values, None, width);
+            assert_eq!(sketch.cells(), values);
+            let (floats, sum) = sketch.floats();
+            assert_eq!(*floats, values.map(|value| value as f32));
+            assert_eq!(sum, values.iter().map(|&value| i64::from(value)).sum::<i64>());
+            assert_eq!(sketch.width(), width);
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Which of a user's items count.
+
+use hashbrown::HashTable;
+
+use crate::bytes::codec::{Reader, Writer};
+use crate::error::SnapshotError;
+use crate::item::hash::FingerprintKey;
+use crate::plan::limits::USER_LEN;
+use crate::testing::fault::{self, Fault};
+
+const _: () = assert!(size_of::<(u64, u32)>() == USER_LEN, "the plan counts on it");
+
+/// How many items each user has sent in a substream. Secret: no `Clone`, and a `Debug` that shows nothing.
+pub(crate) struct Caps {
+    counts: HashTable<(u64, u32)>,
+    /// Items of a user that count.
+    each: u32,
+    /// Users beyond this many send null items.
+    users_max: usize,
+}
+
+impl std::fmt::Debug for Caps {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Caps")
+    }
+}
+
+impl Caps {
+    pub(crate) fn new(each: u32, users_max: usize) -> Self {
+        Self { counts: HashTable::new(), each, users_max }
+    }
+
+    /// Whether the next item of a user counts. That depends on who sent when, never on what was sent.
+    pub(crate) fn admit(&mut self, user: u64, key: FingerprintKey) -> bool {
+        let hash = |user: u64| key.integer(user);
+        if let Some((_, count)) = self.counts.find_mut(hash(user), |(known, _)| *known == user) {
+            let admitted = *count < self.each;
+            *count += u32::from(admitted);
+            return admitted;
+        }
+        let has_room = self.counts.len() < self.users_max;
+        if has_room {
+            self.counts.insert_unique(hash(user), (user, 1), |(user, _)| hash(*user));
+        }
+        has_room
+    }
+
+    /// Goes on with the next substream, where every user starts anew.
+    pub(crate) fn turn_over(&mut self) {
+        if fault::is(Fault::SlidingCap) {
+            self.counts.retain(|(_, count)| *count == self.each);
+            self.counts.iter_mut().for_each(|(_, count)| *count = self.each + 1);
+            return;
+        }
+        self.counts.clear();
+    }
+
+    pub(crate) fn write(&self, writer: &mut Writer) {
+        writer.len(self.counts.len());
+        for (user, count) in &self.counts {
+            writer.u64(*user);
+            writer.u32(*count);
+        }
+    }
+
+    pub(crate) fn read(&mut self, reader: &mut Reader<'_>, key: FingerprintKey) -> Result<(), SnapshotError> {
+        let len = reader.len(12)?;
+        for _ in 0..len {
+            let (user, count) = (reader.u64()?, reader.u32()?);
+            let hash = |user: u64| key.integer(user);
+            let is_known = self.counts.find(hash(user), |(known, _)| *known == user).is_some();
+            if is_known || count == 0 || self.each < count || self.users_max <= self.counts.len() {
+                return Err(SnapshotError::Invalid("its users are repeated, too many or sent too much"));
+            }
+            self.counts.insert_unique(hash(user), (user, count), |(user, _)| hash(*user));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,199 @@
+//! Exact counts of one range, while it fills. Secret: they can be added to, noised and sealed, but not read.
+
+use zeroize::Zeroizing;
+
+use crate::bytes::codec::{Reader, Writer};
+use crate::error::SnapshotError;
+use crate::item::hash::column;
+use crate::item::index::Index;
+use crate::item::mapping::{Columns, Mapping, Shape};
+use crate::item::value::{Item, Kind};
+use crate::noise::generator::Generator;
+use crate::noise::table::Table;
+use crate::plan::limits::{ITEMS_MAX, Width};
+use crate::plan::settings::Unit;
+use crate::sealed::sketch::SealedSketch;
+use crate::testing::fault::{self, Fault};
+
+/// A counter stops here, so that count and noise fit in 32 bits. Stopping each counter by itself moves no counter by
+/// more than one when an event is added, removed or replaced, so the noise still covers it.
+const COUNT_MAX: i32 = 1 << 30;
+
+/// Exact counters. No `Clone`, no bytes, and a `Debug` that shows the shape alone; wiped when dropped.
+pub(crate) struct Counters {
+    shape: Shape,
+    /// Items counted, null items included.
+    items: u64,
+    cells: Zeroizing<Vec<i32>>,
+}
+
+impl std::fmt::Debug for Counters {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Counters({} x {})", self.shape.rows, self.shape.columns)
+    }
+}
+
+impl Counters {
+    pub(crate) fn new(shape: Shape) -> Self {
+        Self { shape, items: 0, cells: Zeroizing::new(vec![0; shape.cells()]) }
+    }
+
+    pub(crate) fn count_integers(&mut self, items: &[u64], mapping: &Mapping) {
+        if self.is_near_full(items.len()) {
+            return self.count_clamped(items.iter().flat_map(|&item| mapping.cells(Item::Integer(item))));
+        }
+        let key = mapping.fingerprint_key;
+        let fingerprints = items.iter().map(|&item| key.integer(item));
+        match &mapping.columns {
+            Columns::Hashed(keys) => self.count_hashed(fingerprints, keys),
+            Columns::Listed(index) => self.count_listed(fingerprints, index),
+            Columns::Range => self.count_range(items),
+        }
+    }
+
+    /// Counts items of either kind.
+    pub(crate) fn count_words(&mut self, kind: Kind, words: &[u64], mapping: &Mapping) {
+        match kind {
+            Kind::Integers => self.count_integers(words, mapping),
+            Kind::Bytes => self.count_fingerprints(words, mapping),
+        }
+    }
+
+    /// Takes null items.
+    pub(crate) fn count_nulls(&mut self, items: usize) {
+        self.items += items as u64;
+    }
+
+    /// Counts byte strings by their fingerprints.
+    pub(crate) fn count_fingerprints(&mut self, fingerprints: &[u64], mapping: &Mapping) {
+        if self.is_near_full(fingerprints.len()) {
+            return self.count_clamped(
+                fingerprints.iter().flat_map(|&fingerprint| mapping.hashed_cells(fingerprint)),
+            );
+        }
+        let fingerprints = fingerprints.iter().copied();
+        match &mapping.columns {
+            Columns::Hashed(keys) => self.count_hashed(fingerprints, keys),
+            Columns::Listed(index) => self.count_listed(fingerprints, index),
+            Columns::Range => unreachable!("a range of integers is a domain of integers"),
+        }
+    }
+
+    /// Adds up the items; true if some counter could pass its end, which takes as many items.
+    fn is_near_full(&mut self, items: usize) -> bool {
+        self.items += items as u64;
+        COUNT_MAX as u64 <= self.items
+    }
+
+    #[cold]
+    fn count_clamped(&mut self, cells: impl Iterator<Item = usize>) {
+        for cell in cells {
+            self.cells[cell] = (self.cells[cell] + 1).min(COUNT_MAX);
+        }
+    }
+
+    fn count_range(&mut self, items: &[u64]) {
+        let cells = &mut self.cells[..];
+        for &item in items {
+            if let Some(cell) = usize::try_from(item).ok().and_then(|place| cells.get_mut(place)) {
+                *cell += 1;
+            }
+        }
+    }
+
+    fn count_listed(&mut self, fingerprints: impl Iterator<Item = u64>, index: &Index) {
+        for place in fingerprints.filter_map(|fingerprint| index.place(fingerprint)) {
+            self.cells[place] += 1;
+        }
+    }
+
+    fn count_hashed(&mut self, fingerprints: impl Iterator<Item = u64>, keys: &[u64]) {
+        match keys.len() {
+            1 => self.count_rows::<1>(fingerprints, keys),
+            2 => self.count_rows::<2>(fingerprints, keys),
+            3 => self.count_rows::<3>(fingerprints, keys),
+            4 => self.count_rows::<4>(fingerprints, keys),
+            5 => self.count_rows::<5>(fingerprints, keys),
+            _ => self.count_any_rows(fingerprints, keys),
+        }
+    }
+
+    fn count_rows<const ROWS: usize>(&mut self, fingerprints: impl Iterator<Item = u64>, keys: &[u64]) {
+        let keys: [u64; ROWS] = keys.try_into().expect("the caller matched the number of rows");
+        let columns = self.shape.columns;
+        let cells = &mut self.cells[..];
+        for fingerprint in fingerprints {
+            for (row, key) in keys.iter().enumerate() {
+                cells[row * columns as usize + column(fingerprint, *key, columns)] += 1;
+            }
+        }
+    }
+
+    fn count_any_rows(&mut self, fingerprints: impl Iterator<Item = u64>, keys: &[u64]) {
+        let columns = self.shape.columns;
+        for fingerprint in fingerprints {
+            for (row, key) in keys.iter().enumerate() {
+                self.cells[row * columns as usize + column(fingerprint, *key, columns)] += 1;
+            }
+        }
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.items = self.items.saturating_add(other.items);
+        for (cell, more) in self.cells.iter_mut().zip(other.cells.iter()) {
+            *cell = cell.saturating_add(*more).min(COUNT_MAX);
+        }
+    }
+
+    pub(crate) fn copy(&self) -> Self {
+        Self { shape: self.shape, items: self.items, cells: self.cells.clone() }
+    }
+
+    /// The exact counts, for bytes that stay inside the trust boundary.
+    pub(crate) fn write(&self, writer: &mut Writer) {
+        writer.u64(self.items);
+        writer.cells(&self.cells);
+    }
+
+    pub(crate) fn read(reader: &mut Reader<'_>, shape: Shape) -> Result<Self, SnapshotError> {
+        let items = reader.u64()?;
+        let cells = Zeroizing::new(reader.cells(shape.cells())?);
+        if ITEMS_MAX < items
+            || cells.iter().any(|&cell| !(0..=COUNT_MAX).contains(&cell) || items < cell as u64)
+        {
+            return Err(SnapshotError::Invalid("its counts are out of range"));
+        }
+        Ok(Self { shape, items, cells })
+    }
+
+    #[cfg(test)]
+    pub(crate) fn exact(&self) -> &[i32] {
+        &self.cells
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.items = 0;
+        self.cells.fill(0);
+    }
+
+    /// Adds the noise in place: afterwards the exact counts are nowhere, and the counters are of no more use. The number
+    /// of items stays where the unit makes it public.
+    pub(crate) fn seal(
+        &mut self,
+        unit: Unit,
+        width: Width,
+        table: &Table,
+        generator: &mut Generator,
+    ) -> SealedSketch {
+        #[cfg(test)]
+        let exact = self.cells.clone();
+        table.add_to(&mut self.cells, generator);
+        #[cfg(test)]
+        fault::sealed(&exact, &mut self.cells, table.law());
+        let items = match unit {
+            Unit::ReplaceOne | Unit::Users { .. } => Some(self.items),
+            Unit::AddRemove => fault::is(Fault::ExactTotals).then_some(self.items),
+        };
+        SealedSketch::new(self.shape, &self.cells, items, width)
+    }
+}

@@ -1,0 +1,258 @@
+//! Exact counts by key, in a map that is made for speed. Secret, like counters.
+
+use std::ops::Range;
+
+use zeroize::Zeroize;
+
+use crate::item::hash::FingerprintKey;
+use crate::item::value::Item;
+use crate::plan::limits::{RECENT_LEN, TRACKED_LEN};
+
+/// A key and how often it came.
+pub(super) struct Entry<K> {
+    pub(super) key: K,
+    pub(super) count: u32,
+}
+
+/// A byte string: its hash, and where it lies in the arena.
+pub(super) struct Placed {
+    hash: u64,
+    start: u32,
+    len: u32,
+}
+
+const _: () = assert!(size_of::<Entry<Placed>>() <= TRACKED_LEN, "the plan counts on it");
+const _: () = assert!(RECENT * size_of::<u32>() == RECENT_LEN, "the plan counts on it");
+
+/// A key of the map, as it is stored.
+pub(super) trait Key: Sized {
+    /// As it is looked up.
+    type Borrowed<'a>: Copy;
+    fn new(hash: u64, key: Self::Borrowed<'_>, arena: &mut Vec<u8>) -> Self;
+    fn is(&self, hash: u64, key: Self::Borrowed<'_>, arena: &[u8]) -> bool;
+    fn hash(&self, by: FingerprintKey) -> u64;
+    fn item<'a>(&self, arena: &'a [u8]) -> Item<'a>;
+    /// Moves its bytes into a new arena.
+    fn move_to(&mut self, old: &[u8], new: &mut Vec<u8>);
+    fn wipe(&mut self);
+}
+
+impl Key for u64 {
+    type Borrowed<'a> = u64;
+
+    fn new(_: u64, key: u64, _: &mut Vec<u8>) -> Self {
+        key
+    }
+
+    #[inline]
+    fn is(&self, _: u64, key: u64, _: &[u8]) -> bool {
+        *self == key
+    }
+
+    fn hash(&self, by: FingerprintKey) -> u64 {
+        by.integer(*self)
+    }
+
+    fn item<'a>(&self, _: &'a [u8]) -> Item<'a> {
+        Item::Integer(*self)
+    }
+
+    fn move_to(&mut self, _: &[u8], _: &mut Vec<u8>) {}
+
+    fn wipe(&mut self) {
+        self.zeroize();
+    }
+}
+
+impl Placed {
+    fn bytes<'a>(&self, arena: &'a [u8]) -> &'a [u8] {
+        &arena[self.start as usize..][..self.len as usize]
+    }
+}
+
+impl Key for Placed {
+    type Borrowed<'a> = &'a [u8];
+
+    fn new(hash: u64, key: &[u8], arena: &mut Vec<u8>) -> Self {
+        let start = arena.len() as u32;
+        arena.extend_from_slice(key);
+        Self { hash, start, len: key.len() as u32 }
+    }
+
+    #[inline]
+    fn is(&self, hash: u64, key: &[u8], arena: &[u8]) -> bool {
+        self.hash == hash && self.bytes(arena) == key
+    }
+
+    fn hash(&self, _: FingerprintKey) -> u64 {
+        self.hash
+    }
+
+    fn item<'a>(&self, arena: &'a [u8]) -> Item<'a> {
+        Item::Bytes(self.bytes(arena))
+    }
+
+    fn move_to(&mut self, old: &[u8], new: &mut Vec<u8>) {
+        *self = Self::new(self.hash, self.bytes(old), new);
+    }
+
+    fn wipe(&mut self) {
+        self.hash.zeroize();
+    }
+}
+
+/// No epoch sees more arrivals; saved ones with more are refused.
+pub(super) const ARRIVALS_MAX: u64 = 1 << 62;
+/// Places of entries that were met lately, by the last bits of their hashes.
+const RECENT: usize = 16_384;
+/// Keys that are counted at a time.
+pub(super) const BLOCK: usize = 128;
+/// The fewest slots of a map.
+const SLOTS_MIN: usize = 64;
+
+/// Counts by key: a list of entries, and a map of their places with open addressing, at most three quarters full.
+pub(super) struct Counts<K> {
+    pub(super) entries: Vec<Entry<K>>,
+    /// The bytes of the keys.
+    pub(super) arena: Vec<u8>,
+    /// The last 32 bits of a hash, and a place plus one; 0 is free.
+    slots: Vec<u64>,
+    recent: Box<[u32]>,
+    /// The hash of a key.
+    pub(super) by: FingerprintKey,
+}
+
+impl<K: Key> Counts<K> {
+    pub(super) fn new(by: FingerprintKey) -> Self {
+        let recent = vec![0; RECENT].into();
+        Self { entries: Vec::new(), arena: Vec::new(), slots: vec![0; SLOTS_MIN], recent, by }
+    }
+
+    /// Counts the keys that were met lately; the others are `missed`.
+    pub(super) fn count_block<'b>(
+        &mut self,
+        block: Range<usize>,
+        at: impl Fn(usize) -> Option<(u64, K::Borrowed<'b>)>,
+        missed: &mut [usize; BLOCK],
+    ) -> usize {
+        let mut misses = 0;
+        for index in block {
+            let Some((hash, key)) = at(index) else { continue };
+            let entry = self.entries.get_mut(self.recent[hash as usize % RECENT] as usize);
+            let is_hit = entry.is_some_and(|entry| {
+                let is_it = entry.key.is(hash, key, &self.arena);
+                entry.count = entry.count.saturating_add(is_it.into());
+                is_it
+            });
+            missed[misses] = index;
+            misses += usize::from(!is_hit);
+        }
+        misses
+    }
+
+    /// Counts a known key; `false` for one that is not known.
+    #[inline]
+    pub(super) fn count(&mut self, hash: u64, key: K::Borrowed<'_>) -> bool {
+        let recent = self.recent[hash as usize % RECENT];
+        let is_recent = |entry: &&mut Entry<K>| entry.key.is(hash, key, &self.arena);
+        if let Some(entry) = self.entries.get_mut(recent as usize).filter(is_recent) {
+            entry.count = entry.count.saturating_add(1);
+            return true;
+        }
+        self.count_known(hash, key)
+    }
+
+    /// The same for a key that was not met lately.
+    #[inline]
+    pub(super) fn count_known(&mut self, hash: u64, key: K::Borrowed<'_>) -> bool {
+        let Some(place) = self.find(hash, key) else { return false };
+        self.recent[hash as usize % RECENT] = place;
+        let count = &mut self.entries[place as usize].count;
+        *count = count.saturating_add(1);
+        true
+    }
+
+    #[inline]
+    pub(super) fn find(&self, hash: u64, key: K::Borrowed<'_>) -> Option<u32> {
+        let mut slot = self.first_slot(hash);
+        loop {
+            let held = self.slots[slot];
+            let place = (held as u32).checked_sub(1)?;
+            let is_it = || self.entries[place as usize].key.is(hash, key, &self.arena);
+            if (held >> 32) as u32 == hash as u32 && is_it() {
+                return Some(place);
+            }
+            slot = (slot + 1) & (self.slots.len() - 1);
+        }
+    }
+
+    /// Where the search for a hash begins: by its first bits.
+    #[inline]
+    pub(super) fn first_slot(&self, hash: u64) -> usize {
+        (hash >> (64 - self.slots.len().trailing_zeros())) as usize
+    }
+
+    pub(super) fn insert(&mut self, hash: u64, key: K::Borrowed<'_>, count: u32) {
+        if self.slots.len() * 3 <= self.entries.len() * 4 {
+            self.map_again(self.slots.len() * 2);
+        }
+        let key = K::new(hash, key, &mut self.arena);
+        self.recent[hash as usize % RECENT] = self.entries.len() as u32;
+        self.entries.push(Entry { key, count });
+        self.put(hash, self.entries.len());
+    }
+
+    /// Notes an entry by its place plus one.
+    pub(super) fn put(&mut self, hash: u64, next: usize) {
+        let mut slot = self.first_slot(hash);
+        while self.slots[slot] != 0 {
+            slot = (slot + 1) & (self.slots.len() - 1);
+        }
+        self.slots[slot] = hash << 32 | next as u64;
+    }
+
+    pub(super) fn map_again(&mut self, slots: usize) {
+        self.slots.clear();
+        self.slots.resize(slots, 0);
+        for place in 0..self.entries.len() {
+            self.put(self.entries[place].key.hash(self.by), place + 1);
+        }
+    }
+
+    /// Puts back a key; `false` if it is there.
+    pub(super) fn restore(&mut self, hash: u64, key: K::Borrowed<'_>, count: u32) -> bool {
+        let is_new = self.find(hash, key).is_none();
+        if is_new {
+            self.insert(hash, key, count);
+        }
+        is_new
+    }
+
+    pub(super) fn clear(&mut self) {
+        for entry in &mut self.entries {
+            entry.count.zeroize();
+            entry.key.wipe();
+        }
+        self.entries.clear();
+        self.arena.zeroize();
+        self.slots.fill(0);
+        self.recent.fill(0);
+    }
+
+    /// Lowers all counts by one and forgets keys without a count.
+    pub(super) fn lower(&mut self) {
+        let before = self.entries.len();
+        self.entries.retain_mut(|entry| {
+            entry.count -= 1;
+            0 < entry.count
+        });
+        if self.entries.len() < before {
+            let mut kept = Vec::with_capacity(self.arena.len());
+            self.entries.iter_mut().for_each(|entry| entry.key.move_to(&self.arena, &mut kept));
+            std::mem::swap(&mut self.arena, &mut kept);
+            kept.zeroize();
+            self.recent.fill(0);
+            self.map_again(self.slots.len());
+        }
+    }
+}

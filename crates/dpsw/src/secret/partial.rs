@@ -1,0 +1,166 @@
+//! Partial counters: workers of a trusted cluster count their share of a time window's substreams; one sealer absorbs
+//! the counts and adds the noise once.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::bytes::codec::{Reader, Writer};
+use crate::error::{PartialError, SnapshotError};
+use crate::item::hash::StreamKey;
+use crate::plan::structure::Plan;
+use crate::secret::counters::Counters;
+
+const MAGIC: &[u8; 8] = b"DPSWPART";
+const VERSION: u16 = 1;
+
+/// Which events partial counters hold: a partition of a batch of a source. Absorbing one twice is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PartialId {
+    /// The source of events.
+    pub source: u64,
+    /// The batch, for instance an offset range or an epoch of the engine.
+    pub batch: u64,
+    /// The partition of the batch.
+    pub partition: u64,
+}
+
+/// What partial counters must have in common with the sketch that absorbs them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Origin {
+    pub(crate) plan: u64,
+    pub(crate) key: u64,
+}
+
+impl Origin {
+    pub(crate) fn new(plan: &Plan, key: &StreamKey) -> Self {
+        let mut writer = Writer::new(MAGIC, VERSION);
+        writer.settings(plan.settings());
+        Self { plan: xxh3_64(&writer.finish()), key: key.check_word() }
+    }
+}
+
+/// Exact counts of one substream, **secret**: their bytes stay inside the trusted cluster. Not `Clone`.
+pub struct PartialCounters {
+    pub(crate) origin: Origin,
+    pub(crate) substream: u64,
+    pub(crate) ids: BTreeSet<PartialId>,
+    /// By segment of the substream.
+    pub(crate) segments: BTreeMap<usize, Counters>,
+}
+
+impl std::fmt::Debug for PartialCounters {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "PartialCounters(substream {})", self.substream)
+    }
+}
+
+impl PartialCounters {
+    /// The substream whose events they hold.
+    #[must_use]
+    pub fn substream(&self) -> u64 {
+        self.substream
+    }
+
+    /// Adds what another worker, batch or partition counted in the same substream.
+    ///
+    /// # Errors
+    /// Plan, stream key or substream differ, or an id is in both; nothing is changed then.
+    pub fn merge(&mut self, other: Self) -> Result<(), PartialError> {
+        self.origin.check(other.origin)?;
+        if self.substream != other.substream {
+            return Err(PartialError::Substream(self.substream, other.substream));
+        }
+        if let Some(id) = other.ids.intersection(&self.ids).next() {
+            return Err(id.duplicate());
+        }
+        self.ids.extend(other.ids);
+        for (segment, counters) in other.segments {
+            match self.segments.get_mut(&segment) {
+                Some(known) => known.add(&counters),
+                None => drop(self.segments.insert(segment, counters)),
+            }
+        }
+        Ok(())
+    }
+
+    /// The counts as **secret** bytes.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut writer = Writer::new(MAGIC, VERSION);
+        for word in [self.origin.plan, self.origin.key, self.substream] {
+            writer.u64(word);
+        }
+        writer.len(self.ids.len());
+        for id in &self.ids {
+            id.write(&mut writer);
+        }
+        writer.len(self.segments.len());
+        for (segment, counters) in &self.segments {
+            writer.len(*segment);
+            counters.write(&mut writer);
+        }
+        writer.finish()
+    }
+
+    /// The counts that these bytes were made of, for a sketch or worker of this plan.
+    ///
+    /// # Errors
+    /// The bytes are no partial counters, of another version, damaged, or do not fit the plan.
+    pub fn from_bytes(bytes: &[u8], plan: &Plan) -> Result<Self, SnapshotError> {
+        let mut reader = Reader::new(bytes, MAGIC, VERSION)?;
+        let origin = Origin { plan: reader.u64()?, key: reader.u64()? };
+        let substream = reader.u64()?;
+        let count = reader.len(PartialId::LEN)?;
+        let ids: BTreeSet<PartialId> =
+            (0..count).map(|_| PartialId::read(&mut reader)).collect::<Result<_, _>>()?;
+        let mut segments = BTreeMap::new();
+        for _ in 0..reader.len(8)? {
+            let segment =
+                usize::try_from(reader.u64()?).ok().filter(|&segment| segment < plan.boundaries().len());
+            let segment = segment.ok_or(SnapshotError::Invalid("a segment is not in its plan"))?;
+            let known = segments.insert(segment, Counters::read(&mut reader, plan.shape())?);
+            if known.is_some() {
+                return Err(SnapshotError::Invalid("a segment occurs twice"));
+            }
+        }
+        reader.finish()?;
+        if ids.is_empty() || ids.len() < count {
+            return Err(SnapshotError::Invalid("its ids are missing or repeated"));
+        }
+        Ok(Self { origin, substream, ids, segments })
+    }
+}
+
+impl Origin {
+    pub(crate) fn check(self, other: Self) -> Result<(), PartialError> {
+        match (self.plan == other.plan, self.key == other.key) {
+            (false, _) => Err(PartialError::Plan),
+            (true, false) => Err(PartialError::Keys),
+            (true, true) => Ok(()),
+        }
+    }
+}
+
+impl PartialId {
+    /// The least of all ids.
+    pub(crate) const FIRST: Self = Self { source: 0, batch: 0, partition: 0 };
+
+    /// Bytes of an id.
+    pub(crate) const LEN: usize = 24;
+
+    pub(crate) fn write(self, writer: &mut Writer) {
+        for word in [self.source, self.batch, self.partition] {
+            writer.u64(word);
+        }
+    }
+
+    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, SnapshotError> {
+        Ok(Self { source: reader.u64()?, batch: reader.u64()?, partition: reader.u64()? })
+    }
+
+    pub(crate) fn duplicate(self) -> PartialError {
+        let Self { source, batch, partition } = self;
+        PartialError::Duplicate { source_id: source, batch, partition }
+    }
+}

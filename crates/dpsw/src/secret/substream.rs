@@ -1,0 +1,226 @@
+//! A substream that counts. A range becomes readable when it is complete and noised.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use crate::error::EntropyError;
+use crate::item::batch::Batch;
+use crate::item::mapping::Mapping;
+use crate::noise::generator::Noise;
+use crate::plan::structure::Plan;
+use crate::sealed::sketch::SealedSketch;
+use crate::secret::caps::Caps;
+use crate::secret::counters::Counters;
+use crate::testing::fault::{self, Fault};
+
+/// A substream that is not complete.
+///
+/// Invariant: `segments` holds the items of the segments that are not closed, by their number minus `closed`; `ranges`
+/// those of the closed ones for each range that has started and is not complete.
+pub(crate) struct OpenSubstream {
+    mapping: Mapping,
+    /// How many of the planned segments are closed.
+    closed: usize,
+    /// `None` before the first item.
+    segments: VecDeque<Option<Counters>>,
+    /// An empty array for the next segment, at hand for the processor.
+    spare: Option<Counters>,
+    ranges: Vec<(usize, Counters)>,
+    /// What each user has sent, once one has.
+    pub(crate) caps: Option<Caps>,
+}
+
+impl std::fmt::Debug for OpenSubstream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("OpenSubstream")
+    }
+}
+
+impl OpenSubstream {
+    pub(crate) fn new(mapping: Mapping) -> Self {
+        Self { mapping, closed: 0, segments: VecDeque::new(), spare: None, ranges: Vec::new(), caps: None }
+    }
+
+    /// A substream with these counters; `None` unless they are those of open segments, each once, and of exactly the
+    /// ranges that have started and are not complete.
+    pub(crate) fn from_parts(
+        plan: &Plan,
+        mapping: Mapping,
+        closed: usize,
+        segments: Vec<(usize, Counters)>,
+        ranges: Vec<(usize, Counters)>,
+    ) -> Option<Self> {
+        let mut open = Self { closed, ..Self::new(mapping) };
+        for (segment, counters) in segments {
+            let index = segment.checked_sub(closed)?;
+            if open.segments.len() <= index {
+                open.segments.resize_with(index + 1, || None);
+            }
+            if open.segments[index].replace(counters).is_some() {
+                return None;
+            }
+        }
+        let sealed = open.sealed_until(plan);
+        let is_running = |index: &usize| {
+            let Range { start, end } = plan.ranges()[*index].offsets();
+            start < sealed && sealed < end
+        };
+        let mut indices: Vec<usize> = ranges.iter().map(|(index, _)| *index).collect();
+        indices.sort_unstable();
+        open.ranges = ranges;
+        (0..plan.ranges().len()).filter(is_running).eq(indices).then_some(open)
+    }
+
+    /// The counters of the open segments, by number.
+    pub(crate) fn segments(&self) -> impl Iterator<Item = (usize, &Counters)> {
+        let numbered = (self.closed..).zip(&self.segments);
+        numbered.filter_map(|(number, counters)| counters.as_ref().map(|counters| (number, counters)))
+    }
+
+    /// The counters of the ranges that have started and are not complete.
+    pub(crate) fn ranges(&self) -> impl Iterator<Item = (usize, &Counters)> {
+        self.ranges.iter().map(|(index, counters)| (*index, counters))
+    }
+
+    /// Turns a complete substream into the empty next one.
+    pub(crate) fn turn_over(&mut self, mapping: Mapping) {
+        debug_assert!(
+            self.ranges.is_empty() && self.segments.is_empty(),
+            "everything ends with its substream"
+        );
+        self.closed = 0;
+        self.mapping = mapping;
+        if let Some(caps) = &mut self.caps {
+            caps.turn_over();
+        }
+    }
+
+    /// Counts the items of a segment that is not closed; those over their user's cap are null items. Says which of them
+    /// count, by their places, unless all do.
+    pub(crate) fn take(&mut self, segment: usize, batch: Batch<'_>, plan: &Plan) -> Option<Vec<usize>> {
+        // Null items are among those that a user may send, so that what was sent never decides who has room.
+        let admitted = self.admitted(batch, plan);
+        let Some(kind) = batch.kind else {
+            self.count(segment, |counters, _| counters.count_nulls(batch.len()));
+            return Some(Vec::new());
+        };
+        let Some(places) = &admitted else {
+            self.count(segment, |counters, mapping| counters.count_words(kind, batch.words, mapping));
+            return None;
+        };
+        let words: Vec<u64> = places.iter().map(|&place| batch.words[place]).collect();
+        self.count(segment, |counters, mapping| {
+            counters.count_words(kind, &words, mapping);
+            counters.count_nulls(batch.len() - words.len());
+        });
+        admitted
+    }
+
+    /// The caps of a substream in which nobody has sent anything; none where single events are protected.
+    pub(crate) fn empty_caps(&self, plan: &Plan) -> Option<Caps> {
+        let users_max = usize::try_from(plan.users_max()).unwrap_or(usize::MAX);
+        plan.settings().unit.per_substream().map(|each| Caps::new(each, users_max))
+    }
+
+    fn admitted(&mut self, batch: Batch<'_>, plan: &Plan) -> Option<Vec<usize>> {
+        let empty = self.empty_caps(plan)?;
+        let caps = self.caps.get_or_insert(empty);
+        let (key, mapping) = (self.mapping.fingerprint_key, &self.mapping);
+        let admits = |place: &usize| {
+            let counts = |item| mapping.cells(item).next().is_some();
+            if fault::is(Fault::SlidingCap) && !batch.item(*place).is_some_and(counts) {
+                return false;
+            }
+            caps.admit(batch.users[*place], key)
+        };
+        Some((0..batch.len()).filter(admits).collect())
+    }
+
+    pub(crate) fn mapping(&self) -> &Mapping {
+        &self.mapping
+    }
+
+    /// The number of the oldest segment that is not closed.
+    pub(crate) fn closed(&self) -> usize {
+        self.closed
+    }
+
+    /// The offset at which the closed part ends.
+    pub(crate) fn sealed_until(&self, plan: &Plan) -> u64 {
+        self.closed.checked_sub(1).map_or(0, |last| plan.boundaries()[last])
+    }
+
+    /// The offset at which the oldest open segment ends; `None` when the substream is complete.
+    pub(crate) fn next_boundary(&self, plan: &Plan) -> Option<u64> {
+        plan.boundaries().get(self.closed).copied()
+    }
+
+    /// Counts into the counters of a segment that is not closed.
+    pub(crate) fn count(&mut self, segment: usize, count: impl FnOnce(&mut Counters, &Mapping)) {
+        let index = segment - self.closed;
+        if self.segments.len() <= index {
+            self.segments.resize_with(index + 1, || None);
+        }
+        let spare = &mut self.spare;
+        let shape = self.mapping.shape;
+        let counters =
+            self.segments[index].get_or_insert_with(|| spare.take().unwrap_or_else(|| Counters::new(shape)));
+        count(counters, &self.mapping);
+    }
+
+    /// Ends the oldest segment and seals the ranges that end with it, by index. Without randomness nothing changes.
+    pub(crate) fn close_segment(
+        &mut self,
+        plan: &Plan,
+        noise: &mut Noise,
+    ) -> Result<Vec<(usize, SealedSketch)>, EntropyError> {
+        let end = self.next_boundary(plan).expect("a complete substream has no segment to close");
+        let ends = |index: &usize| plan.ranges()[*index].offsets().end == end;
+        let ending: Vec<usize> = (0..plan.ranges().len()).filter(ends).collect();
+        let generators = ending.iter().map(|_| noise.generator()).collect::<Result<Vec<_>, _>>()?;
+        let mut segment = self.take_segment(plan, end);
+        let sealed = ending.into_iter().zip(generators).map(|(index, mut generator)| {
+            let mut counters = self.take_range(index);
+            // A range of this one segment is the last to need its counts.
+            let counters = counters.as_mut().unwrap_or(&mut segment);
+            let (unit, width) = (plan.settings().unit, plan.width());
+            (index, counters.seal(unit, width, plan.ranges()[index].table(), &mut generator))
+        });
+        let sealed = sealed.collect();
+        segment.clear();
+        self.spare = Some(segment);
+        Ok(sealed)
+    }
+
+    /// Takes the oldest segment, which ends at `end`, after adding it to every longer range that covers it.
+    fn take_segment(&mut self, plan: &Plan, end: u64) -> Counters {
+        let start = self.sealed_until(plan);
+        let shape = self.mapping.shape;
+        let segment = self.segments.pop_front().flatten().or_else(|| self.spare.take());
+        let segment = segment.unwrap_or_else(|| Counters::new(shape));
+        for (_, counters) in &mut self.ranges {
+            counters.add(&segment);
+        }
+        let goes_on = |index: &usize| {
+            let offsets = plan.ranges()[*index].offsets();
+            offsets.start == start && end < offsets.end
+        };
+        for index in (0..plan.ranges().len()).filter(goes_on) {
+            self.ranges.push((index, segment.copy()));
+        }
+        self.closed += 1;
+        segment
+    }
+
+    /// Shows the counters of the oldest segment to a planted mistake.
+    #[cfg(test)]
+    pub(crate) fn show(&self) {
+        fault::show(&self.mapping, self.segments.front().and_then(Option::as_ref));
+    }
+
+    /// The counters of a range; `None` if it has had no segment before this one.
+    fn take_range(&mut self, index: usize) -> Option<Counters> {
+        let at = self.ranges.iter().position(|(range, _)| *range == index)?;
+        Some(self.ranges.swap_remove(at).1)
+    }
+}

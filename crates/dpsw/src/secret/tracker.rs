@@ -1,0 +1,460 @@
+//! The keys of an epoch: counted in secret while it runs, and released once, those whose noisy counts pass the threshold.
+
+use zeroize::Zeroize;
+
+use crate::bytes::codec::{Reader, Writer};
+use crate::error::SnapshotError;
+use crate::item::batch::Batch;
+use crate::item::hash::FingerprintKey;
+use crate::item::keys::Keys;
+use crate::item::value::{Item, Kind};
+use crate::noise::generator::Generator;
+use crate::plan::discovery::PlannedDiscovery;
+use crate::secret::key_counts::{ARRIVALS_MAX, BLOCK, Counts, Entry, Key, Placed};
+use crate::testing::fault::{self, Fault};
+
+/// Calls the same of whichever kind of keys is counted.
+macro_rules! each_kind {
+    ($counts:expr, $each:ident => $do:expr) => {
+        match $counts {
+            AnyCounts::Integers($each) => $do,
+            AnyCounts::Bytes($each) => $do,
+        }
+    };
+}
+
+enum AnyCounts {
+    Integers(Counts<u64>),
+    Bytes(Counts<Placed>),
+}
+
+/// The keys of a running epoch. Secret, like counters: no `Clone`, a `Debug` that shows nothing, wiped when dropped.
+pub(crate) struct Tracker {
+    counts: AnyCounts,
+    /// The most entries; a summary that is full lowers all counts instead.
+    limit: Option<usize>,
+    /// Items of the epoch so far, null items included.
+    arrivals: u64,
+    /// How often a full summary lowered all counts.
+    lowered: u64,
+}
+
+impl std::fmt::Debug for Tracker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Tracker")
+    }
+}
+
+impl Drop for Tracker {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}
+
+impl Tracker {
+    pub(crate) fn new(plan: &PlannedDiscovery, by: FingerprintKey) -> Self {
+        let counts = match plan.kind() {
+            Kind::Integers => AnyCounts::Integers(Counts::new(by)),
+            Kind::Bytes => AnyCounts::Bytes(Counts::new(by)),
+        };
+        Self { counts, limit: plan.limit(), arrivals: 0, lowered: 0 }
+    }
+
+    /// Wipes everything, for another epoch.
+    pub(crate) fn clear(&mut self) {
+        each_kind!(&mut self.counts, counts => counts.clear());
+        (self.arrivals, self.lowered) = (0, 0);
+    }
+
+    /// Takes items of the epoch in order; `admitted` are the places of those that count, unless all do. Those beyond the
+    /// epoch's length, which is a constant of the plan, and keys that are too long are null items here.
+    pub(crate) fn take(&mut self, batch: Batch<'_>, admitted: Option<&[usize]>, plan: &PlannedDiscovery) {
+        let room = usize::try_from(plan.items_max().saturating_sub(self.arrivals)).unwrap_or(usize::MAX);
+        let room = room.min(batch.len());
+        let places = match admitted {
+            None => Places::First(room),
+            Some(places) => Places::These(&places[..places.partition_point(|&place| place < room)]),
+        };
+        self.count_all(batch, &places, plan);
+        self.arrivals += batch.len() as u64;
+    }
+
+    fn count_all(&mut self, batch: Batch<'_>, places: &Places<'_>, plan: &PlannedDiscovery) {
+        let (limit, lowered) = (self.limit, &mut self.lowered);
+        match &mut self.counts {
+            AnyCounts::Integers(counts) => {
+                let by = counts.by;
+                let at = |index| {
+                    let word = batch.words[places.get(index)];
+                    Some((by.integer(word), word))
+                };
+                count_all(counts, places.len(), at, limit, lowered);
+            }
+            AnyCounts::Bytes(counts) => {
+                let at = |index| {
+                    let place = places.get(index);
+                    let key = batch.bytes[place];
+                    (key.len() <= plan.key_len_max()).then_some((batch.words[place], key))
+                };
+                count_all(counts, places.len(), at, limit, lowered);
+            }
+        }
+    }
+
+    /// What is taken off every count of a summary, so that one event moves a count by at most one.
+    fn reduction(&self, plan: &PlannedDiscovery) -> u64 {
+        let known = each_kind!(&self.counts, counts => counts.entries.len());
+        let Some(limit) = self.limit else {
+            let is_taken = fault::is(Fault::SummaryWhenFull) && fault::FEW_KEYS < known;
+            return if is_taken { plan.items_max() / (fault::FEW_KEYS as u64 + 1) } else { 0 };
+        };
+        let keys = limit as u64 + 1;
+        if fault::is(Fault::SummaryOfKnown) {
+            let stored: u64 =
+                each_kind!(&self.counts, counts => counts.entries.iter().map(|e| u64::from(e.count)).sum());
+            return (stored + self.lowered * keys) / keys;
+        }
+        plan.items_max() / keys
+    }
+
+    /// What a stored count stands for.
+    fn value(&self, plan: &PlannedDiscovery) -> impl Fn(u32) -> u64 + use<> {
+        let lowered = if fault::is(Fault::PlainSummary) { 0 } else { self.lowered };
+        let reduction = self.reduction(plan);
+        move |count| u64::from(count).saturating_add(lowered).saturating_sub(reduction)
+    }
+
+    /// The keys whose counts plus noise exceed the threshold, in the order of their keyed hashes.
+    pub(crate) fn release(&self, plan: &PlannedDiscovery, generator: &mut Generator) -> Keys {
+        let value = self.value(plan);
+        each_kind!(&self.counts, counts => release(counts, value, plan, generator))
+    }
+
+    pub(crate) fn write(&self, writer: &mut Writer) {
+        writer.u64(self.arrivals);
+        writer.u64(self.lowered);
+        each_kind!(&self.counts, counts => {
+            writer.len(counts.entries.len());
+            for entry in &counts.entries {
+                writer.u32(entry.count);
+                writer.item(entry.key.item(&counts.arena));
+            }
+        });
+    }
+
+    pub(crate) fn read(
+        reader: &mut Reader<'_>,
+        plan: &PlannedDiscovery,
+        by: FingerprintKey,
+    ) -> Result<Self, SnapshotError> {
+        let mut tracker = Self::new(plan, by);
+        tracker.arrivals = reader.u64()?;
+        tracker.lowered = reader.u64()?;
+        let len = reader.len(4 + 8)?;
+        let most = tracker.limit.map_or(plan.items_max(), |limit| limit as u64);
+        let rounds = tracker.limit.map_or(0, |limit| plan.items_max() / (limit as u64 + 1));
+        if ARRIVALS_MAX < tracker.arrivals || most < len as u64 || rounds < tracker.lowered {
+            return Err(SnapshotError::Invalid("its keys are more than an epoch can hold"));
+        }
+        for _ in 0..len {
+            let count = reader.u32()?;
+            let item = reader.item(plan.kind())?;
+            let is_short = !matches!(item, Item::Bytes(bytes) if plan.key_len_max() < bytes.len());
+            let fits = is_short && 0 < count && u64::from(count) <= plan.items_max();
+            if !fits || !tracker.restore(by.item(item), item, count) {
+                return Err(SnapshotError::Invalid("a key has no right count, is too long or occurs twice"));
+            }
+        }
+        Ok(tracker)
+    }
+
+    /// Puts back a key; `false` if it is there.
+    fn restore(&mut self, hash: u64, item: Item<'_>, count: u32) -> bool {
+        match (&mut self.counts, item) {
+            (AnyCounts::Integers(counts), Item::Integer(key)) => counts.restore(hash, key, count),
+            (AnyCounts::Bytes(counts), Item::Bytes(key)) => counts.restore(hash, key, count),
+            _ => false,
+        }
+    }
+}
+
+/// Which items of a batch count.
+enum Places<'a> {
+    First(usize),
+    /// Ascending.
+    These(&'a [usize]),
+}
+
+impl Places<'_> {
+    fn len(&self) -> usize {
+        match self {
+            Self::First(len) => *len,
+            Self::These(places) => places.len(),
+        }
+    }
+
+    #[inline]
+    fn get(&self, index: usize) -> usize {
+        match self {
+            Self::First(_) => index,
+            Self::These(places) => places[index],
+        }
+    }
+}
+
+/// Counts the keys from 0 up to `len`. A summary takes them one by one, as its counts depend on their order; exact counts
+/// do not.
+fn count_all<'b, K: Key>(
+    counts: &mut Counts<K>,
+    len: usize,
+    at: impl Fn(usize) -> Option<(u64, K::Borrowed<'b>)>,
+    limit: Option<usize>,
+    lowered: &mut u64,
+) {
+    let Some(limit) = limit else { return count_in_blocks(counts, len, at) };
+    for (hash, key) in (0..len).filter_map(at) {
+        if counts.count(hash, key) {
+            continue;
+        }
+        if limit <= counts.entries.len() {
+            // The key that has no room is not stored.
+            *lowered += 1;
+            counts.lower();
+        } else {
+            counts.insert(hash, key, 1);
+        }
+    }
+}
+
+/// Keys that were met lately go first, without waiting for one another.
+fn count_in_blocks<'b, K: Key>(
+    counts: &mut Counts<K>,
+    len: usize,
+    at: impl Fn(usize) -> Option<(u64, K::Borrowed<'b>)>,
+) {
+    let mut missed = [0; BLOCK];
+    for start in (0..len).step_by(BLOCK) {
+        let misses = counts.count_block(start..len.min(start + BLOCK), &at, &mut missed);
+        for (hash, key) in missed[..misses].iter().filter_map(|&index| at(index)) {
+            let is_refused = fault::is(Fault::FirstKeysCap) && counts.entries.len() == fault::FEW_KEYS;
+            if !counts.count_known(hash, key) && !is_refused {
+                counts.insert(hash, key, 1);
+            }
+        }
+    }
+}
+
+fn release<K: Key>(
+    counts: &Counts<K>,
+    value: impl Fn(u32) -> u64,
+    plan: &PlannedDiscovery,
+    generator: &mut Generator,
+) -> Keys {
+    let present: Vec<&Entry<K>> = counts.entries.iter().filter(|entry| 0 < value(entry.count)).collect();
+    let mut scores: Vec<i32> =
+        present.iter().map(|entry| value(entry.count).min(i32::MAX as u64 >> 1) as i32).collect();
+    plan.table().add_to(&mut scores, generator);
+    #[cfg(test)]
+    fault::scores(&mut scores, plan.threshold());
+    let passes = |score: i32| plan.threshold() < i64::from(score);
+    let found = present.into_iter().zip(&scores).filter(|(_, score)| passes(**score));
+    let mut found: Vec<(u64, Item<'_>)> =
+        found.map(|(entry, _)| (entry.key.hash(counts.by), entry.key.item(&counts.arena))).collect();
+    if !fault::is(Fault::MapOrder) {
+        found.sort_unstable();
+    }
+    scores.zeroize();
+    Keys::collect(plan.kind(), found.into_iter().map(|(_, item)| item))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::item::domain::{Discovery, Domain, Tracking};
+    use crate::item::hash::StreamKey;
+    use crate::noise::generator::Noise;
+    use crate::plan::settings::{CounterLayout, Method, NoiseChoice, Settings, TunedMethod, Unit, Window};
+    use crate::plan::structure::Plan;
+    use crate::privacy::parameters::{Delta, Epsilon};
+
+    /// One epoch of so many items.
+    fn plan(tracking: Tracking, kind: Kind, items: u64) -> Plan {
+        let counters = CounterLayout::Hashed { rows: 1, columns: 2 };
+        Plan::new(Settings {
+            window: Window::Items(items),
+            unit: Unit::ReplaceOne,
+            epsilon: Epsilon::new(1.0).expect("in range"),
+            delta: Delta::new(1e-9).ok(),
+            domain: Domain::Discovered(Discovery { epoch: 1, tracking, ..Discovery::new(kind) }),
+            method: Method::Tuned(TunedMethod { substreams: 1, counters, noise: NoiseChoice::Laplace }),
+            retention: 1,
+        })
+        .expect("a plan")
+    }
+
+    fn key() -> FingerprintKey {
+        StreamKey::from_bytes([3; 32]).fingerprint_key()
+    }
+
+    /// What each key counts for; `NULL` items arrive and count nowhere.
+    const NULL: u64 = u64::MAX;
+
+    fn values(items: &[u64], plan: &PlannedDiscovery) -> BTreeMap<u64, u64> {
+        let mut tracker = Tracker::new(plan, key());
+        for &item in items {
+            if item == NULL {
+                tracker.take(Batch::nulls(1, &[]), Some(&[]), plan);
+            } else {
+                tracker.take(Batch::integers(&[item], &[]), None, plan);
+            }
+        }
+        assert_eq!(tracker.arrivals, items.len() as u64);
+        let value = tracker.value(plan);
+        let AnyCounts::Integers(counts) = &tracker.counts else { unreachable!("integers") };
+        let all = counts.entries.iter().map(|entry| (entry.key, value(entry.count)));
+        all.filter(|(_, value)| 0 < *value).collect()
+    }
+
+    /// One replacement moves one count up by one and one down by one at most, and a key on one side alone counts 1.
+    #[track_caller]
+    fn check_neighbours(one: &BTreeMap<u64, u64>, other: &BTreeMap<u64, u64>) {
+        let keys: std::collections::BTreeSet<&u64> = one.keys().chain(other.keys()).collect();
+        let value = |map: &BTreeMap<u64, u64>, key| map.get(key).copied().unwrap_or(0) as i64;
+        let changes: Vec<i64> =
+            keys.iter().map(|key| value(one, key) - value(other, key)).filter(|c| *c != 0).collect();
+        let up = changes.iter().filter(|change| 0 < **change).sum::<i64>();
+        let down = changes.iter().filter(|change| **change < 0).sum::<i64>();
+        assert!(up <= 1 && -1 <= down, "{one:?} {other:?}");
+        let alone = |map: &BTreeMap<u64, u64>, rest: &BTreeMap<u64, u64>| {
+            map.iter().filter(|(key, _)| !rest.contains_key(key)).map(|(_, value)| *value).sum::<u64>()
+        };
+        assert!(alone(one, other) <= 1 && alone(other, one) <= 1, "{one:?} {other:?}");
+    }
+
+    #[test]
+    fn a_replaced_item_moves_reduced_counts_by_one() {
+        // All streams of n items over m keys and null, all replacements.
+        for (limit, keys, len) in [(1, 2, 6), (2, 3, 6), (3, 4, 5)] {
+            let plan = plan(Tracking::Summary { keys: limit }, Kind::Integers, len);
+            let discovery = plan.discovery().expect("discovery");
+            let symbol = |number: u64| if number == keys { NULL } else { number };
+            let stream = |mut number: u64| -> Vec<u64> {
+                let mut next = || {
+                    let item = symbol(number % (keys + 1));
+                    number /= keys + 1;
+                    item
+                };
+                (0..len).map(|_| next()).collect()
+            };
+            for number in 0..(keys + 1).pow(len as u32) {
+                let items = stream(number);
+                let before = values(&items, discovery);
+                for position in 0..len as usize {
+                    for other in (0..=keys).map(symbol) {
+                        let mut neighbour = items.clone();
+                        neighbour[position] = other;
+                        check_neighbours(&before, &values(&neighbour, discovery));
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_published_vectors_hold() {
+        // a b a c d a with two keys: a:2, d:1, lowered once; 6 / 3 = 2 is taken off.
+        let summary = plan(Tracking::Summary { keys: 2 }, Kind::Integers, 6);
+        let discovery = summary.discovery().expect("discovery");
+        assert_eq!(values(&[0, 1, 0, 2, 3, 0], discovery), BTreeMap::from([(0, 1)]));
+        let exact = plan(Tracking::Exact, Kind::Integers, 6);
+        let all = values(&[0, 1, 0, 2, 3, 0], exact.discovery().expect("discovery"));
+        assert_eq!(all, BTreeMap::from([(0, 3), (1, 1), (2, 1), (3, 1)]));
+    }
+
+    #[test]
+    fn a_summary_is_too_small_by_at_most_its_error() {
+        let plan = plan(Tracking::Summary { keys: 20 }, Kind::Integers, 5000);
+        let discovery = plan.discovery().expect("discovery");
+        let items: Vec<u64> = (0..5000_u64).map(|i| (i * i * 7919) % 1009 % (1 + i % 97)).collect();
+        let mut exact: BTreeMap<u64, u64> = BTreeMap::new();
+        items.iter().for_each(|&item| *exact.entry(item).or_default() += 1);
+        let reduced = values(&items, discovery);
+        assert!(!reduced.is_empty());
+        for (item, count) in exact {
+            let value = reduced.get(&item).copied().unwrap_or(0);
+            assert!(value <= count && count <= value + 5000 / 21, "{item}: {value} of {count}");
+        }
+    }
+
+    #[test]
+    fn arrivals_beyond_the_epoch_count_nowhere_also_after_a_restore() {
+        for tracking in [Tracking::Exact, Tracking::Summary { keys: 3 }] {
+            let plan = plan(tracking, Kind::Integers, 10);
+            let discovery = plan.discovery().expect("discovery");
+            let mut tracker = Tracker::new(discovery, key());
+            tracker.take(Batch::integers(&[1, 1, 1, 2, 1, 1], &[]), None, discovery);
+            let mut writer = Writer::new(b"TESTTEST", 1);
+            tracker.write(&mut writer);
+            let bytes = writer.finish();
+            let mut reader = Reader::new(&bytes, b"TESTTEST", 1).expect("a frame");
+            let mut restored = Tracker::read(&mut reader, discovery, key()).expect("a tracker");
+            for tracker in [&mut tracker, &mut restored] {
+                tracker.take(Batch::integers(&[5; 9], &[]), None, discovery);
+                let AnyCounts::Integers(counts) = &tracker.counts else { unreachable!("integers") };
+                let counts: Vec<(u64, u32)> = counts.entries.iter().map(|e| (e.key, e.count)).collect();
+                assert_eq!(counts, [(1, 5), (2, 1), (5, 4)], "of nine, four are within the epoch");
+                assert_eq!(tracker.arrivals, 15);
+            }
+        }
+    }
+
+    /// P[found | count = threshold] is q / (1 + q). 20,000 keys: five deviations fail with probability 6e-7.
+    #[test]
+    fn a_key_at_the_threshold_comes_out_as_often_as_it_should() {
+        let keys = 20_000_u64;
+        let limit = plan(Tracking::Exact, Kind::Integers, 1000).discovery().expect("discovery").threshold();
+        let plan = plan(Tracking::Exact, Kind::Integers, keys * limit as u64);
+        let discovery = plan.discovery().expect("discovery");
+        assert_eq!(discovery.threshold(), limit);
+        let mut tracker = Tracker::new(discovery, key());
+        let items: Vec<u64> = (0..keys * limit as u64).map(|i| i % keys).collect();
+        tracker.take(Batch::integers(&items, &[]), None, discovery);
+        let mut generator = Noise::from_system().generator().expect("randomness");
+        let found = tracker.release(discovery, &mut generator);
+        let q = (-1.0 / discovery.law().variance().sqrt() * std::f64::consts::SQRT_2).exp();
+        // The scale is 10, where deviation and scale differ by 0.04 %.
+        let expected = keys as f64 * q / (1.0 + q);
+        let deviation = (expected * (1.0 - expected / keys as f64)).sqrt();
+        assert!((found.len() as f64 - expected).abs() < 5.0 * deviation, "{} {expected}", found.len());
+        let hashes: Vec<u64> = (0..found.len()).map(|i| key().item(found.get(i))).collect();
+        assert!(hashes.is_sorted());
+        // A key seen once never comes out: 1e6 trials at a probability below 3e-10.
+        let once: Vec<u64> = (0..1_000_000).collect();
+        tracker.clear();
+        tracker.take(Batch::integers(&once, &[]), None, discovery);
+        assert!(tracker.release(discovery, &mut generator).is_empty());
+    }
+
+    #[test]
+    fn texts_are_kept_apart_and_wiped() {
+        let plan = plan(Tracking::Summary { keys: 3 }, Kind::Bytes, 12);
+        let discovery = plan.discovery().expect("discovery");
+        let mut tracker = Tracker::new(discovery, key());
+        let words = ["ab", "abc", "ab", "d", "e", "ab", "", "ab"];
+        for word in words {
+            let hash = key().bytes(word.as_bytes());
+            tracker.take(Batch::bytes(&[hash], &[word.as_bytes()], &[]), None, discovery);
+        }
+        let AnyCounts::Bytes(counts) = &tracker.counts else { unreachable!("bytes") };
+        let entries: Vec<(Item<'_>, u32)> =
+            counts.entries.iter().map(|entry| (entry.key.item(&counts.arena), entry.count)).collect();
+        // "e" found no room: all were lowered, and "abc" and "d" are gone.
+        assert_eq!(entries, [(Item::from("ab"), 3), (Item::from(""), 1)]);
+        assert_eq!(counts.arena, b"ab");
+        tracker.clear();
+        let AnyCounts::Bytes(counts) = &tracker.counts else { unreachable!("bytes") };
+        assert!(counts.entries.is_empty() && counts.arena.is_empty());
+    }
+}

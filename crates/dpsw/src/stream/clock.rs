@@ -1,0 +1,302 @@
+//! Time windows: events carry times, intervals are sealed when the watermark passes them, also when they are empty.
+
+use crate::error::IngestError;
+use crate::item::batch::Batch;
+use crate::item::value::{Item, Kind};
+use crate::plan::settings::{Clock, TimeWindow, Unit};
+use crate::stream::sketch::{DpswSketch, HASHED_AT_ONCE, Unsealed};
+
+/// The latest time: positions and everything added to them stay in range.
+pub(crate) const TIME_MAX: u64 = 1 << 61;
+
+/// What became of a batch of events.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// Events that were counted.
+    pub counted: usize,
+    /// Events refused because their interval is sealed.
+    pub late: usize,
+    /// Events refused because they lie too far ahead of the clock.
+    pub early: usize,
+}
+
+impl DpswSketch {
+    /// Moves the watermark of a time window forward: every range that ends at or before it is sealed. A watermark that
+    /// lies back changes nothing: a sealed interval never opens again. The first call sets where the stream starts.
+    ///
+    /// # Errors
+    /// The window counts items, the clock is that of the events, or the system gives no randomness; in the last case
+    /// what was sealed stays sealed and the call can be repeated.
+    pub fn advance(&mut self, watermark: u64) -> Result<(), IngestError> {
+        self.check_owner()?;
+        if self.time_window()?.clock != Clock::Caller {
+            return Err(IngestError::Times("the events move this clock"));
+        }
+        if TIME_MAX < watermark {
+            return Err(IngestError::FarFuture(watermark));
+        }
+        self.move_clock(watermark).map_err(|unsealed| unsealed.after(0))
+    }
+
+    /// Takes one event at a time.
+    ///
+    /// # Errors
+    /// The event is late or too far ahead; else see [`IngestError`].
+    pub fn add_at<'i>(&mut self, time: u64, item: impl Into<Item<'i>>) -> Result<(), IngestError> {
+        let taken = match item.into() {
+            Item::Integer(value) => self.extend_at(&[time], &[value]),
+            Item::Bytes(value) => self.extend_bytes_at(&[time], &[value]),
+        }?;
+        if taken.late == 1 {
+            let sealed = self.sealed_until();
+            return Err(IngestError::Late { by: sealed - time, sealed });
+        }
+        if taken.early == 1 {
+            return Err(if TIME_MAX < time {
+                IngestError::FarFuture(time)
+            } else {
+                IngestError::Early { by: time - self.open_until() + 1 }
+            });
+        }
+        Ok(())
+    }
+
+    /// Takes integers with their times. Late events and those too far ahead are refused one by one and reported.
+    ///
+    /// # Errors
+    /// See [`IngestError`].
+    pub fn extend_at(&mut self, times: &[u64], items: &[u64]) -> Result<Taken, IngestError> {
+        self.check_events()?;
+        self.extend_integers_at(times, &[], items)
+    }
+
+    /// Takes integers of users with their times, where whole users are protected.
+    ///
+    /// # Errors
+    /// See [`IngestError`].
+    pub fn extend_by_at(
+        &mut self,
+        times: &[u64],
+        users: &[u64],
+        items: &[u64],
+    ) -> Result<Taken, IngestError> {
+        self.check_users(users.len(), items.len())?;
+        self.extend_integers_at(times, users, items)
+    }
+
+    fn extend_integers_at(
+        &mut self,
+        times: &[u64],
+        users: &[u64],
+        items: &[u64],
+    ) -> Result<Taken, IngestError> {
+        self.check(Kind::Integers)?;
+        self.check_times(times.len(), items.len())?;
+        let mut taken = Taken::default();
+        self.take_at(times, Batch::integers(items, users), &mut taken)
+            .map_err(|unsealed| unsealed.after(0))?;
+        Ok(taken)
+    }
+
+    /// Takes byte strings or texts with their times, like [`extend_at`](Self::extend_at).
+    ///
+    /// # Errors
+    /// See [`IngestError`].
+    pub fn extend_bytes_at<T: AsRef<[u8]>>(
+        &mut self,
+        times: &[u64],
+        items: &[T],
+    ) -> Result<Taken, IngestError> {
+        self.check_events()?;
+        self.extend_strings_at(times, &[], items)
+    }
+
+    /// Takes byte strings or texts of users with their times, like [`extend_by_at`](Self::extend_by_at).
+    ///
+    /// # Errors
+    /// See [`IngestError`].
+    pub fn extend_bytes_by_at<T: AsRef<[u8]>>(
+        &mut self,
+        times: &[u64],
+        users: &[u64],
+        items: &[T],
+    ) -> Result<Taken, IngestError> {
+        self.check_users(users.len(), items.len())?;
+        self.extend_strings_at(times, users, items)
+    }
+
+    fn extend_strings_at<T: AsRef<[u8]>>(
+        &mut self,
+        times: &[u64],
+        users: &[u64],
+        items: &[T],
+    ) -> Result<Taken, IngestError> {
+        self.check(Kind::Bytes)?;
+        self.check_times(times.len(), items.len())?;
+        let mut taken = Taken::default();
+        let (mut words, mut bytes) = ([0; HASHED_AT_ONCE], Vec::new());
+        let chunks = items.chunks(HASHED_AT_ONCE).zip(times.chunks(HASHED_AT_ONCE));
+        for (number, (chunk, times)) in chunks.enumerate() {
+            let before = number * HASHED_AT_ONCE;
+            let users = users.get(before..before + chunk.len()).unwrap_or_default();
+            self.key_bytes(chunk, &mut bytes);
+            let words = self.keys.fingerprints(chunk, &mut words);
+            self.take_at(times, Batch::bytes(words, &bytes, users), &mut taken)
+                .map_err(|unsealed| unsealed.after(before))?;
+        }
+        Ok(taken)
+    }
+
+    /// Takes null items with their times, like [`extend_nulls`](Self::extend_nulls).
+    ///
+    /// # Errors
+    /// See [`IngestError`].
+    pub fn extend_nulls_at(&mut self, times: &[u64]) -> Result<Taken, IngestError> {
+        self.check_events()?;
+        self.take_nulls_at(times, &[])
+    }
+
+    /// Takes null items of users with their times, like [`extend_nulls_by`](Self::extend_nulls_by).
+    ///
+    /// # Errors
+    /// See [`IngestError`].
+    pub fn extend_nulls_by_at(&mut self, times: &[u64], users: &[u64]) -> Result<Taken, IngestError> {
+        self.check_users(users.len(), times.len())?;
+        self.take_nulls_at(times, users)
+    }
+
+    fn take_nulls_at(&mut self, times: &[u64], users: &[u64]) -> Result<Taken, IngestError> {
+        self.check_owner()?;
+        self.check_times(times.len(), times.len())?;
+        let mut taken = Taken::default();
+        self.take_at(times, Batch::nulls(times.len(), users), &mut taken)
+            .map_err(|unsealed| unsealed.after(0))?;
+        Ok(taken)
+    }
+
+    /// How many events were refused for being late; `None` where that is private.
+    #[must_use]
+    pub fn late_events(&self) -> Option<u64> {
+        match self.plan.settings().unit {
+            Unit::ReplaceOne | Unit::Users { .. } => Some(self.time.late),
+            Unit::AddRemove => None,
+        }
+    }
+
+    fn take_at(&mut self, times: &[u64], batch: Batch<'_>, taken: &mut Taken) -> Result<(), Unsealed> {
+        let mut done = 0;
+        while done < times.len() {
+            let time = times[done];
+            if TIME_MAX < time {
+                (taken.early, done) = (taken.early + 1, done + 1);
+                continue;
+            }
+            self.follow_events(time).map_err(|unsealed| Unsealed { accepted: done, ..unsealed })?;
+            let run = self.run_len(&times[done..]);
+            match self.place(time) {
+                Place::Late => (taken.late, self.time.late) = (taken.late + 1, self.time.late + 1),
+                Place::Early => taken.early += 1,
+                Place::Open { number, segment } => {
+                    self.take_now(number, Some(segment), batch.part(done, run));
+                    taken.counted += run;
+                }
+            }
+            let newest = *times[done..done + run].iter().max().expect("a run has at least one event");
+            self.follow_events(newest).map_err(|unsealed| Unsealed { accepted: done + run, ..unsealed })?;
+            done += run;
+        }
+        Ok(())
+    }
+
+    /// How many of these events, from the first on, fall into the first one's segment and move no boundary.
+    fn run_len(&self, times: &[u64]) -> usize {
+        let Place::Open { number, segment } = self.place(times[0]) else { return 1 };
+        let origin = number * self.plan.substream_len();
+        let boundaries = self.plan.boundaries();
+        let start = origin + segment.checked_sub(1).map_or(0, |before| boundaries[before]);
+        let mut end = origin + boundaries[segment];
+        if let Some(TimeWindow { clock: Clock::Events, lateness, .. }) = self.plan.settings().window.time() {
+            // An event at this time or later moves the watermark over a boundary.
+            end = end.min(self.next_boundary().saturating_add(lateness));
+        }
+        times.iter().take_while(|time| (start..end).contains(time)).count().max(1)
+    }
+
+    /// Where an event belongs.
+    fn place(&self, time: u64) -> Place {
+        if self.time.start.is_none() || self.open_until() <= time {
+            return Place::Early;
+        }
+        if time < self.sealed_until() {
+            return Place::Late;
+        }
+        let (number, segment) = self.plan.place(time);
+        Place::Open { number, segment }
+    }
+
+    /// Everything before this time is sealed or given up.
+    pub(crate) fn sealed_until(&self) -> u64 {
+        let open = self.open.front().expect("a substream is always open");
+        self.number * self.plan.substream_len() + open.sealed_until(&self.plan)
+    }
+
+    /// Events from this time on have to wait for the clock.
+    fn open_until(&self) -> u64 {
+        (self.number + self.plan.open_substreams_max()) * self.plan.substream_len()
+    }
+
+    fn follow_events(&mut self, time: u64) -> Result<(), Unsealed> {
+        match self.plan.settings().window.time() {
+            Some(TimeWindow { clock: Clock::Events, lateness, .. }) => {
+                self.move_clock(time.saturating_sub(lateness))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn move_clock(&mut self, watermark: u64) -> Result<(), Unsealed> {
+        let len = self.plan.substream_len();
+        if self.time.start.is_none() {
+            self.skip_to(watermark / len);
+            self.time.start = Some(watermark / len * len);
+            self.time.now = watermark;
+        }
+        if watermark < self.time.now {
+            return Ok(());
+        }
+        // What leaves the retention at once need not be sealed: it would never be seen.
+        let oldest = watermark.saturating_sub(self.plan.retained_len()) / len;
+        if self.number < oldest {
+            self.skip_to(oldest);
+            self.time.now = self.time.now.max(oldest * len);
+        }
+        while self.next_boundary() <= watermark {
+            self.time.now = self.time.now.max(self.next_boundary());
+            self.close_segment().map_err(|source| Unsealed { accepted: 0, source })?;
+        }
+        self.time.now = watermark;
+        Ok(())
+    }
+
+    fn time_window(&self) -> Result<TimeWindow, IngestError> {
+        let window = self.plan.settings().window.time();
+        window.ok_or(IngestError::Times("a count window has no clock: use extend"))
+    }
+
+    fn check_times(&self, times: usize, items: usize) -> Result<(), IngestError> {
+        let window = self.time_window()?;
+        if times != items {
+            return Err(IngestError::Lengths { times, items });
+        }
+        if window.clock == Clock::Caller && self.time.start.is_none() {
+            return Err(IngestError::Times("set the clock by a first call of advance"));
+        }
+        Ok(())
+    }
+}
+
+enum Place {
+    Late,
+    Early,
+    Open { number: u64, segment: usize },
+}

@@ -1,0 +1,35 @@
+//! The hash keys of a stream, substream by substream.
+
+use std::convert::Infallible;
+
+use crate::item::hash::StreamKey;
+use crate::item::mapping::Mapping;
+use crate::plan::mapper::Mapper;
+use crate::plan::structure::Plan;
+
+/// Where the mappings of the substreams come from.
+#[derive(Debug)]
+pub(crate) struct HashKeys {
+    pub(crate) stream: StreamKey,
+    pub(crate) mapper: Mapper,
+}
+
+impl HashKeys {
+    pub(crate) fn new(plan: &Plan, stream: StreamKey) -> Self {
+        let mapper = Mapper::new(plan, stream.fingerprint_key());
+        Self { stream, mapper }
+    }
+
+    pub(crate) fn mapping(&self, plan: &Plan, number: u64) -> Mapping {
+        let row_keys = |rows| Ok::<_, Infallible>(self.stream.row_keys(plan.hash_number(number), rows));
+        self.mapper.mapping(plan, row_keys).unwrap_or_else(|never| match never {})
+    }
+
+    /// Hashes items. The caller's code runs here, before any of them is counted: if it panics, positions stay right.
+    pub(crate) fn fingerprints<'b, T: AsRef<[u8]>>(&self, items: &[T], buffer: &'b mut [u64]) -> &'b [u64] {
+        for (fingerprint, item) in buffer.iter_mut().zip(items) {
+            *fingerprint = self.mapper.fingerprint_key.bytes(item.as_ref());
+        }
+        &buffer[..items.len()]
+    }
+}

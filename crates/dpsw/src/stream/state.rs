@@ -1,0 +1,411 @@
+//! The secret state of a running stream: saved by consuming the sketch, sealed with the caller's key.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use chacha20poly1305::aead::{Aead, KeyInit, Payload};
+use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
+use zeroize::Zeroizing;
+
+use crate::bytes::codec::{Reader, Writer};
+use crate::bytes::view::{read_view, write_view};
+use crate::error::{SnapshotError, StateError};
+use crate::item::hash::StreamKey;
+use crate::item::mapping::Mapping;
+use crate::noise::generator::Noise;
+use crate::plan::discovery::PlannedDiscovery;
+use crate::plan::structure::Plan;
+use crate::privacy::parameters::Claim;
+use crate::sealed::released::Found;
+use crate::secret::counters::Counters;
+use crate::secret::partial::PartialId;
+use crate::secret::substream::OpenSubstream;
+use crate::secret::tracker::Tracker;
+use crate::stream::clock::TIME_MAX;
+use crate::stream::sketch::{DpswSketch, Time};
+use crate::view::window_view::{Sealed, WindowView};
+
+const MAGIC: &[u8; 8] = b"DPSWSECR";
+const INNER_MAGIC: &[u8; 8] = b"DPSWOPEN";
+const VERSION: u16 = 1;
+
+/// The key under which states are saved; the caller keeps it apart from them. Wiped when dropped.
+pub struct StateKey(Zeroizing<[u8; 32]>);
+
+impl StateKey {
+    /// The key with these bytes.
+    #[must_use]
+    pub fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(Zeroizing::new(bytes))
+    }
+
+    fn cipher(&self) -> XChaCha20Poly1305 {
+        XChaCha20Poly1305::new(&Key::from(*self.0))
+    }
+}
+
+impl std::fmt::Debug for StateKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("StateKey")
+    }
+}
+
+/// Which saved state: random, so that no two are mixed up, not even of one generation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct StateId(pub [u8; NONCE_LEN]);
+
+/// Bytes of the nonce, which is the id.
+const NONCE_LEN: usize = 24;
+/// Bytes before the encrypted part: magic word, version, generation, nonce.
+const HEADER_LEN: usize = 18 + NONCE_LEN;
+
+/// A saved state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SavedState {
+    /// The id of the newest state must be kept where it cannot fall back with the bytes.
+    pub id: StateId,
+    /// How often the stream was saved along this line of states.
+    pub generation: u64,
+    /// The sealed state.
+    pub bytes: Vec<u8>,
+}
+
+/// What is known about a state that is restored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Freshness {
+    /// The state of this id is the newest, and it was not restored before: the stream goes on where it stood. Whoever
+    /// keeps the id must mark it as used before anything of the restored stream is shown; restored again after that, it
+    /// would seal the same events with other noise.
+    Newest {
+        /// The newest state.
+        id: StateId,
+    },
+    /// There may be newer ones, which may have sealed what is open here. The open substreams are given up for ever, and
+    /// the stream starts anew at the first substream that begins at or after this position.
+    Unknown {
+        /// A position or time that no released substream can lie after.
+        resume_at: u64,
+    },
+}
+
+impl DpswSketch {
+    /// Saves the stream and ends it here: only a restored one can go on.
+    ///
+    /// # Errors
+    /// The sketch belongs to another process, or the system gives no randomness. The sketch is gone all the same.
+    pub fn save(mut self, key: &StateKey) -> Result<SavedState, StateError> {
+        self.check_owner()?;
+        self.generation += 1;
+        // Also a reproducible stream is saved under a nonce of the system: a nonce must never repeat.
+        let nonce = Noise::from_system().key()?;
+        let nonce: [u8; NONCE_LEN] = nonce[..NONCE_LEN].try_into().expect("24 of 32 bytes");
+        let mut header = Vec::from(MAGIC);
+        header.extend_from_slice(&VERSION.to_le_bytes());
+        header.extend_from_slice(&self.generation.to_le_bytes());
+        header.extend_from_slice(&nonce);
+        let secret = Zeroizing::new(self.to_secret());
+        let payload = Payload { msg: &secret, aad: &header };
+        let sealed = key.cipher().encrypt(&XNonce::from(nonce), payload).map_err(|_| StateError::Key)?;
+        Ok(SavedState { id: StateId(nonce), generation: self.generation, bytes: [header, sealed].concat() })
+    }
+
+    /// The stream that was saved.
+    ///
+    /// # Errors
+    /// The bytes are no state, damaged, do not open with the key, are not of the generation that is the newest, or the
+    /// stream stood after where it is to resume.
+    pub fn restore(
+        bytes: &[u8],
+        key: &StateKey,
+        noise: Noise,
+        freshness: Freshness,
+    ) -> Result<Self, StateError> {
+        let (generation, id, secret) = open(bytes, key)?;
+        let mut sketch = Self::from_secret(&secret, noise)?;
+        sketch.generation = generation;
+        match freshness {
+            Freshness::Newest { id: newest } if newest == id => Ok(sketch),
+            Freshness::Newest { .. } => Err(StateError::Stale { generation }),
+            Freshness::Unknown { resume_at } => sketch.resume_at(resume_at),
+        }
+    }
+
+    /// Gives up what is open and what was released, and starts anew with the same keys.
+    fn resume_at(mut self, resume_at: u64) -> Result<Self, StateError> {
+        if resume_at < self.time.now || TIME_MAX < resume_at {
+            return Err(StateError::Resume { resume_at, saved: self.time.now });
+        }
+        let len = self.plan.substream_len();
+        // How many substreams are open depends on events, so where the stream goes on must not depend on it.
+        let number = resume_at.div_ceil(len);
+        self.open.clear();
+        self.trackers.clear();
+        self.skip_to(number);
+        self.absorbed.clear();
+        (self.time.start, self.time.now) = (Some(number * len), number * len);
+        Ok(self)
+    }
+
+    fn to_secret(&self) -> Vec<u8> {
+        let mut writer = Writer::new(INNER_MAGIC, VERSION);
+        write_view(&mut writer, &self.view());
+        writer.bytes(self.keys.stream.expose());
+        writer.u64(self.number);
+        writer.option(self.time.start);
+        writer.u64(self.time.now);
+        writer.u64(self.time.late);
+        writer.len(self.absorbed.len());
+        for (substream, id) in &self.absorbed {
+            writer.u64(*substream);
+            id.write(&mut writer);
+        }
+        writer.len(self.open.len());
+        self.open.iter().for_each(|open| open.write(&mut writer));
+        writer.len(self.trackers.len());
+        for (epoch, tracker) in &self.trackers {
+            writer.u64(*epoch);
+            tracker.write(&mut writer);
+        }
+        writer.finish()
+    }
+
+    fn from_secret(secret: &[u8], noise: Noise) -> Result<Self, SnapshotError> {
+        let mut reader = Reader::new(secret, INNER_MAGIC, VERSION)?;
+        let view = read_view(&mut reader)?;
+        let key = reader
+            .bytes()?
+            .try_into()
+            .map_err(|_| SnapshotError::Invalid("its stream key is not 32 bytes"))?;
+        let mut sketch = Self::with_key(Plan::clone(&view.plan), StreamKey::from_bytes(key), noise);
+        sketch.number = reader.u64()?;
+        sketch.time = Time { start: reader.option()?, now: reader.u64()?, late: reader.u64()? };
+        let ids = reader.len(8 + PartialId::LEN)?;
+        sketch.absorbed = (0..ids)
+            .map(|_| Ok((reader.u64()?, PartialId::read(&mut reader)?)))
+            .collect::<Result<BTreeSet<_>, SnapshotError>>()?;
+        let count = reader.len(8)?;
+        sketch.read_open(&mut reader, count)?;
+        sketch.read_trackers(&mut reader)?;
+        reader.finish()?;
+        sketch.take_view(&view)?;
+        Ok(sketch)
+    }
+
+    fn read_open(&mut self, reader: &mut Reader<'_>, count: usize) -> Result<(), SnapshotError> {
+        if count == 0 || self.plan.open_substreams_max() < count as u64 {
+            return Err(SnapshotError::Invalid("its open substreams are missing or too many"));
+        }
+        self.open.clear();
+        for index in 0..count as u64 {
+            let number = self.number.checked_add(index).ok_or(SnapshotError::Truncated)?;
+            let mapping = self.keys.mapping(&self.plan, number);
+            self.open.push_back(OpenSubstream::read(reader, &self.plan, mapping)?);
+        }
+        Ok(())
+    }
+
+    fn read_trackers(&mut self, reader: &mut Reader<'_>) -> Result<(), SnapshotError> {
+        let count = reader.len(8)?;
+        let plan = Arc::clone(&self.plan);
+        let key = self.keys.mapper.fingerprint_key;
+        for _ in 0..count {
+            let epoch = reader.u64()?;
+            let discovery = plan.discovery().filter(|discovery| {
+                let last = self.number.saturating_add(self.open.len() as u64 - 1);
+                (self.number / discovery.epoch()..=last / discovery.epoch()).contains(&epoch)
+            });
+            let discovery =
+                discovery.ok_or(SnapshotError::Invalid("the epoch of its keys is not running"))?;
+            let tracker = Tracker::read(reader, discovery, key)?;
+            if self.trackers.insert(epoch, tracker).is_some() {
+                return Err(SnapshotError::Invalid("an epoch occurs twice"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether nothing that is released can be sealed again from what is open.
+    fn stands_right(&self, start: u64, view: &WindowView) -> bool {
+        let front = self.open.front().expect("a substream is always open");
+        let sealed = front.sealed_until(&self.plan);
+        let now = self.time.now;
+        let is_new = |sealed_range: Sealed<'_>| {
+            let offsets = self.plan.ranges()[sealed_range.range()].offsets();
+            sealed_range.substream() < self.number
+                || (sealed_range.substream() == self.number && offsets.end <= sealed)
+        };
+        let epoch = self.plan.discovery().map_or(1, PlannedDiscovery::epoch);
+        let is_over = |found: &Arc<Found>| found.epoch < self.number / epoch;
+        view.stream.end == now
+            && view.readable.released.found().iter().all(is_over)
+            && self.time.start.is_none_or(|begin| begin <= now)
+            && (self.time.start.is_none() || start + sealed <= now)
+            && (self.time.start.is_none() || now <= self.next_boundary())
+            && self.open.iter().skip(1).all(|open| open.closed() == 0)
+            && view.sealed().all(is_new)
+    }
+
+    fn take_view(&mut self, view: &WindowView) -> Result<(), SnapshotError> {
+        let start = self.number.checked_mul(self.plan.substream_len());
+        let is_right = start.is_some_and(|start| self.stands_right(start, view)) && view.sites.len() == 1;
+        let fingerprint =
+            view.readable.released.mapping().fingerprint_key == self.keys.mapper.fingerprint_key;
+        if !(is_right && fingerprint) {
+            return Err(SnapshotError::Invalid("its parts do not fit together"));
+        }
+        self.site = view.sites[0];
+        self.is_private = self.is_private && view.claim != Claim::None;
+        self.readable = Arc::clone(&view.readable);
+        #[cfg(test)]
+        crate::testing::fault::redraw(&mut self.readable);
+        Ok(())
+    }
+}
+
+/// Checks the header and decrypts.
+fn open(bytes: &[u8], key: &StateKey) -> Result<(u64, StateId, Zeroizing<Vec<u8>>), StateError> {
+    if bytes.get(..8) != Some(MAGIC.as_slice()) {
+        return Err(SnapshotError::Foreign.into());
+    }
+    let (header, sealed) = bytes.split_at_checked(HEADER_LEN).ok_or(SnapshotError::Truncated)?;
+    let found = u16::from_le_bytes([header[8], header[9]]);
+    if found != VERSION {
+        return Err(SnapshotError::Version { found, known: VERSION }.into());
+    }
+    let generation = u64::from_le_bytes(header[10..18].try_into().expect("eight bytes"));
+    let nonce: [u8; NONCE_LEN] = header[18..].try_into().expect("24 bytes");
+    let payload = Payload { msg: sealed, aad: header };
+    let secret = key.cipher().decrypt(&XNonce::from(nonce), payload).map_err(|_| StateError::Key)?;
+    Ok((generation, StateId(nonce), Zeroizing::new(secret)))
+}
+
+impl OpenSubstream {
+    fn write(&self, writer: &mut Writer) {
+        writer.len(self.closed());
+        let segments: Vec<_> = self.segments().collect();
+        for list in [segments, self.ranges().collect()] {
+            writer.len(list.len());
+            for (index, counters) in list {
+                writer.len(index);
+                counters.write(writer);
+            }
+        }
+        writer.u8(self.caps.is_some().into());
+        if let Some(caps) = &self.caps {
+            caps.write(writer);
+        }
+    }
+
+    fn read(reader: &mut Reader<'_>, plan: &Plan, mapping: Mapping) -> Result<Self, SnapshotError> {
+        let boundaries = plan.boundaries().len();
+        let closed = usize::try_from(reader.u64()?).ok().filter(|&closed| closed < boundaries);
+        let closed = closed.ok_or(SnapshotError::Invalid("an open substream is complete"))?;
+        let segments = read_counters(reader, plan, boundaries)?;
+        let ranges = read_counters(reader, plan, plan.ranges().len())?;
+        let key = mapping.fingerprint_key;
+        let mut open = Self::from_parts(plan, mapping, closed, segments, ranges)
+            .ok_or(SnapshotError::Invalid("an open substream's parts do not fit together"))?;
+        if reader.flag()? {
+            let mut caps = open
+                .empty_caps(plan)
+                .ok_or(SnapshotError::Invalid("it has users that its plan does not protect"))?;
+            caps.read(reader, key)?;
+            open.caps = Some(caps);
+        }
+        Ok(open)
+    }
+}
+
+fn read_counters(
+    reader: &mut Reader<'_>,
+    plan: &Plan,
+    limit: usize,
+) -> Result<Vec<(usize, Counters)>, SnapshotError> {
+    let count = reader.len(8)?;
+    let one = |_| {
+        let index = usize::try_from(reader.u64()?).ok().filter(|&index| index < limit);
+        let index = index.ok_or(SnapshotError::Invalid("an index is not in its plan"))?;
+        Ok((index, Counters::read(reader, plan.shape())?))
+    };
+    (0..count).map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::item::domain::{Discovery, Domain};
+    use crate::item::keys::Keys;
+    use crate::item::value::Kind;
+    use crate::plan::settings::{
+        Clock, CounterLayout, Method, PaperMethod, Settings, SubstreamLen, TimeWindow, TunedMethod, Unit,
+        Window,
+    };
+    use crate::privacy::parameters::{Delta, Epsilon};
+
+    fn running() -> DpswSketch {
+        let time = TimeWindow { len: 100, lateness: 30, clock: Clock::Events, expected_items: 1000 };
+        let counters = CounterLayout::Hashed { rows: 2, columns: 4 };
+        let settings = Settings {
+            window: Window::Time(time),
+            unit: Unit::ReplaceOne,
+            epsilon: Epsilon::new(1.0).expect("in range"),
+            delta: Delta::new(1e-9).ok(),
+            domain: Domain::Public(Keys::Range(5)),
+            method: Method::Paper(PaperMethod {
+                counters,
+                substream: SubstreamLen::PerWindow(4),
+                ..PaperMethod::default()
+            }),
+            retention: 1,
+        };
+        let plan = Plan::new(settings).expect("a valid plan");
+        let mut sketch = DpswSketch::new(plan, Noise::seeded(1)).expect("seeded");
+        sketch.extend_at(&[1000, 1012, 1049, 1031, 1060], &[1, 2, 3, 4, 0]).expect("events");
+        sketch
+    }
+
+    fn running_users() -> DpswSketch {
+        let counters = CounterLayout::Hashed { rows: 2, columns: 4 };
+        let settings = Settings {
+            window: Window::Items(100),
+            unit: Unit::Users { per_substream: 3 },
+            epsilon: Epsilon::new(20.0).expect("in range"),
+            delta: Delta::new(1e-9).ok(),
+            domain: Domain::Discovered(Discovery { epoch: 2, ..Discovery::new(Kind::Bytes) }),
+            method: Method::Tuned(TunedMethod { substreams: 5, counters, ..TunedMethod::default() }),
+            retention: 1,
+        };
+        let plan = Plan::new(settings).expect("a valid plan");
+        let mut sketch = DpswSketch::new(plan, Noise::seeded(1)).expect("seeded");
+        let users: Vec<u64> = (0..70).map(|i| i % 9).collect();
+        sketch.extend_bytes_by(&users, &["a", "bc", "a", "", "def", "a", "g"].repeat(10)).expect("items");
+        sketch
+    }
+
+    /// Behind the encryption sits a decoder that the wrong key of a right owner can reach; a fuzzer reaches it here.
+    #[test]
+    fn secret_states_from_changed_bytes() {
+        let bases = [running(), running_users()].map(|sketch| {
+            let mut base = sketch.to_secret();
+            base.truncate(base.len() - 4);
+            base
+        });
+        bolero::check!().with_test_time(std::time::Duration::from_secs(4)).with_max_len(30).for_each(
+            |input: &[u8]| {
+                let mut bytes = bases[usize::from(input.first().is_some_and(|first| first % 2 == 0))].clone();
+                for edit in input.chunks_exact(3) {
+                    let position = usize::from(u16::from_le_bytes([edit[0], edit[1]])) % bytes.len();
+                    bytes[position] = edit[2];
+                }
+                let checksum = crc32fast::hash(&bytes);
+                bytes.extend_from_slice(&checksum.to_le_bytes());
+                let Ok(mut sketch) = DpswSketch::from_secret(&bytes, Noise::off()) else { return };
+                let _ = sketch.view().top(3);
+                let _ = sketch.extend_at(&[sketch.position() + 20], &[1]);
+                let _ = sketch.extend_bytes_by(&[3; 30], &["a"; 30]);
+                let _ = sketch.view().frequency(1);
+            },
+        );
+    }
+}

@@ -1,0 +1,27 @@
+//! The window that a question is about.
+
+use std::ops::Range;
+
+use crate::plan::settings::Window;
+use crate::plan::structure::Plan;
+use crate::view::readable::Readable;
+
+/// What the answers about a window are made from.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) readable: &'a Readable,
+    pub(crate) window: &'a Range<u64>,
+    /// How many independent noises are in each counter: one per site.
+    pub(crate) noises: f64,
+}
+
+impl Asked<'_> {
+    /// Before anything is sealed, all that is known is the length of a count window.
+    pub(crate) fn unknown_bound(&self) -> f64 {
+        match self.plan.settings().window {
+            Window::Items(_) => (self.window.end - self.window.start) as f64,
+            Window::Time(_) => f64::INFINITY,
+        }
+    }
+}

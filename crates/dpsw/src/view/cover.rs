@@ -1,0 +1,96 @@
+//! Which sealed ranges cover a window in the paper's method.
+
+use std::ops::Range;
+
+use crate::item::value::Item;
+use crate::plan::structure::Plan;
+use crate::sealed::released::Released;
+use crate::sealed::sketch::SealedSketch;
+use crate::sealed::substream::SealedSubstream;
+
+/// One sketch of a cover.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// Number of the substream.
+    pub(crate) substream: u64,
+    /// Index of the planned range.
+    pub(crate) range: usize,
+}
+
+/// The sketches whose ranges together come nearest to a window.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Cover {
+    pub(crate) parts: Vec<Part>,
+    /// The positions that they cover; empty at the window's end if there are none.
+    pub(crate) span: Range<u64>,
+}
+
+impl Released {
+    /// Algorithm 3, lines 1-2, for any window: the nearest complete checkpoints.
+    pub(crate) fn cover(&self, plan: &Plan, window: &Range<u64>) -> Cover {
+        let len = plan.substream_len();
+        let (first, last) = (window.start / len, window.end / len);
+        let mut parts = Vec::new();
+        if first < last {
+            let oldest = self.substream(first).and_then(|s| s.from(plan, window.start - first * len));
+            parts.extend(oldest.map(|range| Part { substream: first, range }));
+            // The whole substream is the first planned range.
+            let is_sealed = |number: &u64| self.substream(*number).is_some_and(|s| s.sketch(0).is_some());
+            let whole = (first + 1..last).take_while(is_sealed);
+            parts.extend(whole.map(|substream| Part { substream, range: 0 }));
+        }
+        let newest = self.substream(last).and_then(|s| s.until(plan, window.end - last * len));
+        let newest = newest.map(|range| Part { substream: last, range });
+        parts.extend(newest.filter(|part| first < last || is_worth_taking(plan, *part, window)));
+        let span = span(plan, &parts, window.end);
+        Cover { parts, span }
+    }
+
+    /// The sum over the parts of a cover of the smallest counter of an item.
+    pub(crate) fn estimate(&self, cover: &Cover, item: Item<'_>) -> f64 {
+        let minimum = |part: &Part| {
+            let (substream, sketch) = self.sketch(*part);
+            sketch.minimum(substream.mapping.cells(item))
+        };
+        cover.parts.iter().map(minimum).sum::<i64>() as f64
+    }
+
+    /// How many items a part holds, exactly where that is public, else by its noisy counters; never negative.
+    pub(crate) fn items(&self, part: Part) -> u64 {
+        self.sketch(part).1.total().max(0) as u64
+    }
+
+    fn sketch(&self, part: Part) -> (&SealedSubstream, &SealedSketch) {
+        let substream = self.substream(part.substream).expect("a cover names substreams that are kept");
+        (substream, substream.sketch(part.range).expect("a cover names ranges that are readable"))
+    }
+}
+
+/// The positions of a part.
+pub(crate) fn positions(plan: &Plan, part: Part) -> Range<u64> {
+    let start = part.substream * plan.substream_len();
+    let offsets = plan.ranges()[part.range].offsets();
+    start + offsets.start..start + offsets.end
+}
+
+/// The parts of a cover follow each other without a gap.
+fn span(plan: &Plan, parts: &[Part], end: u64) -> Range<u64> {
+    match (parts.first(), parts.last()) {
+        (Some(&first), Some(&last)) => positions(plan, first).start..positions(plan, last).end,
+        _ => end..end,
+    }
+}
+
+/// Whether to take a prefix of the only substream that a window touches. The paper always does; for a window that was
+/// made shorter, a prefix that starts before it must come nearer to it than no sketch at all.
+fn is_worth_taking(plan: &Plan, part: Part, window: &Range<u64>) -> bool {
+    let len = window.end - window.start;
+    len == plan.settings().window.len() || misfit(&positions(plan, part), window) < len
+}
+
+/// How many positions lie in one of the spans but not in both.
+pub(crate) fn misfit(covered: &Range<u64>, window: &Range<u64>) -> u64 {
+    let len = |range: &Range<u64>| range.end.saturating_sub(range.start);
+    let both = covered.start.max(window.start)..covered.end.min(window.end);
+    len(covered) + len(window) - 2 * len(&both)
+}

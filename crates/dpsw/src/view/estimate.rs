@@ -1,0 +1,102 @@
+//! Answers: a value, how far it may be off, and what it covers.
+
+use std::ops::Range;
+
+use crate::error::ParameterError;
+use crate::item::value::Item;
+use crate::privacy::accounting::normal_quantile;
+
+/// The probability with which an [`Estimate`] keeps its error bound.
+pub const CONFIDENCE: f64 = 0.95;
+
+/// How often an item occurred in a window.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Estimate {
+    /// The estimated count; noise can make it negative.
+    pub value: f64,
+    /// With probability [`CONFIDENCE`] the true count is at most this far from the value. In the tuned method it is 1.96
+    /// standard errors; in the paper's it adds up worst cases: noise, collisions, and every item by which the covered span
+    /// misses the window (for a time window as many as the rates at its edges suggest).
+    pub error_bound: f64,
+    /// Where the standard error comes from, in the tuned method.
+    pub deviations: Option<Deviations>,
+    /// The positions that the answer covers: those of the complete ranges nearest to the window.
+    pub covered: Range<u64>,
+    /// The positions that were asked for.
+    pub window: Range<u64>,
+}
+
+/// The parts of a standard error: independent deviations, whose squares add up.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Deviations {
+    /// Of the noise that protects events.
+    pub noise: f64,
+    /// Of keys that share counters.
+    pub collisions: f64,
+    /// Of the edges of the window: chance and drift in what is expired or not yet sealed.
+    pub misfit: f64,
+}
+
+impl Deviations {
+    /// The standard error.
+    #[must_use]
+    pub fn total(self) -> f64 {
+        (self.noise.powi(2) + self.collisions.powi(2) + self.misfit.powi(2)).sqrt()
+    }
+}
+
+/// Which keys count as heavy hitters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Certainty {
+    /// The estimate reaches the threshold.
+    Plain,
+    /// The lower end of its 95 % interval does: few wrong ones.
+    Sure,
+    /// The upper end does: few missed ones.
+    Possible,
+}
+
+impl Estimate {
+    /// Where the true count lies with this probability, strictly between 0 and 1.
+    ///
+    /// # Errors
+    /// The confidence is out of range.
+    pub fn interval(&self, confidence: f64) -> Result<Range<f64>, ParameterError> {
+        if !(0.0 < confidence && confidence < 1.0) {
+            return Err(ParameterError::Fraction { name: "confidence", value: confidence });
+        }
+        let reach = normal_quantile(f64::midpoint(confidence, 1.0)) / NORMAL_95 * self.error_bound;
+        Ok(self.value - reach..self.value + reach)
+    }
+
+    /// Whether the count cannot be told from zero: it lies below the noise floor.
+    #[must_use]
+    pub fn is_below_noise(&self) -> bool {
+        self.value < self.error_bound
+    }
+
+    /// The value for people: counts are not negative.
+    #[must_use]
+    pub fn display_value(&self) -> f64 {
+        self.value.max(0.0)
+    }
+
+    /// The standard error; in the paper's method, what would be one if the bound were 1.96 of them.
+    #[must_use]
+    pub fn standard_error(&self) -> f64 {
+        self.deviations.map_or(self.error_bound / NORMAL_95, Deviations::total)
+    }
+}
+
+/// The normal quantile of a two-sided 95 % interval.
+pub(crate) const NORMAL_95: f64 = 1.96;
+
+/// A key with its estimate.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ranked<'a> {
+    /// The key.
+    pub item: Item<'a>,
+    /// Its estimated count.
+    pub estimate: Estimate,
+}

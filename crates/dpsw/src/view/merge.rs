@@ -1,0 +1,114 @@
+//! The union of the views of several sites.
+
+use std::sync::Arc;
+
+use crate::error::MergeError;
+use crate::item::keys::Keys;
+use crate::plan::limits::SITES_MAX;
+use crate::privacy::parameters::Claim;
+use crate::sealed::released::{Found, Released};
+use crate::sealed::sketch::SealedSketch;
+use crate::sealed::substream::SealedSubstream;
+use crate::view::readable::Readable;
+use crate::view::window_view::WindowView;
+
+impl WindowView {
+    /// The view of the union of what several sites count, each with its own noise. Only the substreams that all of
+    /// them have are in it.
+    ///
+    /// # Errors
+    /// There is no view, a site occurs twice, or the views differ in plan, hash keys or claim; views of count windows and
+    /// of reproducible noise are refused.
+    pub fn merge(views: &[Self]) -> Result<Self, MergeError> {
+        let (first, others) = views.split_first().ok_or(MergeError::Nothing)?;
+        if first.claim == Claim::None {
+            return Err(MergeError::NoClaim);
+        }
+        others.iter().try_fold(first.clone(), |merged, view| merged.merge_one(view)).and_then(|merged| {
+            if merged.plan.settings().window.time().is_none() {
+                Err(MergeError::CountWindow)
+            } else {
+                Ok(merged)
+            }
+        })
+    }
+
+    fn merge_one(&self, other: &Self) -> Result<Self, MergeError> {
+        self.check_mergeable(other)?;
+        let common = self.readable.released.substreams().iter().filter_map(|substream| {
+            let other = other.readable.released.substream(substream.number)?;
+            Some(substream.sum(other).map(Arc::new))
+        });
+        let substreams = common.collect::<Result<Vec<_>, _>>()?;
+        let start = self.retained().start.max(other.retained().start);
+        let end = self.stream.end.min(other.stream.end).max(start);
+        let found = self
+            .readable
+            .released
+            .found()
+            .iter()
+            .filter_map(|one| one.union(other.readable.released.found()));
+        let released = Released::new(substreams, self.readable.released.mapping().clone());
+        let released = released.with_found(found.map(Arc::new).collect());
+        let readable = Arc::new(Readable::new(released));
+        let mut sites = [&self.sites[..], &other.sites[..]].concat();
+        sites.sort_unstable();
+        Ok(Self::new(Arc::clone(&self.plan), readable, self.claim, start..end, sites))
+    }
+
+    fn check_mergeable(&self, other: &Self) -> Result<(), MergeError> {
+        if self.plan.settings() != other.plan.settings() {
+            return Err(MergeError::Plan);
+        }
+        if self.claim == Claim::None || other.claim == Claim::None {
+            return Err(MergeError::NoClaim);
+        }
+        if self.plan.settings().unit.per_substream().is_some() {
+            return Err(MergeError::Users);
+        }
+        if self.readable.released.mapping().fingerprint_key
+            != other.readable.released.mapping().fingerprint_key
+        {
+            return Err(MergeError::Keys);
+        }
+        if SITES_MAX < self.sites.len() + other.sites.len() {
+            return Err(MergeError::Sites);
+        }
+        match other.sites.iter().find(|site| self.sites.contains(site)) {
+            Some(&site) => Err(MergeError::Duplicate { site }),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Found {
+    /// What two sites found in the same epoch.
+    fn union(&self, others: &[Arc<Self>]) -> Option<Self> {
+        let other = others.iter().find(|other| other.epoch == self.epoch)?;
+        let all = [&self.keys, &other.keys].into_iter().flat_map(|keys| (0..keys.len()).map(|i| keys.get(i)));
+        Some(Self { epoch: self.epoch, keys: Keys::collect(self.keys.kind(), all) })
+    }
+}
+
+impl SealedSubstream {
+    /// Counter by counter, range by range.
+    fn sum(&self, other: &Self) -> Result<Self, MergeError> {
+        if !self.mapping.is_like(&other.mapping) {
+            return Err(MergeError::Keys);
+        }
+        let both = self.sketches().iter().filter_map(|(range, sketch)| {
+            let other = other.sketch(*range)?;
+            Some((*range, Arc::new(sketch.sum(other))))
+        });
+        Ok(Self::from_parts(self.number, self.mapping.clone(), both.collect()))
+    }
+}
+
+impl SealedSketch {
+    fn sum(&self, other: &Self) -> Self {
+        let cells: Vec<i32> =
+            self.cells().iter().zip(other.cells()).map(|(a, b)| a.saturating_add(b)).collect();
+        let items = self.items().zip(other.items()).map(|(a, b)| a.saturating_add(b));
+        Self::new(self.shape(), &cells, items, self.width())
+    }
+}

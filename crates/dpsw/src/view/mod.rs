@@ -1,0 +1,15 @@
+//! Questions and answers, from what is sealed alone.
+
+pub(crate) mod asked;
+pub(crate) mod cover;
+pub(crate) mod estimate;
+pub(crate) mod fit;
+pub(crate) mod fits;
+pub(crate) mod interpolated;
+pub(crate) mod merge;
+pub(crate) mod nearest;
+pub(crate) mod ranking;
+pub(crate) mod readable;
+pub(crate) mod trend;
+pub(crate) mod weights;
+pub(crate) mod window_view;

@@ -1,0 +1,93 @@
+//! The paper's answers: the nearest complete ranges cover the window, and row minima add up.
+
+use std::ops::Range;
+
+use crate::item::keys::Keys;
+use crate::item::value::Item;
+use crate::plan::bound::minimum_error;
+use crate::plan::settings::Window;
+use crate::view::asked::Asked;
+use crate::view::cover::{Cover, Part, misfit, positions};
+use crate::view::estimate::{CONFIDENCE, Estimate, Ranked};
+use crate::view::ranking::by_value;
+
+/// A window with its cover.
+pub(crate) struct Nearest<'a> {
+    asked: Asked<'a>,
+    cover: Cover,
+}
+
+impl<'a> Nearest<'a> {
+    pub(crate) fn new(asked: Asked<'a>) -> Self {
+        Self { asked, cover: asked.readable.released.cover(asked.plan, asked.window) }
+    }
+
+    pub(crate) fn span(&self) -> Range<u64> {
+        self.cover.span.clone()
+    }
+
+    pub(crate) fn frequency(&self, item: Item<'_>) -> Estimate {
+        self.estimate(self.asked.readable.released.estimate(&self.cover, item), self.error_bound())
+    }
+
+    /// Items of the covered span, by noisy counters where presence is private.
+    pub(crate) fn items(&self) -> u64 {
+        let items = self.cover.parts.iter().map(|part| self.asked.readable.released.items(*part));
+        items.fold(0, u64::saturating_add)
+    }
+
+    /// The chosen keys, largest first.
+    pub(crate) fn ranked<'k>(
+        &self,
+        keys: &'k Keys,
+        choose: impl FnOnce(&[f64]) -> Vec<usize>,
+    ) -> Vec<Ranked<'k>> {
+        let values = self.asked.readable.estimates(&self.cover, keys);
+        let bound = self.error_bound();
+        let ranked = |i: usize| Ranked { item: keys.get(i), estimate: self.estimate(values[i], bound) };
+        by_value(choose(&values), &values).into_iter().map(ranked).collect()
+    }
+
+    fn estimate(&self, value: f64, error_bound: f64) -> Estimate {
+        Estimate {
+            value,
+            error_bound,
+            deviations: None,
+            covered: self.cover.span.clone(),
+            window: self.asked.window.clone(),
+        }
+    }
+
+    /// Each part may fail with an equal share of the probability; the misfit is certain.
+    fn error_bound(&self) -> f64 {
+        let Asked { plan, readable, noises, .. } = self.asked;
+        if self.cover.parts.is_empty() {
+            return self.asked.unknown_bound();
+        }
+        let failure = (1.0 - CONFIDENCE) / self.cover.parts.len() as f64;
+        let (rows, columns) = (plan.shape().rows, plan.collision_columns());
+        let part_error = |&part: &Part| {
+            let law = plan.ranges()[part.range].law();
+            noises * minimum_error(readable.released.items(part), rows, columns, law, failure / noises)
+        };
+        self.cover.parts.iter().map(part_error).sum::<f64>() + self.misfit_items()
+    }
+
+    /// How many items lie in the window or the cover but not in both. For a time window that is estimated by the rate
+    /// of the parts at the edges.
+    fn misfit_items(&self) -> f64 {
+        let Asked { plan, readable, window, .. } = self.asked;
+        if let Window::Items(_) = plan.settings().window {
+            return misfit(&self.cover.span, window) as f64;
+        }
+        let rate = |part: Option<&Part>| {
+            let part = *part?;
+            let span = positions(plan, part);
+            Some(readable.released.items(part) as f64 / (span.end - span.start) as f64)
+        };
+        let Cover { parts, span } = &self.cover;
+        let at_start = span.start.abs_diff(window.start) as f64;
+        let at_end = span.end.abs_diff(window.end) as f64;
+        at_start * rate(parts.first()).unwrap_or(0.0) + at_end * rate(parts.last()).unwrap_or(0.0)
+    }
+}

@@ -1,0 +1,73 @@
+//! What is released at some moment, and what was computed from it: shared by all views of that moment.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use crate::item::index::Index;
+use crate::item::keys::Keys;
+use crate::item::mapping::Columns;
+use crate::item::value::Item;
+use crate::plan::limits::CACHED_COVERS_MAX;
+use crate::sealed::released::{Found, Released};
+use crate::sealed::substream::SealedSubstream;
+use crate::view::cover::Cover;
+use crate::view::fits::Fits;
+
+/// A release and its caches. What they hold is a pure function of the release and the plan.
+#[derive(Debug)]
+pub(crate) struct Readable {
+    pub(crate) released: Released,
+    covers: Mutex<Vec<(Cover, Arc<[f64]>)>>,
+    fits: Fits,
+    /// Places of the keys of a list, where items are hashed.
+    places: OnceLock<Index>,
+}
+
+impl Readable {
+    pub(crate) fn new(released: Released) -> Self {
+        Self { released, covers: Mutex::default(), fits: Fits::default(), places: OnceLock::new() }
+    }
+
+    /// What is readable after these substreams were sealed or have left.
+    pub(crate) fn next(&self, substreams: Vec<Arc<SealedSubstream>>, found: Vec<Arc<Found>>) -> Self {
+        let first = substreams.first().map_or(u64::MAX, |substream| substream.number);
+        let released = Released::new(substreams, self.released.mapping().clone()).with_found(found);
+        // Sums over keys can only be carried on for the same keys.
+        let fits = if released.has_found() {
+            Fits::default()
+        } else {
+            self.fits.next(self.released.substreams(), first)
+        };
+        Self { fits, ..Self::new(released) }
+    }
+
+    pub(crate) fn fits(&self) -> &Fits {
+        &self.fits
+    }
+
+    /// The place of an item in a list.
+    pub(crate) fn place(&self, keys: &Keys, item: Item<'_>) -> Option<usize> {
+        if let (Keys::Range(end), Item::Integer(value)) = (keys, item) {
+            return (value < *end).then_some(value as usize);
+        }
+        let key = self.released.mapping().fingerprint_key;
+        match &self.released.mapping().columns {
+            Columns::Listed(index) => index.place(key.item(item)),
+            _ => self.places.get_or_init(|| Index::new(keys, key)).place(key.item(item)),
+        }
+    }
+
+    /// The estimates of all keys for a cover, computed once.
+    pub(crate) fn estimates(&self, cover: &Cover, keys: &Keys) -> Arc<[f64]> {
+        let mut cache = self.covers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, known)) = cache.iter().find(|(known, _)| known == cover) {
+            return Arc::clone(known);
+        }
+        let estimates: Arc<[f64]> =
+            (0..keys.len()).map(|i| self.released.estimate(cover, keys.get(i))).collect();
+        if cache.len() == CACHED_COVERS_MAX {
+            cache.remove(0);
+        }
+        cache.push((cover.clone(), Arc::clone(&estimates)));
+        estimates
+    }
+}

@@ -1,0 +1,80 @@
+//! How an item moves: the newer part of what is kept against the older, and its history substream by substream. All of
+//! it comes from the same sealed sketches, so it costs nothing.
+
+use std::ops::Range;
+
+use crate::error::QueryError;
+use crate::item::value::Item;
+use crate::view::estimate::Estimate;
+use crate::view::window_view::WindowView;
+
+/// How an item moved, if that is beyond its error bar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// More frequent than before.
+    Rising,
+    /// No difference that noise, collisions and chance could not make.
+    Steady,
+    /// Less frequent than before.
+    Falling,
+}
+
+/// An item now and before.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trend {
+    /// Beyond the 95 % interval of the difference, or steady.
+    pub direction: Direction,
+    /// The newer window.
+    pub now: Estimate,
+    /// The older window of the same length.
+    pub before: Estimate,
+}
+
+impl WindowView {
+    /// This window against the one before it, if that is retained; else its newer half against its older half.
+    ///
+    /// # Errors
+    /// See [`frequency`](Self::frequency), or the window is too short to be halved.
+    pub fn trend<'i>(&self, item: impl Into<Item<'i>>) -> Result<Trend, QueryError> {
+        let item = item.into();
+        let Range { start, end } = self.window();
+        let len = end - start;
+        // A window that the stream's start has cut short has none before it.
+        let previous = self.last(len).and_then(|view| view.as_of(start)).ok();
+        let previous = previous.filter(|view| view.window().end - view.window().start == len);
+        let (now, before) = match previous {
+            Some(previous) => (self.clone(), previous),
+            None => {
+                let newer = self.last(len / 2)?;
+                let older = newer.as_of(end - len / 2)?;
+                (newer, older)
+            }
+        };
+        Ok(compare(now.frequency(item)?, before.frequency(item)?))
+    }
+
+    /// The estimates of an item in each retained substream that is complete, oldest first.
+    ///
+    /// # Errors
+    /// See [`frequency`](Self::frequency).
+    pub fn history<'i>(&self, item: impl Into<Item<'i>>) -> Result<Vec<Estimate>, QueryError> {
+        let item = item.into();
+        let len = self.plan().substream_len();
+        let retained = self.retained();
+        let first = retained.start.div_ceil(len);
+        let complete = first..retained.end / len;
+        let one = |number: u64| self.last(len)?.as_of((number + 1) * len)?.frequency(item);
+        complete.map(one).collect()
+    }
+}
+
+fn compare(now: Estimate, before: Estimate) -> Trend {
+    let bound = now.error_bound.hypot(before.error_bound);
+    let difference = now.value - before.value;
+    let direction = match () {
+        () if bound < difference => Direction::Rising,
+        () if bound < -difference => Direction::Falling,
+        () => Direction::Steady,
+    };
+    Trend { direction, now, before }
+}

@@ -1,0 +1,339 @@
+//! What can be asked: frequencies and heavy hitters of a window, from sealed sketches alone.
+
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use crate::error::QueryError;
+use crate::item::keys::Keys;
+use crate::item::value::Item;
+use crate::plan::settings::Window;
+use crate::plan::structure::{Covering, Plan};
+use crate::privacy::parameters::{Claim, Threshold};
+use crate::sealed::sketch::SealedSketch;
+use crate::sealed::substream::SealedSubstream;
+use crate::view::asked::Asked;
+use crate::view::estimate::{Certainty, Estimate, NORMAL_95, Ranked};
+use crate::view::fits::Reading;
+use crate::view::interpolated::Interpolated;
+use crate::view::nearest::Nearest;
+use crate::view::ranking::largest;
+use crate::view::readable::Readable;
+
+/// What can be seen of a stream at one position: immutable, cheap to clone, safe to share.
+///
+/// It holds sealed sketches only, so asking any number of questions costs no further privacy.
+#[derive(Debug, Clone)]
+pub struct WindowView {
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) readable: Arc<Readable>,
+    pub(crate) claim: Claim,
+    /// From the stream's start to where it stood when the view was taken, in items or ticks.
+    pub(crate) stream: Range<u64>,
+    /// Where the events were counted, ascending.
+    pub(crate) sites: Vec<u64>,
+    /// The length asked for; the window is shorter while the stream is.
+    window_len: u64,
+    window: Range<u64>,
+    /// How the window is interpolated, once it was asked.
+    reading: OnceLock<Arc<Reading>>,
+}
+
+impl WindowView {
+    pub(crate) fn new(
+        plan: Arc<Plan>,
+        readable: Arc<Readable>,
+        claim: Claim,
+        stream: Range<u64>,
+        sites: Vec<u64>,
+    ) -> Self {
+        let window_len = plan.settings().window.len();
+        let window = last_of(&stream, window_len);
+        Self { plan, readable, claim, stream, sites, window_len, window, reading: OnceLock::new() }
+    }
+
+    /// The plan.
+    #[must_use]
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// What is promised of everything that the stream releases.
+    #[must_use]
+    pub fn claim(&self) -> Claim {
+        self.claim
+    }
+
+    /// The sites whose events are in it, ascending.
+    #[must_use]
+    pub fn sites(&self) -> &[u64] {
+        &self.sites
+    }
+
+    /// The positions that questions are about.
+    #[must_use]
+    pub fn window(&self) -> Range<u64> {
+        self.window.clone()
+    }
+
+    /// The positions that the answers cover: the complete ranges nearest to the window.
+    #[must_use]
+    pub fn covered(&self) -> Range<u64> {
+        self.answers().span()
+    }
+
+    /// The positions that windows may reach over.
+    #[must_use]
+    pub fn retained(&self) -> Range<u64> {
+        let retained = last_of(&self.stream, self.plan.retained_len());
+        let kept =
+            self.readable.released.substreams().first().map_or(0, |s| s.number * self.plan.substream_len());
+        retained.start.max(kept)..retained.end
+    }
+
+    /// The same view with a window of the last `len` items before its end. A window longer than what had been seen
+    /// starts at position 0.
+    ///
+    /// # Errors
+    /// The window is empty or reaches back further than what is retained.
+    pub fn last(&self, len: u64) -> Result<Self, QueryError> {
+        if len == 0 {
+            return Err(QueryError::EmptyWindow);
+        }
+        self.with_window(len, self.window.end)
+    }
+
+    /// The same view with the window of the same length that ended at a past position.
+    ///
+    /// # Errors
+    /// The window lies outside what is retained.
+    pub fn as_of(&self, position: u64) -> Result<Self, QueryError> {
+        self.with_window(self.window_len, position)
+    }
+
+    fn with_window(&self, window_len: u64, end: u64) -> Result<Self, QueryError> {
+        let window = last_of(&(self.stream.start..end), window_len);
+        let retained = self.retained();
+        if window.start < retained.start || retained.end < window.end {
+            return Err(QueryError::NotRetained { asked: window, retained });
+        }
+        Ok(Self { window_len, window, reading: OnceLock::new(), ..self.clone() })
+    }
+
+    /// How often an item occurred in the window. A few reads per substream.
+    ///
+    /// # Errors
+    /// The stream counts the other kind of item, or has identity counters and the item is not in the public domain.
+    pub fn frequency<'i>(&self, item: impl Into<Item<'i>>) -> Result<Estimate, QueryError> {
+        let item = item.into();
+        self.check(item)?;
+        let estimate = self.answers().frequency(item);
+        #[cfg(test)]
+        let estimate = crate::testing::fault::answer(&self.readable.released, item, estimate);
+        Ok(estimate)
+    }
+
+    /// The keys of the public domain whose estimate reaches the threshold, largest first; in the paper's method
+    /// (γ - 1/columns) w. The first call after a seal looks at every key in every sketch, later ones at one number per key.
+    ///
+    /// # Errors
+    /// The domain is not public.
+    pub fn heavy_hitters(&self, threshold: Threshold) -> Result<Vec<Ranked<'_>>, QueryError> {
+        let least = self.least(threshold);
+        self.ranked(|values| (0..values.len()).filter(|&i| least <= values[i]).collect())
+    }
+
+    /// The same with a choice on which side to err.
+    ///
+    /// # Errors
+    /// The domain is not public.
+    pub fn heavy_hitters_with(
+        &self,
+        threshold: Threshold,
+        certainty: Certainty,
+    ) -> Result<Vec<Ranked<'_>>, QueryError> {
+        let least = self.least(threshold);
+        let reaches = |estimate: &Estimate| match certainty {
+            Certainty::Plain => least <= estimate.value,
+            Certainty::Sure => least <= estimate.value - estimate.error_bound,
+            Certainty::Possible => least <= estimate.value + estimate.error_bound,
+        };
+        let all = self.ranked(|values| (0..values.len()).collect())?;
+        Ok(all.into_iter().filter(|ranked| reaches(&ranked.estimate)).collect())
+    }
+
+    /// The `count` keys of the public domain with the largest estimates, largest first. Costs like
+    /// [`heavy_hitters`](Self::heavy_hitters).
+    ///
+    /// # Errors
+    /// The domain is not public.
+    pub fn top(&self, count: usize) -> Result<Vec<Ranked<'_>>, QueryError> {
+        self.ranked(|values| largest(values, count))
+    }
+
+    /// The candidates whose estimate reaches the threshold, largest first: heavy hitters without a public domain.
+    ///
+    /// # Errors
+    /// A candidate cannot be asked for; see [`frequency`](Self::frequency).
+    pub fn heavy_hitters_among<'i>(
+        &self,
+        candidates: &[Item<'i>],
+        threshold: Threshold,
+    ) -> Result<Vec<Ranked<'i>>, QueryError> {
+        let least = self.least(threshold);
+        let mut ranked = Vec::new();
+        for &item in candidates {
+            let estimate = self.frequency(item)?;
+            if least <= estimate.value {
+                ranked.push(Ranked { item, estimate });
+            }
+        }
+        ranked.sort_by(|a, b| b.estimate.value.total_cmp(&a.estimate.value));
+        Ok(ranked)
+    }
+
+    /// Every sealed sketch that the view holds, oldest first: all that anyone can learn from it.
+    pub fn sealed(&self) -> impl Iterator<Item = Sealed<'_>> {
+        self.readable.released.substreams().iter().flat_map(|substream| {
+            let sketches = substream.sketches().iter();
+            sketches.map(move |(range, sketch)| Sealed { substream, range: *range, sketch })
+        })
+    }
+
+    fn check(&self, item: Item<'_>) -> Result<(), QueryError> {
+        let wanted = self.plan.settings().domain.kind();
+        if item.kind() != wanted {
+            return Err(QueryError::Kind { wanted, got: item.kind() });
+        }
+        if self.readable.released.knows(item) { Ok(()) } else { Err(QueryError::NotInDomain) }
+    }
+
+    /// The smallest estimate of a heavy hitter.
+    fn least(&self, threshold: Threshold) -> f64 {
+        let fraction = threshold.get() - self.plan.threshold_slack();
+        self.items().map_or(f64::INFINITY, |items| fraction * items as f64)
+    }
+
+    /// How many items the window holds, which shares refer to: public for a count window (fixed in the paper's method),
+    /// else those covered, by noisy counters where presence is private. `None` for nothing, or a total that is all noise.
+    #[must_use]
+    pub fn items(&self) -> Option<u64> {
+        let items = match (self.plan.settings().window, self.plan.covering()) {
+            (Window::Items(_), Covering::Nearest) => self.window_len,
+            (Window::Items(_), Covering::Interpolated) => self.window.end - self.window.start,
+            (Window::Time(_), _) => self.answers().items(),
+        };
+        (self.total_noise() < items as f64).then_some(items)
+    }
+
+    /// What the noise alone makes of the total of a time window, at 95 %; nothing where totals are public.
+    fn total_noise(&self) -> f64 {
+        if self.plan.has_public_totals() {
+            return 0.0;
+        }
+        let loudest = self.plan.ranges().iter().map(|range| range.law().variance()).fold(0.0, f64::max);
+        let shape = self.plan.shape();
+        let of_one = shape.cells() as f64 * loudest * self.sites.len() as f64 / f64::from(shape.rows).powi(2);
+        let parts = self.window_len.div_ceil(self.plan.substream_len()) + 1;
+        NORMAL_95 * (of_one * parts as f64).sqrt()
+    }
+
+    fn ranked(&self, choose: impl FnOnce(&[f64]) -> Vec<usize>) -> Result<Vec<Ranked<'_>>, QueryError> {
+        let keys = self.readable.released.keys(&self.plan).ok_or(QueryError::NoDomain)?;
+        Ok(self.answers().ranked(keys, choose))
+    }
+
+    fn answers(&self) -> Answers<'_> {
+        let asked = Asked {
+            plan: &self.plan,
+            readable: &self.readable,
+            window: &self.window,
+            noises: self.sites.len() as f64,
+        };
+        match self.plan.covering() {
+            Covering::Nearest => Answers::Nearest(Nearest::new(asked)),
+            Covering::Interpolated => {
+                let reading = self.reading.get_or_init(|| Arc::new(asked.reading()));
+                Answers::Interpolated(Interpolated { asked, reading, is_whole: self.is_whole() })
+            }
+        }
+    }
+
+    /// Whether the window is the one that the plan is for.
+    fn is_whole(&self) -> bool {
+        self.window_len == self.plan.settings().window.len() && self.window.end == self.stream.end
+    }
+}
+
+/// How the questions of a window are answered.
+enum Answers<'a> {
+    Nearest(Nearest<'a>),
+    Interpolated(Interpolated<'a>),
+}
+
+impl Answers<'_> {
+    fn span(&self) -> Range<u64> {
+        match self {
+            Self::Nearest(nearest) => nearest.span(),
+            Self::Interpolated(interpolated) => interpolated.span(),
+        }
+    }
+
+    fn frequency(&self, item: Item<'_>) -> Estimate {
+        match self {
+            Self::Nearest(nearest) => nearest.frequency(item),
+            Self::Interpolated(interpolated) => interpolated.frequency(item),
+        }
+    }
+
+    fn items(&self) -> u64 {
+        match self {
+            Self::Nearest(nearest) => nearest.items(),
+            Self::Interpolated(interpolated) => interpolated.items(),
+        }
+    }
+
+    fn ranked<'k>(&self, keys: &'k Keys, choose: impl FnOnce(&[f64]) -> Vec<usize>) -> Vec<Ranked<'k>> {
+        match self {
+            Self::Nearest(nearest) => nearest.ranked(keys, choose),
+            Self::Interpolated(interpolated) => interpolated.ranked(keys, choose),
+        }
+    }
+}
+
+/// The last `len` positions of a span, or all of a shorter one.
+fn last_of(span: &Range<u64>, len: u64) -> Range<u64> {
+    span.end.saturating_sub(len).max(span.start).min(span.end)..span.end
+}
+
+/// One sealed sketch of a view.
+#[derive(Debug, Clone, Copy)]
+pub struct Sealed<'a> {
+    substream: &'a SealedSubstream,
+    range: usize,
+    sketch: &'a SealedSketch,
+}
+
+impl Sealed<'_> {
+    /// The number of its substream.
+    #[must_use]
+    pub fn substream(&self) -> u64 {
+        self.substream.number
+    }
+
+    /// The index of its range in [`Plan::ranges`].
+    #[must_use]
+    pub fn range(&self) -> usize {
+        self.range
+    }
+
+    /// The noisy counters.
+    #[must_use]
+    pub fn sketch(&self) -> &SealedSketch {
+        self.sketch
+    }
+
+    /// The indices of an item's counters: one per row, or none outside a public list.
+    pub fn cells<'i>(&self, item: impl Into<Item<'i>>) -> Vec<usize> {
+        self.substream.mapping.cells(item.into()).collect()
+    }
+}

@@ -1,0 +1,142 @@
+//! The folders are the privacy boundary: what answers cannot reach what counts. These tests read the `use` lines of the
+//! library.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A module of the library and the modules that it names, tests left out.
+type Uses = BTreeMap<String, BTreeSet<String>>;
+
+fn source() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
+}
+
+fn files(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("a folder of the library") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            files(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// `view/fit.rs` is the module `view::fit`; `view/mod.rs` is `view`.
+fn module(path: &Path) -> String {
+    let relative = path.strip_prefix(source()).expect("inside the library").with_extension("");
+    let parts: Vec<_> = relative.iter().map(|part| part.to_str().expect("a name in UTF-8")).collect();
+    parts.join("::").trim_end_matches("::mod").to_owned()
+}
+
+/// The text without comments, and without what only tests compile.
+fn shipped(text: &str) -> String {
+    let text = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+    let mut lines = Vec::new();
+    let mut skips = false;
+    for line in text.lines() {
+        let is_comment = line.trim_start().starts_with("//");
+        if !skips && !is_comment {
+            lines.push(line);
+        }
+        skips = line.trim() == "#[cfg(test)]";
+    }
+    lines.join("\n")
+}
+
+/// The longest known module at the beginning of each `crate::…` path, those in braces included.
+fn named(text: &str, modules: &BTreeSet<String>) -> BTreeSet<String> {
+    let paths = text.match_indices("crate::").map(|(at, word)| &text[at + word.len()..]);
+    let known = |path: String| {
+        let parts: Vec<&str> = path.split("::").collect();
+        (1..=parts.len()).rev().map(|len| parts[..len].join("::")).find(|path| modules.contains(path))
+    };
+    paths.flat_map(spelled_out).filter_map(known).collect()
+}
+
+/// `a::{b, c}` as `a::b` and `a::c`.
+fn spelled_out(text: &str) -> Vec<String> {
+    let path: String = text.chars().take_while(|c| c.is_alphanumeric() || "_:".contains(*c)).collect();
+    match text[path.len()..].strip_prefix('{').and_then(|group| group.split_once('}')) {
+        Some((group, _)) => group.split(',').map(|name| format!("{path}{}", name.trim())).collect(),
+        None => vec![path],
+    }
+}
+
+fn uses() -> Uses {
+    let mut paths = Vec::new();
+    files(&source(), &mut paths);
+    paths.retain(|path| !path.ends_with("tests.rs"));
+    let modules: BTreeSet<String> = paths.iter().map(|path| module(path)).collect();
+    let of = |path: &PathBuf| {
+        let text = shipped(&fs::read_to_string(path).expect("a file of the library"));
+        assert!(!text.contains("super::"), "{path:?} names a module by where it lies");
+        (module(path), named(&text, &modules))
+    };
+    paths.iter().map(of).collect()
+}
+
+fn is_in(module: &str, folder: &str) -> bool {
+    module == folder || module.starts_with(&format!("{folder}::"))
+}
+
+/// Everything that a module reaches through the modules that it names.
+fn reached(from: &str, uses: &Uses) -> BTreeSet<String> {
+    let (mut reached, mut open) = (BTreeSet::new(), vec![from.to_owned()]);
+    while let Some(module) = open.pop() {
+        for named in uses.get(&module).into_iter().flatten() {
+            if reached.insert(named.clone()) {
+                open.push(named.clone());
+            }
+        }
+    }
+    reached
+}
+
+#[test]
+fn nothing_that_answers_reaches_what_counts() {
+    let uses = uses();
+    let mut looked_at = 0;
+    for module in uses.keys() {
+        let answers = ["sealed", "view", "bytes"].iter().any(|folder| is_in(module, folder));
+        if !answers {
+            continue;
+        }
+        looked_at += 1;
+        for reached in reached(module, &uses) {
+            let is_secret = ["secret", "stream"].iter().any(|folder| is_in(&reached, folder));
+            assert!(!is_secret, "{module} reaches {reached}");
+        }
+    }
+    assert!(15 < looked_at, "{looked_at} modules answer");
+}
+
+#[test]
+fn no_module_reaches_itself() {
+    let uses = uses();
+    for module in uses.keys().filter(|module| *module != "lib") {
+        assert!(!reached(module, &uses).contains(module), "{module} is in a cycle: {:?}", uses[module]);
+    }
+}
+
+#[test]
+fn modules_name_files_and_not_folders() {
+    let uses = uses();
+    let folders: BTreeSet<&str> =
+        uses.keys().filter_map(|module| module.rsplit_once("::")).map(|(folder, _)| folder).collect();
+    for (module, named) in uses.iter().filter(|(module, _)| *module != "lib") {
+        // `use crate::plan::Plan` would hide which file is meant.
+        let hidden = named.iter().find(|named| folders.contains(named.as_str()));
+        assert_eq!(hidden, None, "{module} names a folder");
+    }
+}
+
+#[test]
+fn groups_are_read_and_comments_and_tests_are_not() {
+    let modules = ["a", "a::b", "a::d", "c"].map(str::to_owned).into();
+    let text =
+        "/// crate::c\nuse crate::a::{b::X, d};\n#[cfg(test)]\nuse crate::c::Z;\nlet x = crate::a::f();";
+    assert_eq!(named(&shipped(text), &modules), ["a", "a::b", "a::d"].map(str::to_owned).into());
+    assert_eq!(shipped("use crate::a;\n#[cfg(test)]\nmod tests {\n use crate::c;\n}"), "use crate::a;");
+}
