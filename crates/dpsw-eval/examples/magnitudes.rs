@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use dpsw::{Noise, Ratio};
 use dpsw_eval::baseline::{Baseline, Listing, Plan, Task, blmz, microscope, pcc_mg, tumbling, u_sketch};
 use dpsw_eval::dataset::{Dataset, Synthetic};
-use dpsw_eval::method::Size;
+use dpsw_eval::method::{Size, delta_for};
 use dpsw_eval::truth::Truth;
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
@@ -42,7 +42,8 @@ fn plans() -> Result<Vec<(Plan, bool)>> {
         domain_len: 25_600,
         bytes: 0,
         epsilon: 1.0,
-        delta: 10_f64.powf(-10.5),
+        // Of the whole stream of the paper.
+        delta: delta_for(10_000_000),
     };
     let task = Task::new(size)?;
     let mut plans = Vec::new();

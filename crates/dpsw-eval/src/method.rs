@@ -415,6 +415,12 @@ fn baseline_variants(kind: Kind, size: Size, tuning: Tuning) -> Result<Vec<Varia
     Ok(plans.into_iter().map(variant).collect())
 }
 
+/// The δ for a stream of n items: n^-1.5, as in the paper.
+#[must_use]
+pub fn delta_for(items: usize) -> f64 {
+    (items as f64).powf(-1.5)
+}
+
 /// The claim as results name it.
 #[must_use]
 pub fn claim_name(claim: Claim) -> &'static str {

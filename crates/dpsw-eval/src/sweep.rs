@@ -10,7 +10,7 @@ use crate::compare::Tried;
 use crate::cores::{self, Cores};
 use crate::figure::{Axis, Goal, Streams, Sweep};
 use crate::measure::{Outcome, Workload};
-use crate::method::{Choices, Fixed, MethodName, Size, Tuning, Variant, claim_name};
+use crate::method::{Choices, Fixed, MethodName, Size, Tuning, Variant, claim_name, delta_for};
 use crate::metric::Metric;
 use crate::preset::Preset;
 use crate::store::{Point, Store};
@@ -200,7 +200,7 @@ impl Runner<'_> {
             domain_len: case.extent.domain_len,
             bytes: sweep.bytes.unwrap_or(x as u64),
             epsilon: if sweep.axis == Axis::Epsilon { x } else { 1.0 },
-            delta: (case.extent.items as f64).powf(-1.5),
+            delta: delta_for(case.extent.items),
         };
         let on = |axis| (sweep.axis == axis).then_some(x as u64);
         let fixed = Fixed {

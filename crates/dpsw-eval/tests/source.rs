@@ -300,8 +300,7 @@ fn synthetic_sets_are_generated() {
 
 /// A real stream of times and items, or `None` with a message where the folder of streams is absent.
 fn real(name: &str) -> Option<Vec<(u32, String)>> {
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
-    let path = data_folder(None).unwrap_or(beside).join(name);
+    let path = data_folder(None).join(name);
     let Ok(file) = fs::File::open(&path) else {
         eprintln!("skipped: {} is absent; DPSW_DATA names the folder of streams", path.display());
         return None;
