@@ -176,7 +176,7 @@ impl Sums {
     fn ask(&mut self, answers: &Answers<'_>, truth: &Truth<'_>, random: &mut ChaCha12Rng) -> Result<()> {
         for heavy in &mut self.heavy {
             let found = self.listing.time(1, || answers.heavy_hitters(heavy.gamma, truth.window_len()))?;
-            heavy.add(&found, &truth.heavy(heavy.gamma));
+            heavy.add(Heavy::of(heavy.gamma, &found, &truth.heavy(heavy.gamma)));
         }
         self.asked += 1;
         let frequent = truth.frequent();
@@ -219,16 +219,22 @@ impl Sums {
 }
 
 impl Heavy {
-    /// Two empty sets agree.
-    fn add(&mut self, found: &[u64], heavy: &[u64]) {
+    /// The scores of one answer against the truth, which ascends; two empty lists agree.
+    #[must_use]
+    pub fn of(gamma: f64, found: &[u64], heavy: &[u64]) -> Self {
         let hits = found.iter().filter(|item| heavy.binary_search(item).is_ok()).count() as f64;
         let share = |of: usize| {
             if of == 0 { f64::from(found.is_empty() && heavy.is_empty()) } else { hits / of as f64 }
         };
         let both = found.len() + heavy.len();
-        self.f1 += if both == 0 { 1.0 } else { 2.0 * hits / both as f64 };
-        self.precision += share(found.len());
-        self.recall += share(heavy.len());
+        let f1 = if both == 0 { 1.0 } else { 2.0 * hits / both as f64 };
+        Self { gamma, f1, precision: share(found.len()), recall: share(heavy.len()) }
+    }
+
+    fn add(&mut self, other: Self) {
+        self.f1 += other.f1;
+        self.precision += other.precision;
+        self.recall += other.recall;
     }
 }
 
@@ -244,9 +250,11 @@ mod tests {
             (&[], &[1], [0.0, 0.0, 0.0]),
             (&[3, 1, 9, 8], &[1, 3], [2.0 / 3.0, 0.5, 1.0]),
         ] {
-            let mut scores = Heavy { gamma: 0.1, f1: 0.0, precision: 0.0, recall: 0.0 };
-            scores.add(found, heavy);
-            assert_eq!(scores, Heavy { gamma: 0.1, f1, precision, recall }, "{found:?} {heavy:?}");
+            assert_eq!(
+                Heavy::of(0.1, found, heavy),
+                Heavy { gamma: 0.1, f1, precision, recall },
+                "{found:?} {heavy:?}"
+            );
         }
     }
 }

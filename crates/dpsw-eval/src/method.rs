@@ -431,6 +431,16 @@ pub fn claim_name(claim: Claim) -> &'static str {
     }
 }
 
+/// The ε and the δ of a claim, where it has them.
+#[must_use]
+pub fn promised(claim: Claim) -> (Option<f64>, Option<f64>) {
+    match claim {
+        Claim::Pure(epsilon) => (Some(epsilon.get()), None),
+        Claim::Approximate(epsilon, delta) => (Some(epsilon.get()), Some(delta.get())),
+        _ => (None, None),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -29,27 +29,41 @@ pub struct Distribution {
     pub points: Vec<(f64, f64)>,
 }
 
+/// Each thing once, where it first appears; for few.
+pub(crate) fn distinct<T: PartialEq>(things: impl Iterator<Item = T>) -> Vec<T> {
+    let mut known = Vec::new();
+    for thing in things {
+        if !known.contains(&thing) {
+            known.push(thing);
+        }
+    }
+    known
+}
+
 /// A point of a curve.
 pub type Value = (f64, Summary);
 
 impl Results {
+    fn of(&self, sweep: &str) -> impl Iterator<Item = &Row> {
+        self.rows.iter().filter(move |row| row.sweep == sweep)
+    }
+
     /// The streams of a sweep, in order.
     #[must_use]
     pub fn streams(&self, sweep: &str) -> Vec<String> {
-        let mut streams: Vec<String> = Vec::new();
-        for row in self.rows.iter().filter(|row| row.sweep == sweep) {
-            if !streams.contains(&row.stream) {
-                streams.push(row.stream.clone());
-            }
-        }
-        streams
+        distinct(self.of(sweep).map(|row| &row.stream)).into_iter().cloned().collect()
+    }
+
+    /// The methods of a sweep, in order.
+    #[must_use]
+    pub fn methods(&self, sweep: &str) -> Vec<MethodName> {
+        distinct(self.of(sweep).map(|row| row.method))
     }
 
     /// The values of a sweep's axis, in ascending order.
     #[must_use]
     pub fn values(&self, sweep: &str) -> Vec<f64> {
-        let mut values: Vec<f64> =
-            self.rows.iter().filter(|row| row.sweep == sweep).map(|row| row.x).collect();
+        let mut values: Vec<f64> = self.of(sweep).map(|row| row.x).collect();
         values.sort_by(f64::total_cmp);
         values.dedup();
         values

@@ -84,8 +84,7 @@ impl Stream {
         }
         let real = REAL_STREAMS.iter().find(|real| real.name == self.name);
         let real = real.with_context(|| format!("there is no stream {}", self.name))?;
-        let column = Column { column: Some(real.column.to_owned()), header: false };
-        let mut dataset = dataset::read(&folder.join(real.path), None, &column)?;
+        let mut dataset = dataset::read(&folder.join(real.path), None, &Column::at(real.column))?;
         dataset.items.truncate(self.items);
         dataset.name = self.name.clone();
         Ok(dataset)

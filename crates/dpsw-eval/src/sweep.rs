@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, ensure};
-use dpsw::{Claim, Expectation, Threshold};
+use dpsw::{Expectation, Threshold};
 use serde::{Deserialize, Serialize};
 
 use crate::compare::Tried;
 use crate::cores::{self, Cores};
-use crate::figure::{Axis, Goal, Streams, Sweep};
+use crate::figure::{Axis, Streams, Sweep};
 use crate::measure::{Outcome, Workload};
-use crate::method::{Choices, Fixed, MethodName, Size, Tuning, Variant, claim_name, delta_for};
+use crate::method::{Choices, Fixed, MethodName, Size, Tuning, Variant, claim_name, delta_for, promised};
 use crate::metric::Metric;
 use crate::preset::Preset;
 use crate::store::{Point, Store};
@@ -290,15 +290,12 @@ fn choose(case: &Case<'_>, outcomes: &[Outcome]) -> Option<usize> {
     if variants.len() < 2 {
         return (!variants.is_empty()).then_some(0);
     }
-    let tried: Vec<Tried> =
-        variants.iter().zip(outcomes).map(|(v, o)| Tried::new(&v.parameters, o)).collect();
-    (0..tried.len()).min_by(|&a, &b| {
-        let by_error = tried[a].error.total_cmp(&tried[b].error);
-        match case.sweep.goal {
-            Goal::Error => by_error,
-            Goal::F1 => tried[b].f1.unwrap_or(0.0).total_cmp(&tried[a].f1.unwrap_or(0.0)).then(by_error),
-        }
-    })
+    let tried = tried(variants, outcomes);
+    Tried::best(&tried, case.sweep.goal)
+}
+
+fn tried(variants: &[Variant], outcomes: &[Outcome]) -> Vec<Tried> {
+    variants.iter().zip(outcomes).map(|(variant, outcome)| Tried::new(&variant.parameters, outcome)).collect()
 }
 
 fn row(case: &Case<'_>, chosen: Option<usize>, piloted: &[Outcome], outcomes: Vec<Outcome>) -> Row {
@@ -326,14 +323,10 @@ fn measured(
     outcomes: Vec<Outcome>,
 ) -> Measured {
     let claim = chosen.plan.claim();
-    let (epsilon, delta) = match claim {
-        Claim::Pure(epsilon) => (Some(epsilon.get()), None),
-        Claim::Approximate(epsilon, delta) => (Some(epsilon.get()), Some(delta.get())),
-        _ => (None, None),
-    };
+    let (epsilon, delta) = promised(claim);
     Measured {
         parameters: chosen.parameters.clone(),
-        tried: variants.iter().zip(piloted).map(|(v, outcome)| Tried::new(&v.parameters, outcome)).collect(),
+        tried: tried(variants, piloted),
         claim: claim_name(claim).to_owned(),
         epsilon,
         delta,

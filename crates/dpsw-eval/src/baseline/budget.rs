@@ -69,6 +69,12 @@ pub(super) fn laplace(l1: u64, cost: Ratio) -> Result<Law> {
     Ok(Law::Laplace { scale })
 }
 
+/// Laplace noise of a whole scale.
+#[cfg(test)]
+pub(super) fn laplace_of(scale: u64) -> Law {
+    Law::Laplace { scale: Ratio::new(scale, 1).expect("a ratio") }
+}
+
 /// With the δ of the paper's streams.
 #[cfg(test)]
 pub(super) fn task(window_len: u64, domain_len: usize, epsilon: f64) -> Task {

@@ -8,6 +8,7 @@ use dpsw::{Claim, EntropyError, Noise};
 use super::Baseline;
 use super::budget::Task;
 use super::columns::Columns;
+use super::dyadic::split_at_end;
 use super::zoom::{Cells, Shape};
 
 pub use super::zoom::Mode;
@@ -229,8 +230,7 @@ impl Baseline for Microscope {
             if 0 < self.position && self.position.is_multiple_of(len) {
                 self.cells.rotate(self.slot(sub_window - 1), self.slot(sub_window));
             }
-            let room = len - self.position % len;
-            let (part, rest) = items.split_at(items.len().min(room as usize));
+            let (part, rest) = split_at_end(items, self.position, len);
             let slot = self.slot(sub_window);
             part.iter().for_each(|&item| self.add(item, slot));
             self.position += part.len() as u64;

@@ -14,6 +14,7 @@ use dpsw::{Claim, EntropyError, Law, Noise, Table};
 use super::Baseline;
 use super::budget::{Task, laplace};
 use super::columns::Columns;
+use super::dyadic::split_at_end;
 
 const BLOCKS: u64 = 100;
 
@@ -336,8 +337,7 @@ impl Baseline for PerWindow {
     fn insert(&mut self, mut items: &[u64]) -> Result<(), EntropyError> {
         self.plan.task.check(items);
         while !items.is_empty() {
-            let room = self.plan.block_len - self.plan.offset(self.position);
-            let (part, rest) = items.split_at(items.len().min(room as usize));
+            let (part, rest) = split_at_end(items, self.position, self.plan.block_len);
             part.iter().flat_map(|&item| self.columns.of(item)).for_each(|cell| self.open[cell] += 1);
             self.position += part.len() as u64;
             if self.plan.offset(self.position) == 0 {

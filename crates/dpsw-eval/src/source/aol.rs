@@ -19,7 +19,7 @@ use std::path::Path;
 
 use anyhow::{Result, bail, ensure};
 
-use super::input::{Lines, likeness, shown};
+use super::input::{Lines, likeness, shown, without_mark};
 use super::numbering::{Event, Loaded, Numbering};
 use super::registry::Files;
 use super::report::{FileReport, Kind, Report};
@@ -123,7 +123,7 @@ impl Log {
 
 fn check_header(path: &Path, line: Option<&[u8]>) -> Result<()> {
     let line = line.unwrap_or_default();
-    if line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line) == HEADER {
+    if without_mark(line) == HEADER {
         return Ok(());
     }
     let likeness = likeness(line).unwrap_or("put user-ct-test-collection-01.txt.gz and the others there");

@@ -51,6 +51,11 @@ pub(crate) fn likeness(start: &[u8]) -> Option<&'static str> {
     WRONG.iter().find(|(magic, _)| start.starts_with(magic)).map(|&(_, likeness)| likeness)
 }
 
+/// The first line of a text file without the mark of UTF-8.
+pub(crate) fn without_mark(line: &[u8]) -> &[u8] {
+    line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line)
+}
+
 /// The beginning of a line for an error message.
 pub(crate) fn shown(line: &[u8]) -> String {
     let cut = &line[..line.len().min(SHOWN_LEN_MAX)];

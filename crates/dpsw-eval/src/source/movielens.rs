@@ -10,7 +10,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::input::{Lines, likeness, open, shown};
+use super::input::{Lines, likeness, open, shown, without_mark};
 use super::numbering::{Event, Loaded, Numbering};
 use super::registry::Files;
 use super::report::{FileReport, Kind, Report};
@@ -18,7 +18,6 @@ use super::time::digits;
 
 const KIND: Kind = Kind { name: "a ratings file of MovieLens", unit: "line" };
 const HEADER: &[u8] = b"userId,movieId,rating,timestamp";
-const BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// Reads the ratings; `limit` takes the first items alone.
 ///
@@ -90,7 +89,7 @@ enum Layout {
 
 impl Layout {
     fn of(path: &Path, first: &[u8]) -> Result<Self> {
-        if first.strip_prefix(BOM).unwrap_or(first) == HEADER {
+        if without_mark(first) == HEADER {
             return Ok(Self::Csv);
         }
         let fits = |layout: &Self| layout.columns(first).len() == 4;
