@@ -1,4 +1,4 @@
-//! `dpsw-eval compare`: methods side by side on one stream, one row a method.
+//! `dpsw-eval compare`: methods side by side on one stream, one row per method.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::method::{Choices, MethodName, Size, Variant, claim_name, promised};
 /// What is compared.
 #[derive(Debug)]
 pub struct Comparison<'a> {
-    /// One stream a seed.
+    /// One stream per seed.
     pub datasets: &'a [Dataset],
     /// The methods, a row each.
     pub methods: &'a [MethodName],
@@ -22,7 +22,7 @@ pub struct Comparison<'a> {
     pub size: Size,
     /// Thresholds of heavy hitters.
     pub gammas: &'a [f64],
-    /// Query times a seed.
+    /// Query times per seed.
     pub queries: usize,
     /// What tuning may choose.
     pub choices: Choices,

@@ -51,14 +51,14 @@ pub enum Synthetic {
     Zipf,
     /// 95 % normal with mean 50 and deviation 25, 5 % uniform (the paper's appendix).
     Gauss,
-    /// Zipf weights times exp of one Ornstein-Uhlenbeck process an item.
+    /// Zipf weights, each times exp of its own Ornstein-Uhlenbeck process.
     Drift,
     /// Zipf whose ranks are swapped now and then.
     Swap,
 }
 
 impl Synthetic {
-    /// Of all.
+    /// Those of all synthetic streams.
     pub const NAMES: [&str; 4] = ["zipf", "gauss", "drift", "swap"];
 
     /// The stream of this name.
@@ -93,7 +93,7 @@ impl Synthetic {
         let name = format!("{self:?}").to_lowercase();
         let drift = match self {
             Self::Zipf | Self::Gauss => None,
-            // A frequent item is swapped with probability 1/100 a step, and its count then changes by about all of itself:
+            // A frequent item is swapped with probability 1/100 per step, and its count then changes by about all of itself:
             // the variance that logarithms with half this variance would gain in a window that forgets.
             Self::Swap => {
                 let swaps = window_len as f64 / SWAP_STEP as f64 / 100.0;
@@ -206,17 +206,17 @@ impl Sampler {
 /// How a file holds its items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
-    /// One item a line.
+    /// One item per line.
     Lines,
     /// Tab-separated fields.
     Tsv,
     /// Comma-separated fields with quotes.
     Csv,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Ndjson,
 }
 
-/// Where in a record the item stands.
+/// Where the item is in a record.
 #[derive(Debug, Clone, Default)]
 pub struct Column {
     /// A number from 1, or a name.
@@ -236,7 +236,7 @@ impl Column {
 /// Reads a file; `.gz` and `.zst` are unpacked.
 ///
 /// # Errors
-/// The file cannot be read, or a record has no such column.
+/// The file cannot be read or holds no items, its name does not give the format, or a record has no such column.
 pub fn read(path: &Path, format: Option<Format>, column: &Column) -> Result<Dataset> {
     let plain = path.with_extension("");
     let packed = matches!(path.extension().and_then(|e| e.to_str()), Some("gz" | "zst"));

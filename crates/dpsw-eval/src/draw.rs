@@ -10,10 +10,11 @@ use crate::metric::Metric;
 use crate::results::{Distribution, Results, distinct};
 use crate::sweep::{Row, Summary};
 
-/// Two panels in a row are easy to read; a third stream starts a new column.
+/// Streams have a column each, up to this many; more panels in a row are too small to read.
 const COLUMNS_MAX: usize = 4;
 
-/// The name and the style of a method, the same in every figure: a colour a family, a mark and a line a member.
+/// The name and the style of a method, the same in every figure: a family shares its colour, and members differ in
+/// mark or line.
 #[must_use]
 pub fn series(method: MethodName) -> Series {
     use Dash::{Dashed, Dotted, Solid};
@@ -264,7 +265,7 @@ fn guides(metric: Metric, values: &[f64]) -> Vec<[(f64, f64); 2]> {
     }
 }
 
-/// The numbers of a figure: a line a mark.
+/// The numbers of a figure, one line per mark.
 ///
 /// # Errors
 /// Never in memory.

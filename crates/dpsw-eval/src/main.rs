@@ -93,7 +93,7 @@ impl DataFolder {
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum PresetName {
-    /// Seconds, means nothing
+    /// Seconds: shows that everything runs; its numbers mean nothing
     Tiny,
     /// Minutes
     Quick,
@@ -152,7 +152,7 @@ struct CompareArguments {
     /// zipf, gauss, drift, swap, aol, movielens, worldcup, or a file
     #[arg(long)]
     dataset: String,
-    /// How a file holds its items (guessed from its name)
+    /// The format of a file [default: by its name]
     #[arg(long)]
     format: Option<Format>,
     /// The column of the items: a number from 1, or a name, which implies a header
@@ -161,7 +161,7 @@ struct CompareArguments {
     /// Skip the first line of a file
     #[arg(long)]
     header: bool,
-    /// Items of a synthetic stream, and at most so many of a data set of the paper
+    /// Items of a synthetic stream; the largest number that is read of a data set of the paper
     #[arg(long, default_value_t = 3_000_000)]
     items: usize,
     /// Window length in items
@@ -176,20 +176,20 @@ struct CompareArguments {
     /// Methods to compare
     #[arg(long, value_enum, value_delimiter = ',', default_value = "paper,paper-balanced,tuned")]
     methods: Vec<MethodName>,
-    /// Streams (synthetic) and noise draws
+    /// Seeds, each for a synthetic stream and for noise
     #[arg(long, default_value_t = 3)]
     seeds: u64,
     /// Thresholds of heavy hitters, as shares of the window
     #[arg(long, value_delimiter = ',', default_values_t = [0.005, 0.01])]
     gamma: Vec<f64>,
-    /// Query times a seed
+    /// Query times per seed
     #[arg(long, default_value_t = 30)]
     queries: usize,
-    /// Try the parameters of the paper's methods over its grid and take the best
+    /// Try the parameters of the paper's structure and of the baselines over their grids, and take the best
     #[arg(long)]
     tune: bool,
-    /// Expected counts or shares of a window for the planner of `tuned`: a public file, one number a line after any key
-    /// and tab; never made from the stream
+    /// Expected counts or shares of a window for the planner of `tuned`: a public file with one number
+    /// per line, after any key and a tab; never made from the stream
     #[arg(long, value_name = "FILE")]
     expect: Option<PathBuf>,
     #[command(flatten)]

@@ -34,10 +34,10 @@ pub struct Outcome {
     pub low: Option<Errors>,
     /// By threshold.
     pub heavy: Vec<Heavy>,
-    /// Predicted absolute errors of frequent and rare items, from the shape of a true window, which stands in for a
-    /// public guess.
+    /// Predicted absolute errors of frequent and rare items, from the shape of a true window, in place of a public
+    /// guess.
     pub predicted: Option<[f64; 2]>,
-    /// Items inserted in a second, sealing included.
+    /// Items inserted per second, sealing included.
     pub insert_items_per_s: f64,
     /// Nanoseconds of a frequency query.
     pub frequency_ns: f64,
@@ -63,7 +63,7 @@ pub struct Errors {
 pub struct Heavy {
     /// The threshold.
     pub gamma: f64,
-    /// The harmonic mean of the other two.
+    /// F1, which is the harmonic mean of the other two for each query, but not for their means.
     pub f1: f64,
     /// The share of answers that are true.
     pub precision: f64,
@@ -106,7 +106,7 @@ pub fn measure(plan: &AnyPlan, dataset: &Dataset, workload: &Workload, seed: u64
     Ok(sums.outcome(method.resident_bytes()))
 }
 
-/// Time spent on so many things.
+/// The time spent on a number of things.
 #[derive(Debug, Default)]
 struct Stopwatch {
     count: usize,

@@ -25,7 +25,7 @@ pub enum MethodName {
     Tuned,
     /// The same without a public domain: keys are found in the stream.
     TunedDiscovered,
-    /// The same for whole users, of each of whom one item a substream counts; here every item has a user of its own.
+    /// The same for whole users: one item per user and substream counts. Here every item has a user of its own.
     TunedUser,
     /// A method that the paper compares with, or tumbling buckets.
     Baseline(Kind),
@@ -157,7 +157,7 @@ impl PaperParameters {
         Ok(grid)
     }
 
-    /// Sketches that the structure keeps: those of the complete substreams that can still be asked, and those of the running one.
+    /// Sketches that the structure keeps: those of the complete substreams that can still be asked, and of the running one.
     fn sketches(self) -> u64 {
         let checkpoints = self.spacing.checkpoints;
         self.substreams * checkpoints + 2 * checkpoints - 1
@@ -179,7 +179,7 @@ impl PaperParameters {
 }
 
 impl Spacing {
-    /// The smallest α, in hundredths, that gives so many checkpoints on the fine grid: the most even spacing.
+    /// The smallest α, in hundredths, that gives this number of checkpoints on the fine grid: the most even spacing.
     fn even(checkpoints: u64) -> Result<Self> {
         let counts = |alpha: u64| {
             let next =
@@ -234,7 +234,7 @@ impl MethodName {
         Self::ALL.into_iter().find(|method| method.name() == name)
     }
 
-    /// Whether it makes no promise.
+    /// Whether it makes a promise; only Microscope-Sketch makes none.
     #[must_use]
     pub fn is_private(self) -> bool {
         use Kind::{Microscope, MicroscopeCount, MicroscopeCu};
@@ -377,7 +377,7 @@ impl AnyPlan {
     }
 }
 
-/// All that tells two plans for one window and one domain apart; a plan without privacy is the same for every ε.
+/// Everything in which two plans for one window and domain can differ; one without privacy is the same for every ε.
 impl fmt::Display for AnyPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -83,7 +83,7 @@ fn duration(seconds: f64) -> String {
     if seconds < 60 { format!("{seconds} s") } else { format!("{} min {} s", seconds / 60, seconds % 60) }
 }
 
-/// A table a stream: what each method promises, holds and reaches.
+/// One table per stream: what each method promises, holds and reaches.
 fn standing(results: &Results) -> String {
     let mut text = String::new();
     for stream in results.streams("epsilon") {

@@ -12,7 +12,7 @@ use crate::sweep::{Measured, Row, Summary};
 pub struct Results {
     /// In the order in which they were planned.
     pub rows: Vec<Row>,
-    /// Of each stream of the paper that is there, and of each real one.
+    /// Of the streams that a figure of distributions names and that are there.
     pub distributions: Vec<Distribution>,
 }
 
@@ -25,7 +25,7 @@ pub struct Distribution {
     pub items: usize,
     /// m.
     pub domain: usize,
-    /// Frequencies, and the share of the domain that has at least as much.
+    /// Frequencies, and the share of the domain that is at least as frequent.
     pub points: Vec<(f64, f64)>,
 }
 
@@ -108,7 +108,7 @@ impl Results {
         self.values(sweep).into_iter().filter_map(at).collect()
     }
 
-    /// Every row as a line of CSV: one a seed, and one with the reason where a method could not be run.
+    /// All rows as CSV: one line per seed, and one with the reason where a method could not be run.
     ///
     /// # Errors
     /// Never in memory.

@@ -50,7 +50,7 @@ pub struct Stream {
     pub name: String,
     /// The domain of a synthetic stream.
     pub domain_len: Option<usize>,
-    /// At most so many items.
+    /// The largest number of items.
     pub items: usize,
     /// The window that drift is relative to.
     pub window_len: Option<u64>,
@@ -136,7 +136,7 @@ pub struct Shelf {
     hashes: Mutex<BTreeMap<Stream, String>>,
 }
 
-/// Streams that are kept: as many as are worked on at a time, and some.
+/// Streams that are kept. Points are measured in the order of their streams, so few are in use at a time.
 const SHELF_LEN: usize = 6;
 
 impl Shelf {

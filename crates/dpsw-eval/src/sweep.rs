@@ -27,7 +27,7 @@ pub struct Row {
     pub x: f64,
     /// The method.
     pub method: MethodName,
-    /// What it was, or why it could not be.
+    /// What was measured, or why the method could not be run.
     pub result: Result<Measured, String>,
 }
 
@@ -52,13 +52,13 @@ pub struct Measured {
     pub domain: usize,
     /// Bytes of the sketches.
     pub bytes: u64,
-    /// One outcome a seed.
+    /// One outcome per seed.
     pub outcomes: Vec<Outcome>,
 }
 
 impl Measured {
-    /// The mean, the smallest and the largest of a metric over the seeds. Of speed the largest stands for the mean:
-    /// whatever else a machine does only slows.
+    /// The mean, the smallest and the largest of a metric over the seeds. For speed, `mean` is the
+    /// largest value: whatever else a machine does only slows it down.
     #[must_use]
     pub fn summary(&self, metric: Metric) -> Option<Summary> {
         let values: Vec<f64> = self.outcomes.iter().filter_map(|outcome| metric.of(outcome)).collect();

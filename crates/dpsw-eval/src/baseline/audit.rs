@@ -32,7 +32,7 @@ impl Trials {
         hit - epsilon.exp() * false_hit
     }
 
-    /// A lower limit of the one probability and an upper limit of the other (Clopper-Pearson, 5e-7 a side).
+    /// A lower limit of the one probability and an upper limit of the other (Clopper-Pearson, 5e-7 per side).
     fn limits(self) -> [f64; 2] {
         let doubt = 5e-7;
         [low(self.hits, self.runs, doubt), 1.0 - low(self.runs - self.false_hits, self.runs, doubt)]
@@ -73,7 +73,7 @@ pub(super) fn reveals(released: &[i32], stream: &[i32], neighbour: &[i32]) -> bo
         .all(|(cell, (own, other))| if other < own { own <= cell } else { own == other || cell <= own })
 }
 
-/// The success probability at which so many hits or more have probability `doubt`.
+/// The success probability at which `hits` or more of `runs` have probability `doubt`.
 fn low(hits: usize, runs: usize, doubt: f64) -> f64 {
     if hits == 0 {
         return 0.0;
@@ -100,7 +100,7 @@ fn add_log(sum: &mut f64, k: usize) -> Option<f64> {
     Some(*sum)
 }
 
-/// That the variance of so many draws lies within five standard errors of the wanted one: a false alarm has
+/// That the variance of the draws lies within five standard errors of the wanted one: a false alarm has
 /// probability below 6e-7 where the sum of squares is near normal. `kurtosis` is that of the law: 6 for Laplace.
 #[track_caller]
 pub(super) fn check_variance(draws: &[f64], wanted: f64, kurtosis: f64) {

@@ -74,7 +74,7 @@ impl Plan {
         })
     }
 
-    /// Bytes of what is kept, sealed and open, at 8 bytes an entry.
+    /// Bytes of what is kept, sealed and open, at 8 bytes per entry.
     #[must_use]
     pub fn sketch_bytes(&self) -> u64 {
         let of_level = |(number, level): (u32, &LevelPlan)| {

@@ -28,7 +28,7 @@ pub(super) struct Kept {
 
 /// How a complete block is released.
 pub(super) trait Seal: Send {
-    /// The kept items in ascending order. `cells` is scratch space, one cell an item of the domain.
+    /// The kept items in ascending order. `cells` is scratch space, one cell per item of the domain.
     fn seal(&self, summary: &Summary, cells: &mut [i32], generator: &mut Generator) -> Box<[Kept]>;
 
     /// Heap bytes of its samplers.

@@ -1,7 +1,7 @@
 //! PCC-MG (Chan, Li, Shi, Xu 2012): a binary tree of blocks with a private Misra-Gries summary each.
 //!
 //! Pure ε: the counts of a block have a known L1 sensitivity, every item of the public domain gets noise before the
-//! largest are kept, an event lies in one block a level, and the levels' costs add up to less than ε.
+//! largest are kept, an event lies in one block per level, and the levels' costs add up to less than ε.
 
 use std::fmt;
 
@@ -84,7 +84,7 @@ impl Plan {
         Ok(Self { task, parameters, tree, levels })
     }
 
-    /// Bytes of what is kept, sealed and open, at 8 bytes an entry.
+    /// Bytes of what is kept, sealed and open, at 8 bytes per entry.
     #[must_use]
     pub fn sketch_bytes(&self) -> u64 {
         let of_level = |(number, level): (u32, &LevelPlan)| {

@@ -28,7 +28,7 @@ const WRONG: [(&[u8], &str); 7] = [
     (b"BZh", "it looks like a bzip2 archive: unpack it first"),
 ];
 
-/// Opens a file and unpacks gzip and zstd, which are told by their first bytes and not by the name.
+/// Opens a file and unpacks gzip and zstd, which it recognises by their first bytes, not by the name.
 ///
 /// # Errors
 /// The file cannot be opened or read.

@@ -1,6 +1,6 @@
 //! MovieLens: each rating is an item, its movie.
 //!
-//! The layout is told by the first line: `ratings.csv` (20M and later, latest, latest-small), `ratings.dat` (1M,
+//! The first line shows the layout: `ratings.csv` (20M and later, latest, latest-small), `ratings.dat` (1M,
 //! 10M) or `u.data` (100K). The paper calls the file sorted by time; it is sorted by user, so it is sorted here,
 //! and ratings of one second keep their order. The domain is every movie of the list beside the ratings
 //! (`movies.csv`, `movies.dat` or `u.item`), as in the paper's count, or every rated movie without that list.
@@ -21,7 +21,7 @@ const HEADER: &[u8] = b"userId,movieId,rating,timestamp";
 
 /// Reads the ratings; `limit` takes the first items alone.
 ///
-/// Holds 8 bytes a rating while sorting.
+/// Holds up to 16 bytes per rating.
 ///
 /// # Errors
 /// A file is no ratings file of MovieLens or cannot be read, or holds no ratings.
@@ -149,7 +149,7 @@ fn is_rating(text: &[u8]) -> bool {
     }
 }
 
-/// The number and the title of each movie, from a list whose name tells its layout.
+/// The number and the title of each movie, from a list whose name gives its layout.
 fn read_titles(path: &Path) -> Result<Vec<(u32, String)>> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     if name.starts_with("movies.csv") {
