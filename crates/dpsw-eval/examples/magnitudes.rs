@@ -7,7 +7,8 @@ use anyhow::{Context, Result};
 use dpsw::{Noise, Ratio};
 use dpsw_eval::baseline::{Baseline, Listing, Plan, Task, blmz, microscope, pcc_mg, tumbling, u_sketch};
 use dpsw_eval::dataset::{Dataset, Synthetic};
-use dpsw_eval::method::Size;
+use dpsw_eval::measure::Heavy;
+use dpsw_eval::method::{Size, delta_for};
 use dpsw_eval::truth::Truth;
 use rand::rngs::ChaCha12Rng;
 use rand::{RngExt, SeedableRng};
@@ -42,7 +43,8 @@ fn plans() -> Result<Vec<(Plan, bool)>> {
         domain_len: 25_600,
         bytes: 0,
         epsilon: 1.0,
-        delta: 10_f64.powf(-10.5),
+        // Of the whole stream of the paper.
+        delta: delta_for(10_000_000),
     };
     let task = Task::new(size)?;
     let mut plans = Vec::new();
@@ -121,7 +123,8 @@ fn measure(method: &mut dyn Baseline, dataset: &Dataset, seed: u64) -> Result<St
         high += error(method, &truth, &frequent);
         low += error(method, &truth, &truth.rare(&frequent, &mut random));
         for (f1, gamma) in f1.iter_mut().zip(GAMMAS) {
-            *f1 += score(&method.heavy_hitters(gamma * WINDOW_LEN as f64), &truth.heavy(gamma));
+            let found = method.heavy_hitters(gamma * WINDOW_LEN as f64);
+            *f1 += Heavy::of(gamma, &found, &truth.heavy(gamma)).f1;
         }
     }
     let mean = |sum: f64| sum / QUERIES as f64;
@@ -139,9 +142,4 @@ fn measure(method: &mut dyn Baseline, dataset: &Dataset, seed: u64) -> Result<St
 fn error(method: &dyn Baseline, truth: &Truth<'_>, items: &[u64]) -> f64 {
     let error = |&item: &u64| (method.frequency(item) - truth.count(item) as f64).abs();
     items.iter().map(error).sum::<f64>() / items.len() as f64
-}
-
-fn score(found: &[u64], heavy: &[u64]) -> f64 {
-    let hits = found.iter().filter(|item| heavy.contains(item)).count();
-    2.0 * hits as f64 / (found.len() + heavy.len()).max(1) as f64
 }

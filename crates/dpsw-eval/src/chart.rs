@@ -147,7 +147,7 @@ const LEFT: f64 = 74.0;
 const RIGHT: f64 = 14.0;
 const ABOVE: f64 = 26.0;
 const BELOW: f64 = 44.0;
-/// Room for names that stand aslant.
+/// Room for names at a slant.
 const BELOW_NAMES: f64 = 70.0;
 const MARGIN: f64 = 10.0;
 /// Of all panels of a row, so that figures of one or two panels are equally wide.
@@ -158,7 +158,7 @@ const LEGEND_LINE: f64 = 20.0;
 const LETTER: f64 = 6.4;
 
 impl Chart {
-    /// The whole SVG document; also fit to stand inside a page.
+    /// The whole SVG document, which can also be put into a page.
     #[must_use]
     pub fn svg(&self) -> String {
         let columns = self.columns.max(1);
@@ -432,7 +432,7 @@ impl Ruler {
     }
 }
 
-/// The ends of some values with a margin, and at least so far apart.
+/// The ends of some values with a margin, and at least `least` apart.
 fn widened(values: impl Iterator<Item = f64>, margin: f64, least: f64) -> (f64, f64) {
     let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
     if high < low {

@@ -1,20 +1,20 @@
-//! `dpsw-eval compare`: methods side by side on one stream, one row a method.
+//! `dpsw-eval compare`: methods side by side on one stream, one row per method.
 
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
-use dpsw::Claim;
 use serde::{Deserialize, Serialize};
 
 use crate::cores::{self, Cores};
 use crate::dataset::Dataset;
+use crate::figure::Goal;
 use crate::measure::{Errors, Heavy, Outcome, Workload, measure};
-use crate::method::{Choices, MethodName, Size, Variant, claim_name};
+use crate::method::{Choices, MethodName, Size, Variant, claim_name, promised};
 
 /// What is compared.
 #[derive(Debug)]
 pub struct Comparison<'a> {
-    /// One stream a seed.
+    /// One stream per seed.
     pub datasets: &'a [Dataset],
     /// The methods, a row each.
     pub methods: &'a [MethodName],
@@ -22,7 +22,7 @@ pub struct Comparison<'a> {
     pub size: Size,
     /// Thresholds of heavy hitters.
     pub gammas: &'a [f64],
-    /// Query times a seed.
+    /// Query times per seed.
     pub queries: usize,
     /// What tuning may choose.
     pub choices: Choices,
@@ -78,6 +78,17 @@ impl Tried {
         let error = outcome.high.absolute + outcome.low.map_or(0.0, |low| low.absolute);
         let f1 = mean(outcome.heavy.iter().map(|heavy| heavy.f1));
         Self { parameters: parameters.to_owned(), error, f1 }
+    }
+
+    /// The index of the best; `None` of none.
+    pub(crate) fn best(tried: &[Self], goal: Goal) -> Option<usize> {
+        (0..tried.len()).min_by(|&a, &b| {
+            let by_error = tried[a].error.total_cmp(&tried[b].error);
+            match goal {
+                Goal::Error => by_error,
+                Goal::F1 => tried[b].f1.unwrap_or(0.0).total_cmp(&tried[a].f1.unwrap_or(0.0)).then(by_error),
+            }
+        })
     }
 }
 
@@ -138,8 +149,8 @@ fn choose(comparison: &Comparison<'_>, method: MethodName) -> Result<Chosen> {
         measure(&variant.plan, dataset, &workload, 0).map(|outcome| Tried::new(&variant.parameters, &outcome))
     });
     let tried = tried.into_iter().collect::<Result<Vec<Tried>>>()?;
-    let best = (0..tried.len()).min_by(|&a, &b| tried[a].error.total_cmp(&tried[b].error));
-    let variant = variants.swap_remove(best.context("a method has at least one variant")?);
+    let best = Tried::best(&tried, Goal::Error).context("a method has at least one variant")?;
+    let variant = variants.swap_remove(best);
     Ok(Chosen { method, variant, tried })
 }
 
@@ -151,6 +162,7 @@ fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
 fn row(comparison: &Comparison<'_>, chosen: Chosen, outcomes: &[Outcome]) -> Row {
     let plan = &chosen.variant.plan;
     let claim = plan.claim();
+    let (epsilon, delta) = promised(claim);
     let of = |value: fn(&Outcome) -> Option<f64>| mean(outcomes.iter().filter_map(value));
     let always = |value: fn(&Outcome) -> f64| mean(outcomes.iter().map(value)).unwrap_or(f64::NAN);
     let low = |value: fn(&Errors) -> f64| mean(outcomes.iter().filter_map(|o| o.low.as_ref().map(value)));
@@ -165,8 +177,8 @@ fn row(comparison: &Comparison<'_>, chosen: Chosen, outcomes: &[Outcome]) -> Row
         tried: chosen.tried,
         dataset: comparison.datasets[0].name.clone(),
         claim: claim_name(claim),
-        epsilon: (claim != Claim::None).then_some(comparison.size.epsilon),
-        delta: matches!(claim, Claim::Approximate(..)).then_some(comparison.size.delta),
+        epsilon,
+        delta,
         window: comparison.size.window_len,
         bytes: plan.sketch_bytes(),
         resident_bytes: always(|outcome| outcome.resident_bytes as f64) as u64,

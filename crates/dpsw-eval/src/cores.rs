@@ -27,7 +27,7 @@ impl Cores {
     }
 }
 
-/// How often the time left is drawn; nothing is where stderr is no terminal.
+/// How often the time left is drawn; nothing is drawn where stderr is no terminal.
 const REDRAWN: Duration = Duration::from_millis(500);
 
 fn progress(name: &'static str, len: usize) -> ProgressBar {

@@ -34,6 +34,16 @@ pub struct Dataset {
     pub drift: Option<Drift>,
 }
 
+impl Dataset {
+    /// How often each item of the domain occurs.
+    #[must_use]
+    pub fn counts(&self) -> Vec<u64> {
+        let mut counts = vec![0; self.domain_len];
+        self.items.iter().for_each(|&item| counts[item as usize] += 1);
+        counts
+    }
+}
+
 /// Which synthetic stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Synthetic {
@@ -41,14 +51,14 @@ pub enum Synthetic {
     Zipf,
     /// 95 % normal with mean 50 and deviation 25, 5 % uniform (the paper's appendix).
     Gauss,
-    /// Zipf weights times exp of one Ornstein-Uhlenbeck process an item.
+    /// Zipf weights, each times exp of its own Ornstein-Uhlenbeck process.
     Drift,
     /// Zipf whose ranks are swapped now and then.
     Swap,
 }
 
 impl Synthetic {
-    /// Of all.
+    /// Those of all synthetic streams.
     pub const NAMES: [&str; 4] = ["zipf", "gauss", "drift", "swap"];
 
     /// The stream of this name.
@@ -83,7 +93,7 @@ impl Synthetic {
         let name = format!("{self:?}").to_lowercase();
         let drift = match self {
             Self::Zipf | Self::Gauss => None,
-            // A frequent item is swapped with probability 1/100 a step, and its count then changes by about all of itself:
+            // A frequent item is swapped with probability 1/100 per step, and its count then changes by about all of itself:
             // the variance that logarithms with half this variance would gain in a window that forgets.
             Self::Swap => {
                 let swaps = window_len as f64 / SWAP_STEP as f64 / 100.0;
@@ -196,17 +206,17 @@ impl Sampler {
 /// How a file holds its items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
-    /// One item a line.
+    /// One item per line.
     Lines,
     /// Tab-separated fields.
     Tsv,
     /// Comma-separated fields with quotes.
     Csv,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Ndjson,
 }
 
-/// Where in a record the item stands.
+/// Where the item is in a record.
 #[derive(Debug, Clone, Default)]
 pub struct Column {
     /// A number from 1, or a name.
@@ -215,10 +225,18 @@ pub struct Column {
     pub header: bool,
 }
 
+impl Column {
+    /// A number from 1, or a name, which implies a header.
+    #[must_use]
+    pub fn at(column: &str) -> Self {
+        Self { column: Some(column.to_owned()), header: false }
+    }
+}
+
 /// Reads a file; `.gz` and `.zst` are unpacked.
 ///
 /// # Errors
-/// The file cannot be read, or a record has no such column.
+/// The file cannot be read or holds no items, its name does not give the format, or a record has no such column.
 pub fn read(path: &Path, format: Option<Format>, column: &Column) -> Result<Dataset> {
     let plain = path.with_extension("");
     let packed = matches!(path.extension().and_then(|e| e.to_str()), Some("gz" | "zst"));
@@ -353,19 +371,15 @@ mod tests {
         read
     }
 
-    fn column(name: &str) -> Column {
-        Column { column: Some(name.to_owned()), header: false }
-    }
-
     #[test]
     fn each_format_gives_the_items_of_its_column() {
         for (name, text, at) in [
             ("a.txt", "x\ny\nx", Column::default()),
-            ("a.tsv", "1\tx\n2\ty\n3\tx\n", column("2")),
-            ("a.csv", "1,\"x\"\r\n2,y\r\n3,x\r\n", column("2")),
-            ("a.csv", "n,item\n1,x\n2,y\n3,x\n", column("item")),
-            ("a.csv", "n,item\n1,x\n2,y\n3,x\n", Column { header: true, ..column("2") }),
-            ("a.ndjson", "{\"item\":\"x\"}\n{\"item\":\"y\"}\n{\"item\":\"x\"}\n", column("item")),
+            ("a.tsv", "1\tx\n2\ty\n3\tx\n", Column::at("2")),
+            ("a.csv", "1,\"x\"\r\n2,y\r\n3,x\r\n", Column::at("2")),
+            ("a.csv", "n,item\n1,x\n2,y\n3,x\n", Column::at("item")),
+            ("a.csv", "n,item\n1,x\n2,y\n3,x\n", Column { header: true, ..Column::at("2") }),
+            ("a.ndjson", "{\"item\":\"x\"}\n{\"item\":\"y\"}\n{\"item\":\"x\"}\n", Column::at("item")),
         ] {
             let dataset = read_text(name, text, &at).expect(name);
             assert_eq!((dataset.items, dataset.domain_len), (vec![0, 1, 0], 2), "{name}");
@@ -376,9 +390,9 @@ mod tests {
     fn a_wrong_column_is_an_error_that_says_where() {
         let message =
             |name, text, at: &Column| format!("{:#}", read_text(name, text, at).expect_err("wrong"));
-        assert!(message("b.csv", "1,x\n2\n", &column("2")).contains("line 2 has 1 columns, column 2"));
-        assert!(message("b.csv", "n,item\n1,x\n", &column("key")).contains("no column \"key\""));
-        assert!(message("b.ndjson", "{\"a\":1}\n", &column("b")).contains("line 1 has no field b"));
+        assert!(message("b.csv", "1,x\n2\n", &Column::at("2")).contains("line 2 has 1 columns, column 2"));
+        assert!(message("b.csv", "n,item\n1,x\n", &Column::at("key")).contains("no column \"key\""));
+        assert!(message("b.ndjson", "{\"a\":1}\n", &Column::at("b")).contains("line 1 has no field b"));
         assert!(message("b.dat", "x\n", &Column::default()).contains("give --format"));
         assert!(message("c.txt", "", &Column::default()).contains("no items"));
     }

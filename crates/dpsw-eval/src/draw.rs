@@ -7,13 +7,14 @@ use crate::chart::{Chart, Curve, Dash, Mark, Panel, Scale, ScaleKind, Series, Sp
 use crate::figure::{Axis, Figure, Shows, Streams, Sweep};
 use crate::method::MethodName;
 use crate::metric::Metric;
-use crate::results::{Distribution, Results};
-use crate::sweep::Summary;
+use crate::results::{Distribution, Results, distinct};
+use crate::sweep::{Row, Summary};
 
-/// Two panels in a row are easy to read; a third stream starts a new column.
+/// Streams have a column each, up to this many; more panels in a row are too small to read.
 const COLUMNS_MAX: usize = 4;
 
-/// The name and the style of a method, the same in every figure: a colour a family, a mark and a line a member.
+/// The name and the style of a method, the same in every figure: a family shares its colour, and members differ in
+/// mark or line.
 #[must_use]
 pub fn series(method: MethodName) -> Series {
     use Dash::{Dashed, Dotted, Solid};
@@ -64,7 +65,7 @@ fn filled(title: &str, (panels, columns, legend): Parts) -> Option<Chart> {
 type Parts = (Vec<Panel>, usize, Vec<Series>);
 
 fn curves(sweep: &Sweep, metrics: &[Metric], results: &Results) -> Parts {
-    let legend = sweep.methods.iter().map(|&method| series(method)).collect();
+    let legend = legend(sweep);
     let streams = results.streams(&sweep.name);
     if sweep.axis == Axis::Stream {
         let panels = metrics.iter().map(|&metric| by_stream(sweep, &streams, metric, results)).collect();
@@ -82,7 +83,11 @@ fn curves(sweep: &Sweep, metrics: &[Metric], results: &Results) -> Parts {
     (panels.collect(), columns, legend)
 }
 
-/// One curve a method, the first one on top.
+fn legend(sweep: &Sweep) -> Vec<Series> {
+    sweep.methods.iter().map(|&method| series(method)).collect()
+}
+
+/// One curve per method, the first one on top.
 fn joined(sweep: &Sweep, points: impl Fn(MethodName) -> Vec<(f64, Summary)>) -> Vec<Curve> {
     let curve = |&method: &MethodName| Curve {
         style: series(method).style,
@@ -132,8 +137,7 @@ fn thresholds(sweep: &Sweep, x: f64, results: &Results) -> Parts {
     };
     let rows = ["F1", "precision", "recall"].into_iter().enumerate();
     let panels = rows.flat_map(|row| streams.iter().map(move |stream| panel(row, stream))).collect();
-    let legend = sweep.methods.iter().map(|&method| series(method)).collect();
-    (panels, streams.len().clamp(1, COLUMNS_MAX), legend)
+    (panels, streams.len().clamp(1, COLUMNS_MAX), legend(sweep))
 }
 
 /// Every point of the tuned method, with the diagonal and a quarter off it.
@@ -146,18 +150,13 @@ fn predictions(results: &Results) -> Parts {
         (5, Mark::Plus),
         (6, Mark::Cross),
     ];
-    let mut streams: Vec<String> = Vec::new();
-    for row in results.rows.iter().filter(|row| row.method == MethodName::Tuned && row.sweep != "real") {
-        if !streams.contains(&row.stream) {
-            streams.push(row.stream.clone());
-        }
-    }
+    let streams = distinct(results.rows.iter().filter(|row| is_predicted(row)).map(|row| &row.stream));
     let style = |index: usize| {
         let (colour, mark) = styles[index % styles.len()];
         Style { colour, mark, dash: Dash::Solid }
     };
     let panel = |group: usize, title: &str| {
-        let curve = |(index, stream): (usize, &String)| {
+        let curve = |(index, stream): (usize, &&String)| {
             let points = pairs(results, stream, group).into_iter().map(|(x, y)| Spot { x, y, band: (y, y) });
             Curve { style: style(index), points: points.collect(), is_joined: false }
         };
@@ -175,19 +174,26 @@ fn predictions(results: &Results) -> Parts {
         }
     };
     let panels = vec![panel(0, "frequent items (dotted: equal, ±25 %)"), panel(1, "other items")];
-    let legend =
-        streams.iter().enumerate().map(|(i, name)| Series { name: name.clone(), style: style(i) }).collect();
+    let legend = streams
+        .iter()
+        .enumerate()
+        .map(|(i, name)| Series { name: (*name).clone(), style: style(i) })
+        .collect();
     (panels, 2, legend)
 }
 
-/// Measured and predicted errors of frequent (0) or rare (1) items, a pair a row of the tuned method.
+/// Whether predictions are held against a row: one of the tuned method, in any sweep but that of the real streams.
+fn is_predicted(row: &Row) -> bool {
+    row.method == MethodName::Tuned && row.sweep != "real"
+}
+
+/// Measured and predicted errors of frequent (0) or rare (1) items: a pair for each row of the stream that predictions
+/// are held against.
 #[must_use]
 pub fn pairs(results: &Results, stream: &str, group: usize) -> Vec<(f64, f64)> {
     let metric = if group == 0 { Metric::MaeHigh } else { Metric::MaeLow };
-    let is_mine = |row: &&crate::sweep::Row| {
-        row.method == MethodName::Tuned && row.stream == stream && row.sweep != "real"
-    };
-    let pair = |row: &crate::sweep::Row| {
+    let is_mine = |row: &&Row| is_predicted(row) && row.stream == stream;
+    let pair = |row: &Row| {
         let measured = row.result.as_ref().ok()?;
         let predicted: Vec<f64> =
             measured.outcomes.iter().filter_map(|outcome| Some(outcome.predicted?[group])).collect();
@@ -259,7 +265,7 @@ fn guides(metric: Metric, values: &[f64]) -> Vec<[(f64, f64); 2]> {
     }
 }
 
-/// The numbers of a figure: a line a mark.
+/// The numbers of a figure, one line per mark.
 ///
 /// # Errors
 /// Never in memory.

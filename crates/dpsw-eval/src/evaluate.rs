@@ -12,7 +12,7 @@ use crate::figure::{Figure, Shows, Sweep};
 use crate::manifest::{Manifest, commit};
 use crate::preset::Preset;
 use crate::report;
-use crate::results::{Distribution, Results};
+use crate::results::{Distribution, Results, distinct};
 use crate::source::table::{Entry, State};
 use crate::source::{PaperDataset, Report, Statistics};
 use crate::store::{Store, replace};
@@ -105,9 +105,9 @@ impl Evaluation<'_> {
             Shows::Distribution(_) => figure.streams(),
             _ => Vec::new(),
         };
-        let mut names: Vec<&str> = Vec::new();
-        for name in self.figures.iter().flat_map(streams) {
-            if !names.contains(&name) && runner.is_present(name)? {
+        let mut names = Vec::new();
+        for name in distinct(self.figures.iter().flat_map(streams)) {
+            if runner.is_present(name)? {
                 names.push(name);
             }
         }
@@ -115,9 +115,7 @@ impl Evaluation<'_> {
         let distribution = |name: &str| {
             let stream = Stream::new(name, self.preset.domain, items, self.preset.window, 0);
             let dataset = runner.shelf.get(&stream)?;
-            let mut counts = vec![0; dataset.domain_len];
-            dataset.items.iter().for_each(|&item| counts[item as usize] += 1);
-            let statistics = Statistics::new(counts, Vec::new(), Report::default());
+            let statistics = Statistics::new(dataset.counts(), Vec::new(), Report::default());
             let points = thinned(&statistics.share_at_least());
             Ok(Distribution {
                 stream: name.to_owned(),

@@ -24,7 +24,7 @@ pub enum Axis {
     Window,
     /// Bytes of the sketches.
     Bytes,
-    /// m of a synthetic stream, for the paper's default of 25,600.
+    /// m of a synthetic stream; a preset with a smaller domain than 25,600 scales its values down.
     Domain,
     /// |I| of the paper's structure.
     Checkpoints,
@@ -164,7 +164,7 @@ pub struct Figure {
     pub text: String,
     /// Its heading.
     pub title: String,
-    /// Which figure of the paper it stands for.
+    /// The figure of the paper that it reproduces, if any.
     pub paper: Option<String>,
     /// What is drawn.
     pub shows: Shows,

@@ -14,7 +14,7 @@ use dpsw_eval::dataset::{self, Column, Dataset, Format, Synthetic};
 use dpsw_eval::evaluate::{self, Evaluation};
 use dpsw_eval::figure::Figure;
 use dpsw_eval::manifest::{Manifest, commit};
-use dpsw_eval::method::{Choices, Fixed, MethodName, Size, Tuning};
+use dpsw_eval::method::{Choices, Fixed, MethodName, Size, Tuning, delta_for};
 use dpsw_eval::preset::Preset;
 use dpsw_eval::results::Results;
 use dpsw_eval::source::{PaperDataset, data_folder, table};
@@ -70,18 +70,30 @@ enum Command {
     },
     /// Show the paper's data sets: what is here, and where to get the rest
     Datasets {
-        /// Where data sets are (else DPSW_DATA, else ../shared/data)
-        #[arg(long, value_name = "DIR")]
-        data: Option<PathBuf>,
+        #[command(flatten)]
+        data: DataFolder,
         /// Where the figure of distributions is written
         #[arg(long, default_value = "results")]
         out: PathBuf,
     },
 }
 
+#[derive(Debug, Args)]
+struct DataFolder {
+    /// The data folder [default: the environment variable DPSW_DATA, else ./data]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+}
+
+impl DataFolder {
+    fn path(&self) -> PathBuf {
+        data_folder(self.data.as_deref())
+    }
+}
+
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum PresetName {
-    /// Seconds, means nothing
+    /// Seconds: shows that everything runs; its numbers mean nothing
     Tiny,
     /// Minutes
     Quick,
@@ -104,9 +116,8 @@ struct RunArguments {
     /// How much is run
     #[arg(long, value_enum, default_value_t = PresetName::Quick)]
     preset: PresetName,
-    /// Where data sets are (else DPSW_DATA, else ../shared/data)
-    #[arg(long, value_name = "DIR")]
-    data: Option<PathBuf>,
+    #[command(flatten)]
+    data: DataFolder,
     /// The folder of results; finished points in it are not run again
     #[arg(long, default_value = "results")]
     out: PathBuf,
@@ -141,7 +152,7 @@ struct CompareArguments {
     /// zipf, gauss, drift, swap, aol, movielens, worldcup, or a file
     #[arg(long)]
     dataset: String,
-    /// How a file holds its items (guessed from its name)
+    /// The format of a file [default: by its name]
     #[arg(long)]
     format: Option<Format>,
     /// The column of the items: a number from 1, or a name, which implies a header
@@ -150,7 +161,7 @@ struct CompareArguments {
     /// Skip the first line of a file
     #[arg(long)]
     header: bool,
-    /// Items of a synthetic stream, and at most so many of a data set of the paper
+    /// Items of a synthetic stream; the largest number that is read of a data set of the paper
     #[arg(long, default_value_t = 3_000_000)]
     items: usize,
     /// Window length in items
@@ -165,25 +176,24 @@ struct CompareArguments {
     /// Methods to compare
     #[arg(long, value_enum, value_delimiter = ',', default_value = "paper,paper-balanced,tuned")]
     methods: Vec<MethodName>,
-    /// Streams (synthetic) and noise draws
+    /// Seeds, each for a synthetic stream and for noise
     #[arg(long, default_value_t = 3)]
     seeds: u64,
     /// Thresholds of heavy hitters, as shares of the window
     #[arg(long, value_delimiter = ',', default_values_t = [0.005, 0.01])]
     gamma: Vec<f64>,
-    /// Query times a seed
+    /// Query times per seed
     #[arg(long, default_value_t = 30)]
     queries: usize,
-    /// Try the parameters of the paper's methods over its grid and take the best
+    /// Try the parameters of the paper's structure and of the baselines over their grids, and take the best
     #[arg(long)]
     tune: bool,
-    /// Expected counts or shares of a window for the planner of `tuned`: a public file, one number a line after any key
-    /// and tab; never made from the stream
+    /// Expected counts or shares of a window for the planner of `tuned`: a public file with one number
+    /// per line, after any key and a tab; never made from the stream
     #[arg(long, value_name = "FILE")]
     expect: Option<PathBuf>,
-    /// Where data sets are (else DPSW_DATA, else ../shared/data)
-    #[arg(long, value_name = "DIR")]
-    data: Option<PathBuf>,
+    #[command(flatten)]
+    data: DataFolder,
     /// Print one JSON array of rows
     #[arg(long)]
     json: bool,
@@ -205,7 +215,7 @@ fn run(command: Command) -> Result<()> {
         Command::Figure(arguments) => one_figure(&arguments),
         Command::All(arguments) => all(&arguments),
         Command::Report { out } => evaluate::rewrite(&out).map(|paths| show(&paths)),
-        Command::Datasets { data, out } => show_datasets(data.as_deref(), &out),
+        Command::Datasets { data, out } => show_datasets(&data.path(), &out),
     }
 }
 
@@ -250,7 +260,7 @@ fn run_figures(arguments: &RunArguments, preset: &Preset, figures: &[Figure]) ->
         std::fs::remove_dir_all(&points).with_context(|| points.display().to_string())?;
     }
     listen(arguments)?;
-    let data = data_folder(arguments.data.as_deref());
+    let data = Some(arguments.data.path());
     let figures: Vec<&Figure> = figures.iter().collect();
     Evaluation { preset, figures: &figures, data, out: &arguments.out }.run()
 }
@@ -277,9 +287,8 @@ fn show(paths: &[PathBuf]) {
     paths.iter().for_each(|path| println!("{}", path.display()));
 }
 
-fn show_datasets(data: Option<&Path>, out: &Path) -> Result<()> {
-    let folder = data_folder(data).unwrap_or_else(|| PathBuf::from("data"));
-    let entries = table::table(&folder);
+fn show_datasets(data: &Path, out: &Path) -> Result<()> {
+    let entries = table::table(data);
     print!("{}", table::render(&entries));
     let path = out.join("figures").join("datasets.svg");
     evaluate::write_distributions(&path, &entries)?;
@@ -302,7 +311,7 @@ fn compare(arguments: &CompareArguments) -> Result<()> {
         domain_len: first.domain_len,
         bytes: arguments.bytes,
         epsilon: arguments.epsilon,
-        delta: (first.items.len() as f64).powf(-1.5),
+        delta: delta_for(first.items.len()),
     };
     let rows = compare::run(&Comparison {
         datasets: &datasets,
@@ -350,10 +359,7 @@ fn expectation(arguments: &CompareArguments, domain_len: usize) -> Result<Expect
 fn datasets(arguments: &CompareArguments) -> Result<Vec<Dataset>> {
     let name = &arguments.dataset;
     let read = || match PaperDataset::named(name) {
-        Some(paper) => {
-            let folder = data_folder(arguments.data.as_deref()).context("give --data or set DPSW_DATA")?;
-            Ok(paper.load(&folder, Some(arguments.items))?.dataset)
-        }
+        Some(paper) => Ok(paper.load(&arguments.data.path(), Some(arguments.items))?.dataset),
         None => {
             ensure!(
                 Path::new(name).exists(),

@@ -34,10 +34,10 @@ pub struct Outcome {
     pub low: Option<Errors>,
     /// By threshold.
     pub heavy: Vec<Heavy>,
-    /// Predicted absolute errors of frequent and rare items, from the shape of a true window, which stands in for a
-    /// public guess.
+    /// Predicted absolute errors of frequent and rare items, from the shape of a true window, in place of a public
+    /// guess.
     pub predicted: Option<[f64; 2]>,
-    /// Items inserted in a second, sealing included.
+    /// Items inserted per second, sealing included.
     pub insert_items_per_s: f64,
     /// Nanoseconds of a frequency query.
     pub frequency_ns: f64,
@@ -63,7 +63,7 @@ pub struct Errors {
 pub struct Heavy {
     /// The threshold.
     pub gamma: f64,
-    /// The harmonic mean of the other two.
+    /// F1, which is the harmonic mean of the other two for each query, but not for their means.
     pub f1: f64,
     /// The share of answers that are true.
     pub precision: f64,
@@ -106,7 +106,7 @@ pub fn measure(plan: &AnyPlan, dataset: &Dataset, workload: &Workload, seed: u64
     Ok(sums.outcome(method.resident_bytes()))
 }
 
-/// Time spent on so many things.
+/// The time spent on a number of things.
 #[derive(Debug, Default)]
 struct Stopwatch {
     count: usize,
@@ -176,7 +176,7 @@ impl Sums {
     fn ask(&mut self, answers: &Answers<'_>, truth: &Truth<'_>, random: &mut ChaCha12Rng) -> Result<()> {
         for heavy in &mut self.heavy {
             let found = self.listing.time(1, || answers.heavy_hitters(heavy.gamma, truth.window_len()))?;
-            heavy.add(&found, &truth.heavy(heavy.gamma));
+            heavy.add(Heavy::of(heavy.gamma, &found, &truth.heavy(heavy.gamma)));
         }
         self.asked += 1;
         let frequent = truth.frequent();
@@ -219,16 +219,22 @@ impl Sums {
 }
 
 impl Heavy {
-    /// Two empty sets agree.
-    fn add(&mut self, found: &[u64], heavy: &[u64]) {
+    /// The scores of one answer against the truth, which ascends; two empty lists agree.
+    #[must_use]
+    pub fn of(gamma: f64, found: &[u64], heavy: &[u64]) -> Self {
         let hits = found.iter().filter(|item| heavy.binary_search(item).is_ok()).count() as f64;
         let share = |of: usize| {
             if of == 0 { f64::from(found.is_empty() && heavy.is_empty()) } else { hits / of as f64 }
         };
         let both = found.len() + heavy.len();
-        self.f1 += if both == 0 { 1.0 } else { 2.0 * hits / both as f64 };
-        self.precision += share(found.len());
-        self.recall += share(heavy.len());
+        let f1 = if both == 0 { 1.0 } else { 2.0 * hits / both as f64 };
+        Self { gamma, f1, precision: share(found.len()), recall: share(heavy.len()) }
+    }
+
+    fn add(&mut self, other: Self) {
+        self.f1 += other.f1;
+        self.precision += other.precision;
+        self.recall += other.recall;
     }
 }
 
@@ -244,9 +250,11 @@ mod tests {
             (&[], &[1], [0.0, 0.0, 0.0]),
             (&[3, 1, 9, 8], &[1, 3], [2.0 / 3.0, 0.5, 1.0]),
         ] {
-            let mut scores = Heavy { gamma: 0.1, f1: 0.0, precision: 0.0, recall: 0.0 };
-            scores.add(found, heavy);
-            assert_eq!(scores, Heavy { gamma: 0.1, f1, precision, recall }, "{found:?} {heavy:?}");
+            assert_eq!(
+                Heavy::of(0.1, found, heavy),
+                Heavy { gamma: 0.1, f1, precision, recall },
+                "{found:?} {heavy:?}"
+            );
         }
     }
 }

@@ -25,7 +25,7 @@ pub enum MethodName {
     Tuned,
     /// The same without a public domain: keys are found in the stream.
     TunedDiscovered,
-    /// The same for whole users, of each of whom one item a substream counts; here every item has a user of its own.
+    /// The same for whole users: one item per user and substream counts. Here every item has a user of its own.
     TunedUser,
     /// A method that the paper compares with, or tumbling buckets.
     Baseline(Kind),
@@ -157,7 +157,7 @@ impl PaperParameters {
         Ok(grid)
     }
 
-    /// Sketches that the structure keeps: those of the complete substreams that can still be asked, and those of the running one.
+    /// Sketches that the structure keeps: those of the complete substreams that can still be asked, and of the running one.
     fn sketches(self) -> u64 {
         let checkpoints = self.spacing.checkpoints;
         self.substreams * checkpoints + 2 * checkpoints - 1
@@ -179,7 +179,7 @@ impl PaperParameters {
 }
 
 impl Spacing {
-    /// The smallest α, in hundredths, that gives so many checkpoints on the fine grid: the most even spacing.
+    /// The smallest α, in hundredths, that gives this number of checkpoints on the fine grid: the most even spacing.
     fn even(checkpoints: u64) -> Result<Self> {
         let counts = |alpha: u64| {
             let next =
@@ -234,7 +234,7 @@ impl MethodName {
         Self::ALL.into_iter().find(|method| method.name() == name)
     }
 
-    /// Whether it makes no promise.
+    /// Whether it makes a promise; only Microscope-Sketch makes none.
     #[must_use]
     pub fn is_private(self) -> bool {
         use Kind::{Microscope, MicroscopeCount, MicroscopeCu};
@@ -377,7 +377,7 @@ impl AnyPlan {
     }
 }
 
-/// All that tells two plans for one window and one domain apart; a plan without privacy is the same for every ε.
+/// Everything in which two plans for one window and domain can differ; one without privacy is the same for every ε.
 impl fmt::Display for AnyPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -415,6 +415,12 @@ fn baseline_variants(kind: Kind, size: Size, tuning: Tuning) -> Result<Vec<Varia
     Ok(plans.into_iter().map(variant).collect())
 }
 
+/// The δ for a stream of n items: n^-1.5, as in the paper.
+#[must_use]
+pub fn delta_for(items: usize) -> f64 {
+    (items as f64).powf(-1.5)
+}
+
 /// The claim as results name it.
 #[must_use]
 pub fn claim_name(claim: Claim) -> &'static str {
@@ -422,6 +428,16 @@ pub fn claim_name(claim: Claim) -> &'static str {
         Claim::Pure(_) => "eps",
         Claim::Approximate(..) => "(eps, delta)",
         _ => "none",
+    }
+}
+
+/// The ε and the δ of a claim, where it has them.
+#[must_use]
+pub fn promised(claim: Claim) -> (Option<f64>, Option<f64>) {
+    match claim {
+        Claim::Pure(epsilon) => (Some(epsilon.get()), None),
+        Claim::Approximate(epsilon, delta) => (Some(epsilon.get()), Some(delta.get())),
+        _ => (None, None),
     }
 }
 

@@ -23,7 +23,7 @@ pub enum Metric {
     Precision(f64),
     /// Recall at a threshold.
     Recall(f64),
-    /// Items inserted in a second.
+    /// Items inserted per second.
     Throughput,
     /// The absolute error of frequent items over that of Microscope-Sketch.
     PriceHigh,

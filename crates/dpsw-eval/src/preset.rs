@@ -19,13 +19,13 @@ pub struct Preset {
     pub items: u64,
     /// Streams (synthetic) and noise draws.
     pub seeds: u64,
-    /// Query times a seed.
+    /// Query times per seed.
     pub queries: usize,
     /// n of the runs that choose parameters.
     pub pilot_items: u64,
     /// Query times of the runs that choose parameters.
     pub pilot_queries: usize,
-    /// At most so many parameters of a method are tried, spread over its grid.
+    /// The largest number of parameter choices that are tried per method, spread over its grid.
     pub tries: usize,
     /// Thresholds of heavy hitters.
     pub gammas: Vec<f64>,
@@ -64,7 +64,7 @@ impl Preset {
         }
     }
 
-    /// Hours: the paper's streams and values; 1,000 query times stand for its 1 % of all positions.
+    /// Hours: the paper's streams and values; it asks at 1 % of all positions, this at 1,000.
     #[must_use]
     pub fn full() -> Self {
         Self {
@@ -79,7 +79,7 @@ impl Preset {
         }
     }
 
-    /// Seconds: shows that everything runs and means nothing.
+    /// Seconds: shows that everything runs; its numbers mean nothing.
     #[must_use]
     pub fn tiny() -> Self {
         Self {

@@ -83,7 +83,7 @@ fn duration(seconds: f64) -> String {
     if seconds < 60 { format!("{seconds} s") } else { format!("{} min {} s", seconds / 60, seconds % 60) }
 }
 
-/// A table a stream: what each method promises, holds and reaches.
+/// One table per stream: what each method promises, holds and reaches.
 fn standing(results: &Results) -> String {
     let mut text = String::new();
     for stream in results.streams("epsilon") {
@@ -94,7 +94,7 @@ fn standing(results: &Results) -> String {
              class=\"n\">MRE low<th class=\"n\">F1 0.005<th class=\"n\">F1 0.01<th class=\"n\">covered<th \
              class=\"n\">items/s</tr>"
         );
-        for method in methods(results, "epsilon") {
+        for method in results.methods("epsilon") {
             if let Some(measured) = results.measured("epsilon", &stream, 1.0, method) {
                 let speed = results.mean("speed", &stream, 0.0, method, Metric::Throughput);
                 text += &standing_row(method, measured, speed);
@@ -110,24 +110,14 @@ fn standing(results: &Results) -> String {
     format!("{key}{text}")
 }
 
-fn methods(results: &Results, sweep: &str) -> Vec<MethodName> {
-    let mut methods: Vec<MethodName> = Vec::new();
-    for row in results.rows.iter().filter(|row| row.sweep == sweep) {
-        if !methods.contains(&row.method) {
-            methods.push(row.method);
-        }
-    }
-    methods
-}
-
 fn standing_row(method: MethodName, measured: &Measured, speed: Option<f64>) -> String {
     let number = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), short);
     let percent =
         |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |v| format!("{} %", short(100.0 * v)));
     let mean = |metric| measured.summary(metric).map(|summary| summary.mean);
     let bytes = |bytes: f64| format!("{} KB", grouped((bytes / 1000.0).round() as u64));
-    let resident = measured.outcomes.iter().map(|o| o.resident_bytes as f64).sum::<f64>()
-        / measured.outcomes.len() as f64;
+    let resident: Vec<f64> = measured.outcomes.iter().map(|o| o.resident_bytes as f64).collect();
+    let resident = Summary::of(&resident).map_or(f64::NAN, |summary| summary.mean);
     let claim = match (measured.epsilon, measured.delta) {
         (Some(epsilon), Some(delta)) => format!("({epsilon}, {delta:.0e})"),
         (Some(epsilon), None) => format!("{epsilon}, δ = 0"),

@@ -12,7 +12,7 @@ use crate::sweep::{Measured, Row, Summary};
 pub struct Results {
     /// In the order in which they were planned.
     pub rows: Vec<Row>,
-    /// Of each stream of the paper that is there, and of each real one.
+    /// Of the streams that a figure of distributions names and that are there.
     pub distributions: Vec<Distribution>,
 }
 
@@ -25,31 +25,45 @@ pub struct Distribution {
     pub items: usize,
     /// m.
     pub domain: usize,
-    /// Frequencies, and the share of the domain that has at least as much.
+    /// Frequencies, and the share of the domain that is at least as frequent.
     pub points: Vec<(f64, f64)>,
+}
+
+/// Each thing once, where it first appears; for few.
+pub(crate) fn distinct<T: PartialEq>(things: impl Iterator<Item = T>) -> Vec<T> {
+    let mut known = Vec::new();
+    for thing in things {
+        if !known.contains(&thing) {
+            known.push(thing);
+        }
+    }
+    known
 }
 
 /// A point of a curve.
 pub type Value = (f64, Summary);
 
 impl Results {
+    fn of(&self, sweep: &str) -> impl Iterator<Item = &Row> {
+        self.rows.iter().filter(move |row| row.sweep == sweep)
+    }
+
     /// The streams of a sweep, in order.
     #[must_use]
     pub fn streams(&self, sweep: &str) -> Vec<String> {
-        let mut streams: Vec<String> = Vec::new();
-        for row in self.rows.iter().filter(|row| row.sweep == sweep) {
-            if !streams.contains(&row.stream) {
-                streams.push(row.stream.clone());
-            }
-        }
-        streams
+        distinct(self.of(sweep).map(|row| &row.stream)).into_iter().cloned().collect()
+    }
+
+    /// The methods of a sweep, in order.
+    #[must_use]
+    pub fn methods(&self, sweep: &str) -> Vec<MethodName> {
+        distinct(self.of(sweep).map(|row| row.method))
     }
 
     /// The values of a sweep's axis, in ascending order.
     #[must_use]
     pub fn values(&self, sweep: &str) -> Vec<f64> {
-        let mut values: Vec<f64> =
-            self.rows.iter().filter(|row| row.sweep == sweep).map(|row| row.x).collect();
+        let mut values: Vec<f64> = self.of(sweep).map(|row| row.x).collect();
         values.sort_by(f64::total_cmp);
         values.dedup();
         values
@@ -94,7 +108,7 @@ impl Results {
         self.values(sweep).into_iter().filter_map(at).collect()
     }
 
-    /// Every row as a line of CSV: one a seed, and one with the reason where a method could not be run.
+    /// All rows as CSV: one line per seed, and one with the reason where a method could not be run.
     ///
     /// # Errors
     /// Never in memory.

@@ -48,12 +48,12 @@ pub enum Answers<'a> {
     Baseline(&'a dyn Baseline),
 }
 
-/// How often an item occurs, and how far that may be off with a probability of 5 %, where the method can tell.
+/// How often an item occurs, and what the error exceeds with a probability of 5 % only, where the method can tell.
 #[derive(Debug, Clone, Copy)]
 pub struct Answer {
     /// The estimate.
     pub value: f64,
-    /// Half of the 95 % interval.
+    /// Half the length of the 95 % interval.
     pub error_bound: Option<f64>,
 }
 

@@ -21,7 +21,7 @@ pub struct Point<'a> {
     pub workload: Workload,
     /// Of noise and questions.
     pub seed: u64,
-    /// Nothing else ran at the time.
+    /// Whether nothing else runs at the time.
     pub alone: bool,
 }
 

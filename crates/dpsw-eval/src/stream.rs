@@ -50,7 +50,7 @@ pub struct Stream {
     pub name: String,
     /// The domain of a synthetic stream.
     pub domain_len: Option<usize>,
-    /// At most so many items.
+    /// The largest number of items.
     pub items: usize,
     /// The window that drift is relative to.
     pub window_len: Option<u64>,
@@ -84,8 +84,7 @@ impl Stream {
         }
         let real = REAL_STREAMS.iter().find(|real| real.name == self.name);
         let real = real.with_context(|| format!("there is no stream {}", self.name))?;
-        let column = Column { column: Some(real.column.to_owned()), header: false };
-        let mut dataset = dataset::read(&folder.join(real.path), None, &column)?;
+        let mut dataset = dataset::read(&folder.join(real.path), None, &Column::at(real.column))?;
         dataset.items.truncate(self.items);
         dataset.name = self.name.clone();
         Ok(dataset)
@@ -137,7 +136,7 @@ pub struct Shelf {
     hashes: Mutex<BTreeMap<Stream, String>>,
 }
 
-/// Streams that are kept: as many as are worked on at a time, and some.
+/// Streams that are kept. Points are measured in the order of their streams, so few are in use at a time.
 const SHELF_LEN: usize = 6;
 
 impl Shelf {

@@ -3,14 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, ensure};
-use dpsw::{Claim, Expectation, Threshold};
+use dpsw::{Expectation, Threshold};
 use serde::{Deserialize, Serialize};
 
 use crate::compare::Tried;
 use crate::cores::{self, Cores};
-use crate::figure::{Axis, Goal, Streams, Sweep};
+use crate::figure::{Axis, Streams, Sweep};
 use crate::measure::{Outcome, Workload};
-use crate::method::{Choices, Fixed, MethodName, Size, Tuning, Variant, claim_name};
+use crate::method::{Choices, Fixed, MethodName, Size, Tuning, Variant, claim_name, delta_for, promised};
 use crate::metric::Metric;
 use crate::preset::Preset;
 use crate::store::{Point, Store};
@@ -27,7 +27,7 @@ pub struct Row {
     pub x: f64,
     /// The method.
     pub method: MethodName,
-    /// What it was, or why it could not be.
+    /// What was measured, or why the method could not be run.
     pub result: Result<Measured, String>,
 }
 
@@ -52,13 +52,13 @@ pub struct Measured {
     pub domain: usize,
     /// Bytes of the sketches.
     pub bytes: u64,
-    /// One outcome a seed.
+    /// One outcome per seed.
     pub outcomes: Vec<Outcome>,
 }
 
 impl Measured {
-    /// The mean, the smallest and the largest of a metric over the seeds. Of speed the largest stands for the mean:
-    /// whatever else a machine does only slows.
+    /// The mean, the smallest and the largest of a metric over the seeds. For speed, `mean` is the
+    /// largest value: whatever else a machine does only slows it down.
     #[must_use]
     pub fn summary(&self, metric: Metric) -> Option<Summary> {
         let values: Vec<f64> = self.outcomes.iter().filter_map(|outcome| metric.of(outcome)).collect();
@@ -200,7 +200,7 @@ impl Runner<'_> {
             domain_len: case.extent.domain_len,
             bytes: sweep.bytes.unwrap_or(x as u64),
             epsilon: if sweep.axis == Axis::Epsilon { x } else { 1.0 },
-            delta: (case.extent.items as f64).powf(-1.5),
+            delta: delta_for(case.extent.items),
         };
         let on = |axis| (sweep.axis == axis).then_some(x as u64);
         let fixed = Fixed {
@@ -290,15 +290,12 @@ fn choose(case: &Case<'_>, outcomes: &[Outcome]) -> Option<usize> {
     if variants.len() < 2 {
         return (!variants.is_empty()).then_some(0);
     }
-    let tried: Vec<Tried> =
-        variants.iter().zip(outcomes).map(|(v, o)| Tried::new(&v.parameters, o)).collect();
-    (0..tried.len()).min_by(|&a, &b| {
-        let by_error = tried[a].error.total_cmp(&tried[b].error);
-        match case.sweep.goal {
-            Goal::Error => by_error,
-            Goal::F1 => tried[b].f1.unwrap_or(0.0).total_cmp(&tried[a].f1.unwrap_or(0.0)).then(by_error),
-        }
-    })
+    let tried = tried(variants, outcomes);
+    Tried::best(&tried, case.sweep.goal)
+}
+
+fn tried(variants: &[Variant], outcomes: &[Outcome]) -> Vec<Tried> {
+    variants.iter().zip(outcomes).map(|(variant, outcome)| Tried::new(&variant.parameters, outcome)).collect()
 }
 
 fn row(case: &Case<'_>, chosen: Option<usize>, piloted: &[Outcome], outcomes: Vec<Outcome>) -> Row {
@@ -326,14 +323,10 @@ fn measured(
     outcomes: Vec<Outcome>,
 ) -> Measured {
     let claim = chosen.plan.claim();
-    let (epsilon, delta) = match claim {
-        Claim::Pure(epsilon) => (Some(epsilon.get()), None),
-        Claim::Approximate(epsilon, delta) => (Some(epsilon.get()), Some(delta.get())),
-        _ => (None, None),
-    };
+    let (epsilon, delta) = promised(claim);
     Measured {
         parameters: chosen.parameters.clone(),
-        tried: variants.iter().zip(piloted).map(|(v, outcome)| Tried::new(&v.parameters, outcome)).collect(),
+        tried: tried(variants, piloted),
         claim: claim_name(claim).to_owned(),
         epsilon,
         delta,

@@ -3,8 +3,9 @@
 use rand::rngs::ChaCha12Rng;
 use rand::seq::IndexedRandom;
 
-/// Frequent items are the top ones; rare ones are others with at least this count.
+/// How many items are asked of each group: the most frequent ones, and rare ones.
 pub const FREQUENT: usize = 50;
+/// Rare items are others that occur at least this often.
 const RARE_COUNT_MIN: u64 = 100;
 
 /// Exact counts of the last `window_len` items.
@@ -52,15 +53,21 @@ impl<'a> Truth<'a> {
         self.counts.iter().map(|&count| count as f64 / self.window_len as f64).collect()
     }
 
-    /// The most frequent items.
+    /// The [`FREQUENT`] most frequent items.
     #[must_use]
     pub fn frequent(&self) -> Vec<u64> {
+        self.top(FREQUENT)
+    }
+
+    /// The most frequent items, in no order; of equally frequent ones, those with smaller numbers.
+    #[must_use]
+    pub fn top(&self, len: usize) -> Vec<u64> {
         let mut items: Vec<u64> = (0..self.counts.len() as u64).collect();
         let by_count = |a: &u64, b: &u64| self.count(*b).cmp(&self.count(*a)).then(a.cmp(b));
-        if FREQUENT < items.len() {
-            items.select_nth_unstable_by(FREQUENT - 1, by_count);
-            items.truncate(FREQUENT);
+        if 0 < len && len < items.len() {
+            items.select_nth_unstable_by(len - 1, by_count);
         }
+        items.truncate(len);
         items
     }
 

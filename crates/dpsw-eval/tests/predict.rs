@@ -3,7 +3,7 @@
 use dpsw::Expectation;
 use dpsw_eval::compare::{Comparison, Row, run};
 use dpsw_eval::dataset::Synthetic;
-use dpsw_eval::method::{Choices, Fixed, MethodName, Size, Tuning};
+use dpsw_eval::method::{Choices, Fixed, MethodName, Size, Tuning, delta_for};
 
 /// How far a prediction may be off.
 const TOLERANCE: f64 = 0.25;
@@ -13,7 +13,7 @@ fn row(name: &str, window_len: u64, epsilon: f64, bytes: u64, seeds: u64) -> Row
     let items = window_len as usize * 2;
     let datasets: Vec<_> = (0..seeds).map(|seed| stream.generate(items, window_len, seed)).collect();
     let domain_len = datasets[0].domain_len;
-    let size = Size { window_len, domain_len, bytes, epsilon, delta: (items as f64).powf(-1.5) };
+    let size = Size { window_len, domain_len, bytes, epsilon, delta: delta_for(items) };
     let comparison = Comparison {
         datasets: &datasets,
         methods: &[MethodName::Tuned],

@@ -2,8 +2,7 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::path::Path;
 
 use dpsw_eval::source::table::{self, State};
 use dpsw_eval::source::{Loaded, PaperDataset, Statistics, data_folder};
@@ -12,42 +11,33 @@ use flate2::write::GzEncoder;
 use ruzstd::decoding::StreamingDecoder;
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 
+use folder::Folder;
+
+mod folder;
+
 const AOL_HEADER: &str = "AnonID\tQuery\tQueryTime\tItemRank\tClickURL\n";
 const CSV_HEADER: &str = "userId,movieId,rating,timestamp\n";
 const JPEG: &[u8] = b"\xff\xd8\xff\xe0\x00\x10JFIF\x00 and so on, for long enough to fill a record";
 
-/// A data folder that is removed at the end of the test.
-struct Folder(PathBuf);
-
+/// A data folder.
 impl Folder {
     fn with(name: &str, bytes: impl AsRef<[u8]>) -> Self {
-        static NEXT: AtomicUsize = AtomicUsize::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("dpsw-eval-source-{}-{number}", std::process::id()));
-        Self(path).and(name, bytes)
+        Self::new().and(name, bytes)
     }
 
     fn and(self, name: &str, bytes: impl AsRef<[u8]>) -> Self {
-        let path = self.0.join(name);
-        fs::create_dir_all(path.parent().expect("a folder")).expect("a new folder");
-        fs::write(path, bytes).expect("a new file");
+        self.write(name, bytes);
         self
     }
 
     #[track_caller]
     fn load(&self, dataset: PaperDataset) -> Loaded {
-        dataset.load(&self.0, None).expect("a right file")
+        dataset.load(self.path(), None).expect("a right file")
     }
 
     #[track_caller]
     fn error(&self, dataset: PaperDataset) -> String {
-        format!("{:#}", dataset.load(&self.0, None).expect_err("a wrong file"))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        fs::remove_dir_all(&self.0).expect("the folder of this test");
+        format!("{:#}", dataset.load(self.path(), None).expect_err("a wrong file"))
     }
 }
 
@@ -217,7 +207,10 @@ fn aol_keywords_come_in_time_order_over_all_files() {
         assert_eq!(stream(&loaded), ["cat", "cat", "springfield"]);
         let report = &loaded.report;
         assert_eq!((report.records, report.bad, report.incomplete, report.duplicate), (7, 1, 3, 1));
-        assert_eq!((&report.examples[0].file, report.examples[0].number), (&folder.0.join(second_name), 3));
+        assert_eq!(
+            (&report.examples[0].file, report.examples[0].number),
+            (&folder.path().join(second_name), 3)
+        );
     }
 }
 
@@ -250,9 +243,9 @@ fn worldcup_requests_are_sorted_and_each_counts_once() {
     assert_eq!(report.examples[0].reason, "the method 77 is more than 8");
     assert_eq!(report.examples[1].number, 4);
     assert_eq!(report.examples[1].reason, "it is 9 s earlier than the records before");
-    let counted = PaperDataset::WorldCup.count(&folder.0).expect("right");
+    let counted = PaperDataset::WorldCup.count(folder.path()).expect("right");
     assert_eq!(counted.by_rank, Statistics::of(&loaded).by_rank);
-    let start = PaperDataset::WorldCup.load(&folder.0, Some(3)).expect("right");
+    let start = PaperDataset::WorldCup.load(folder.path(), Some(3)).expect("right");
     assert_eq!((start.dataset.items, start.dataset.domain_len), (vec![0, 0, 1], 2));
 }
 
@@ -268,7 +261,7 @@ fn the_table_shows_what_is_here_and_where_to_get_the_rest() {
     let ratings = format!("{CSV_HEADER}1,7,5.0,10\n1,8,5.0,11\n2,8,5.0,12\n");
     let folder = Folder::with("ml-25m/ratings.csv", ratings).and("worldcup/wc_day38_1.gz", JPEG);
     let entries: Vec<table::Entry> =
-        PaperDataset::ALL[..3].iter().map(|&dataset| table::entry(dataset, &folder.0)).collect();
+        PaperDataset::ALL[..3].iter().map(|&dataset| table::entry(dataset, folder.path())).collect();
     assert!(matches!(&entries[0].state, State::Absent { .. }));
     assert!(matches!(&entries[1].state, State::Present { statistics, .. } if statistics.len == 3));
     assert!(matches!(&entries[2].state, State::Wrong { .. }));
@@ -277,7 +270,7 @@ fn the_table_shows_what_is_here_and_where_to_get_the_rest() {
         "AOL               absent    10,710,880                38,411  Web search query logs",
         "MovieLens              3    25,000,095          2     62,423  Movie ratings",
         "https://www.cim.mcgill.ca/~dudek/206/Logs/AOL-user-ct-collection/",
-        &format!("into {}", folder.0.join("aol").display()),
+        &format!("into {}", folder.path().join("aol").display()),
         "most frequent: movie 8 2, movie 7 1",
         "ratings.csv, 1 of 1\n  without movies.csv, m counts the rated movies alone\n  records: 3 (bad 0,",
         "it looks like a JPEG image",
@@ -300,8 +293,7 @@ fn synthetic_sets_are_generated() {
 
 /// A real stream of times and items, or `None` with a message where the folder of streams is absent.
 fn real(name: &str) -> Option<Vec<(u32, String)>> {
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
-    let path = data_folder(None).unwrap_or(beside).join(name);
+    let path = data_folder(None).join(name);
     let Ok(file) = fs::File::open(&path) else {
         eprintln!("skipped: {} is absent; DPSW_DATA names the folder of streams", path.display());
         return None;

@@ -32,7 +32,7 @@ impl Trials {
         hit - epsilon.exp() * false_hit
     }
 
-    /// A lower limit of the one probability and an upper limit of the other (Clopper-Pearson, 5e-7 a side).
+    /// A lower limit of the one probability and an upper limit of the other (Clopper-Pearson, 5e-7 per side).
     fn limits(self) -> [f64; 2] {
         let doubt = 5e-7;
         [low(self.hits, self.runs, doubt), 1.0 - low(self.runs - self.false_hits, self.runs, doubt)]
@@ -73,7 +73,7 @@ pub(super) fn reveals(released: &[i32], stream: &[i32], neighbour: &[i32]) -> bo
         .all(|(cell, (own, other))| if other < own { own <= cell } else { own == other || cell <= own })
 }
 
-/// The success probability at which so many hits or more have probability `doubt`.
+/// The success probability at which `hits` or more of `runs` have probability `doubt`.
 fn low(hits: usize, runs: usize, doubt: f64) -> f64 {
     if hits == 0 {
         return 0.0;
@@ -100,7 +100,7 @@ fn add_log(sum: &mut f64, k: usize) -> Option<f64> {
     Some(*sum)
 }
 
-/// That the variance of so many draws lies within five standard errors of the wanted one: a false alarm has
+/// That the variance of the draws lies within five standard errors of the wanted one: a false alarm has
 /// probability below 6e-7 where the sum of squares is near normal. `kurtosis` is that of the law: 6 for Laplace.
 #[track_caller]
 pub(super) fn check_variance(draws: &[f64], wanted: f64, kurtosis: f64) {
@@ -118,9 +118,10 @@ pub(super) fn check_uncorrelated(a: &[f64], b: &[f64]) {
 }
 
 mod tests {
-    use dpsw::{Law, Noise, Ratio, Table};
+    use dpsw::{Noise, Table};
 
     use super::*;
+    use crate::baseline::budget::laplace_of;
 
     #[test]
     fn the_limit_agrees_with_the_closed_forms_and_the_usual_example() {
@@ -130,8 +131,8 @@ mod tests {
     }
 
     /// A histogram of one item: (1, 0) or (0, 1).
-    fn histogram(scale: (u64, u64)) -> Trials {
-        let table = Table::new(Law::Laplace { scale: Ratio::new(scale.0, scale.1).expect("a ratio") });
+    fn histogram(scale: u64) -> Trials {
+        let table = Table::new(laplace_of(scale));
         let mut generator = Noise::seeded(1).generator().expect("seeded");
         Trials::run(20_000, |side| {
             let mut cells = side.of([1, 0], [0, 1]);
@@ -142,12 +143,12 @@ mod tests {
 
     #[test]
     fn a_histogram_costs_its_epsilon_and_half_the_noise_is_caught() {
-        let trials = histogram((2, 1));
+        let trials = histogram(2);
         let share = |hits: usize| hits as f64 / trials.runs as f64;
         // Five standard errors of 20,000 runs.
         assert!((share(trials.hits) - 0.3875).abs() < 0.0173);
         assert!((share(trials.false_hits) - 0.1425).abs() < 0.0124);
         trials.check_costs(1.0);
-        histogram((1, 1)).check_leaks(1.0);
+        histogram(1).check_leaks(1.0);
     }
 }

@@ -74,7 +74,7 @@ impl Plan {
         })
     }
 
-    /// Bytes of what is kept, sealed and open, at 8 bytes an entry.
+    /// Bytes of what is kept, sealed and open, at 8 bytes per entry.
     #[must_use]
     pub fn sketch_bytes(&self) -> u64 {
         let of_level = |(number, level): (u32, &LevelPlan)| {
@@ -149,7 +149,7 @@ impl Seal for TwoDraws {
 mod tests {
     use super::*;
     use crate::baseline::audit::{Side, Trials, check_uncorrelated, check_variance, reveals};
-    use crate::baseline::budget::task;
+    use crate::baseline::budget::{laplace_of, task};
     use crate::baseline::model::{counts, stream};
 
     fn alpha(parts: u64) -> Parameters {
@@ -161,10 +161,6 @@ mod tests {
         Plan::new(task(window_len, domain_len, 1.0), parameters).expect("a plan")
     }
 
-    fn scale(numerator: u64) -> Law {
-        Law::Laplace { scale: Ratio::new(numerator, 1).expect("a ratio") }
-    }
-
     #[test]
     fn plans_agree_with_the_examples() {
         let plan_of = |parts| plan(1_000_000, 25_600, alpha(parts));
@@ -172,7 +168,7 @@ mod tests {
         assert_eq!(example.tree, Tree { leaf_len: 62_500, top: 3, window_len: 1_000_000 });
         let sizes: Vec<_> = example.levels.iter().map(|level| (level.kept, level.entries)).collect();
         assert_eq!(sizes, [(20, 80), (39, 156), (77, 308), (153, 612)]);
-        assert_eq!(example.law, scale(16));
+        assert_eq!(example.law, laplace_of(16));
         let finest = plan_of(256);
         assert_eq!((finest.levels[3].kept, finest.levels[3].entries), (25_600, 25_600));
         let excess =
@@ -208,7 +204,7 @@ mod tests {
         let items = stream(64, 30, 2);
         let mut summary = Summary::new(12);
         items.iter().for_each(|&item| summary.add(item as u32));
-        let seal = TwoDraws { excess: excess(12, 64, 30), kept: 5, table: Table::new(scale(1)) };
+        let seal = TwoDraws { excess: excess(12, 64, 30), kept: 5, table: Table::new(laplace_of(1)) };
         let mut generator = Noise::off().generator().expect("no entropy needed");
         let (mut cells, mut reduced) = ([0; 30], [0; 30]);
         let kept = seal.seal(&summary, &mut cells, &mut generator);
@@ -241,7 +237,7 @@ mod tests {
 
     #[test]
     fn the_score_tells_nothing_about_the_noise_of_the_count() {
-        let seal = TwoDraws { excess: 0, kept: 1, table: Table::new(scale(16)) };
+        let seal = TwoDraws { excess: 0, kept: 1, table: Table::new(laplace_of(16)) };
         let summary = summary(&[0; 1000], 4);
         let (mut scores, mut noises) = (Vec::new(), Vec::new());
         for seed in 0..10_000 {
@@ -253,8 +249,8 @@ mod tests {
             noises.push(f64::from(sealed(&seal, &summary, &mut generator())[0] - 1000));
         }
         check_uncorrelated(&scores, &noises);
-        check_variance(&noises, scale(16).variance(), 6.0);
-        check_variance(&scores, scale(16).variance(), 6.0);
+        check_variance(&noises, laplace_of(16).variance(), 6.0);
+        check_variance(&scores, laplace_of(16).variance(), 6.0);
     }
 
     /// One block of six items whose summaries with three entries differ most; all cells are kept.
@@ -272,7 +268,7 @@ mod tests {
         assert_eq!(exact, [[3, 0, 0, 0], [2, 0, 0, 0]]);
         // These differ by 1 of 2, so a stage costs half of what it may: with scale 2, half of 1.
         let trials = |scale_of: u64| {
-            let seal = TwoDraws { excess: 1, kept: 4, table: Table::new(scale(scale_of)) };
+            let seal = TwoDraws { excess: 1, kept: 4, table: Table::new(laplace_of(scale_of)) };
             let mut generator = Noise::seeded(2).generator().expect("seeded");
             Trials::run(30_000, |side| {
                 let summary = summary(&side.of(BLOCKS[0], BLOCKS[1]), 3);
@@ -287,7 +283,7 @@ mod tests {
     fn both_stages_together_stay_within_their_cost() {
         // Blocks that move one item by +1 and another by -1; stage one must choose the first, stage two show it.
         let blocks = [[0, 0, 0, 1, 1, 2], [0, 0, 1, 1, 1, 2]];
-        let seal = TwoDraws { excess: 0, kept: 1, table: Table::new(scale(2)) };
+        let seal = TwoDraws { excess: 0, kept: 1, table: Table::new(laplace_of(2)) };
         let mut generator = Noise::seeded(3).generator().expect("seeded");
         let trials = Trials::run(30_000, |side| {
             let summary = summary(&side.of(blocks[0], blocks[1]), 4);
@@ -305,7 +301,7 @@ mod tests {
             cells[0] != 0
         });
         exact_keys.check_leaks(1.0);
-        let table = Table::new(scale(2));
+        let table = Table::new(laplace_of(2));
         let mut generator = Noise::seeded(4).generator().expect("seeded");
         let no_second_stage = Trials::run(5_000, |side| {
             let exact = reduced(side);

@@ -4,6 +4,8 @@ use anyhow::{Context, Result, ensure};
 use dpsw::{Delta, Epsilon, Law, Ratio};
 
 use crate::method::Size;
+#[cfg(test)]
+use crate::method::delta_for;
 
 /// Counts of a window must leave room for noise in a 32-bit cell.
 const WINDOW_LEN_MAX: u64 = 1 << 30;
@@ -67,9 +69,16 @@ pub(super) fn laplace(l1: u64, cost: Ratio) -> Result<Law> {
     Ok(Law::Laplace { scale })
 }
 
+/// Laplace noise of a whole scale.
+#[cfg(test)]
+pub(super) fn laplace_of(scale: u64) -> Law {
+    Law::Laplace { scale: Ratio::new(scale, 1).expect("a ratio") }
+}
+
+/// With the δ of the paper's streams.
 #[cfg(test)]
 pub(super) fn task(window_len: u64, domain_len: usize, epsilon: f64) -> Task {
-    let delta = 10_f64.powf(-10.5);
+    let delta = delta_for(10_000_000);
     Task::new(Size { window_len, domain_len, bytes: 0, epsilon, delta }).expect("in range")
 }
 

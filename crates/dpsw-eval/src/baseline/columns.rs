@@ -1,8 +1,8 @@
-//! Item → one column a row, by public hash functions.
+//! Item → one column per row, by public hash functions.
 
 use dpsw::Generator;
 
-/// One hash function a row.
+/// One hash function per row.
 #[derive(Debug)]
 pub(super) struct Columns {
     keys: Box<[u64]>,

@@ -49,6 +49,12 @@ impl Tree {
     }
 }
 
+/// The items that complete the running block of `len` items or come before its end, and the rest.
+pub(super) fn split_at_end(items: &[u64], position: u64, len: u64) -> (&[u64], &[u64]) {
+    let room = len - position % len;
+    items.split_at(items.len().min(room as usize))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

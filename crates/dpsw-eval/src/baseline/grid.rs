@@ -1,4 +1,4 @@
-//! Which parameters a baseline is tried with at a given size: the best of them stands for it in results.
+//! Which parameters a baseline is tried with at a given size: results show the best of them.
 
 use std::fmt;
 
@@ -105,8 +105,8 @@ impl Kind {
         Ok(plans.into_iter().filter(|plan| plan.sketch_bytes() <= size.bytes).collect())
     }
 
-    /// The plan that stands for the method where nothing is tried: the one that spends the most of the bytes, of
-    /// equal ones the first.
+    /// The plan that is used where nothing is tried: the one that spends the most of the bytes, and of equal ones the
+    /// first.
     ///
     /// # Errors
     /// As for [`grid`](Self::grid), and when nothing fits.
@@ -178,7 +178,7 @@ fn pcc_mg_grid(task: Task, counts: pcc_mg::Counts, listing: Listing) -> Result<V
 }
 
 fn u_sketch_grid(task: Task, bytes: u64) -> Result<Vec<Plan>> {
-    let counters = bytes / u_sketch::BYTES_A_COUNTER;
+    let counters = bytes / u_sketch::BYTES_PER_COUNTER;
     let mut plans = Vec::new();
     for rows in u_sketch::ROWS.filter(|&rows| u64::from(rows) <= counters) {
         let columns = u32::try_from(counters / u64::from(rows)).context("too many columns")?;

@@ -6,7 +6,7 @@ use dpsw::{EntropyError, Generator, Noise};
 
 use super::Baseline;
 use super::budget::Task;
-use super::dyadic::{Block, Tree};
+use super::dyadic::{Block, Tree, split_at_end};
 use super::misra_gries::Summary;
 
 /// Which items are listed as heavy hitters.
@@ -28,7 +28,7 @@ pub(super) struct Kept {
 
 /// How a complete block is released.
 pub(super) trait Seal: Send {
-    /// The kept items in ascending order. `cells` is scratch space, one cell an item of the domain.
+    /// The kept items in ascending order. `cells` is scratch space, one cell per item of the domain.
     fn seal(&self, summary: &Summary, cells: &mut [i32], generator: &mut Generator) -> Box<[Kept]>;
 
     /// Heap bytes of its samplers.
@@ -97,8 +97,7 @@ impl<S: Seal> Baseline for Hierarchy<S> {
     fn insert(&mut self, mut items: &[u64]) -> Result<(), EntropyError> {
         self.task.check(items);
         while !items.is_empty() {
-            let room = self.tree.leaf_len - self.position % self.tree.leaf_len;
-            let (leaf, rest) = items.split_at(items.len().min(room as usize));
+            let (leaf, rest) = split_at_end(items, self.position, self.tree.leaf_len);
             for level in &mut self.levels {
                 leaf.iter().for_each(|&item| level.open.add(item as u32));
             }

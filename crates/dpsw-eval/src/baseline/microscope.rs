@@ -8,6 +8,7 @@ use dpsw::{Claim, EntropyError, Noise};
 use super::Baseline;
 use super::budget::Task;
 use super::columns::Columns;
+use super::dyadic::split_at_end;
 use super::zoom::{Cells, Shape};
 
 pub use super::zoom::Mode;
@@ -63,7 +64,7 @@ impl Parameters {
     /// The same with as many columns as these bytes hold, and no more than 2³² - 1.
     #[must_use]
     pub fn fill(self, bytes: u64) -> Self {
-        let columns = 8 * bytes / (u64::from(self.rows) * self.bits_a_column());
+        let columns = 8 * bytes / (u64::from(self.rows) * self.bits_per_column());
         Self { columns: u32::try_from(columns).unwrap_or(u32::MAX), ..self }
     }
 
@@ -72,12 +73,12 @@ impl Parameters {
         Shape { sub_windows: sub_windows as usize, pixel_bits, log_base, mode }
     }
 
-    fn cells_a_column(&self) -> u32 {
+    fn cells_per_column(&self) -> u32 {
         if self.sketch == Sketch::CountSketch { 2 } else { 1 }
     }
 
-    fn bits_a_column(&self) -> u64 {
-        u64::from(self.cells_a_column()) * self.shape().bits()
+    fn bits_per_column(&self) -> u64 {
+        u64::from(self.cells_per_column()) * self.shape().bits()
     }
 }
 
@@ -109,7 +110,7 @@ impl Plan {
     #[must_use]
     pub fn sketch_bytes(&self) -> u64 {
         let Parameters { rows, columns, .. } = self.parameters;
-        (u64::from(rows) * u64::from(columns) * self.parameters.bits_a_column()).div_ceil(8)
+        (u64::from(rows) * u64::from(columns) * self.parameters.bits_per_column()).div_ceil(8)
     }
 
     /// No privacy is promised.
@@ -151,7 +152,7 @@ struct Microscope {
 
 impl Microscope {
     fn new(plan: Plan, columns: Columns, seed: u64) -> Self {
-        let len = columns.cells() * plan.parameters.cells_a_column() as usize;
+        let len = columns.cells() * plan.parameters.cells_per_column() as usize;
         let cells = Cells::new(plan.parameters.shape(), len, seed);
         Self { plan, columns, cells, position: 0 }
     }
@@ -229,8 +230,7 @@ impl Baseline for Microscope {
             if 0 < self.position && self.position.is_multiple_of(len) {
                 self.cells.rotate(self.slot(sub_window - 1), self.slot(sub_window));
             }
-            let room = len - self.position % len;
-            let (part, rest) = items.split_at(items.len().min(room as usize));
+            let (part, rest) = split_at_end(items, self.position, len);
             let slot = self.slot(sub_window);
             part.iter().for_each(|&item| self.add(item, slot));
             self.position += part.len() as u64;

@@ -48,7 +48,7 @@ pub trait Baseline: Send {
     /// The frequency of every item of the domain.
     fn estimates(&self) -> Vec<f64>;
 
-    /// The items that occur at least so often, by their estimates unless the method has another rule.
+    /// The items that occur at least `least` times, by their estimates unless the method has another rule.
     fn heavy_hitters(&self, least: f64) -> Vec<u64> {
         (0..).zip(self.estimates()).filter(|&(_, estimate)| least <= estimate).map(|(item, _)| item).collect()
     }

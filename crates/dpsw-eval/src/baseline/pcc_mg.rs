@@ -1,7 +1,7 @@
 //! PCC-MG (Chan, Li, Shi, Xu 2012): a binary tree of blocks with a private Misra-Gries summary each.
 //!
 //! Pure ε: the counts of a block have a known L1 sensitivity, every item of the public domain gets noise before the
-//! largest are kept, an event lies in one block a level, and the levels' costs add up to less than ε.
+//! largest are kept, an event lies in one block per level, and the levels' costs add up to less than ε.
 
 use std::fmt;
 
@@ -84,7 +84,7 @@ impl Plan {
         Ok(Self { task, parameters, tree, levels })
     }
 
-    /// Bytes of what is kept, sealed and open, at 8 bytes an entry.
+    /// Bytes of what is kept, sealed and open, at 8 bytes per entry.
     #[must_use]
     pub fn sketch_bytes(&self) -> u64 {
         let of_level = |(number, level): (u32, &LevelPlan)| {
@@ -185,7 +185,7 @@ impl Seal for OneDraw {
 mod tests {
     use super::*;
     use crate::baseline::audit::{Side, Trials, reveals};
-    use crate::baseline::budget::task;
+    use crate::baseline::budget::{laplace_of, task};
     use crate::baseline::model::{counts, stream};
 
     fn lambda(parts: u64) -> Parameters {
@@ -213,8 +213,7 @@ mod tests {
             assert_eq!((plan.tree.leaf_len, plan.tree.top), (leaf_len, fit));
             let (bottom, top) = (plan.levels[0], plan.levels[fit as usize]);
             assert_eq!((bottom.entries, top.entries), (first, last));
-            let scale = |scale| Law::Laplace { scale: Ratio::new(scale, 1).expect("a ratio") };
-            assert_eq!((bottom.law, top.law), (scale(scales.0), scale(scales.1)));
+            assert_eq!((bottom.law, top.law), (laplace_of(scales.0), laplace_of(scales.1)));
             assert_eq!((plan.sketch_bytes() + 500) / 1000, kilobytes);
         }
     }
@@ -334,11 +333,11 @@ mod tests {
     }
 
     /// One leaf of six items, two entries, sealed again and again; every cell is kept.
-    fn audited(counts: Counts, blocks: [[u64; 6]; 2], exact: [[i32; 3]; 2], noise: (u64, u64)) -> Trials {
+    fn audited(counts: Counts, blocks: [[u64; 6]; 2], exact: [[i32; 3]; 2], scale: u64) -> Trials {
         let mut plan = plan(6, 3, Parameters { counts, ..lambda(40_000) });
         let level = &mut plan.levels[0];
         (level.entries, level.kept) = (2, 3);
-        level.law = Law::Laplace { scale: Ratio::new(noise.0, noise.1).expect("a ratio") };
+        level.law = laplace_of(scale);
         let mut method = plan.hierarchy(Noise::seeded(5));
         Trials::run(30_000, |side| {
             method.insert(&side.of(blocks[0], blocks[1])).expect("seeded");
@@ -352,21 +351,20 @@ mod tests {
         let blocks = [[0, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 1]];
         // The only level of this tree has half of epsilon: scales 3 / 0.5 and 2 / 0.5.
         let law = |counts| level_plan(&task(6, 2, 1.0), counts, 0, 0).expect("a plan").law;
-        let scale = |scale| Law::Laplace { scale: Ratio::new(scale, 1).expect("a ratio") };
-        assert_eq!((law(Counts::Original), law(Counts::Reduced)), (scale(6), scale(4)));
+        assert_eq!((law(Counts::Original), law(Counts::Reduced)), (laplace_of(6), laplace_of(4)));
         let exact = [[5, 1, 0], [3, 0, 0]];
-        audited(Counts::Original, blocks, exact, (6, 1)).check_costs(0.5);
-        audited(Counts::Original, blocks, exact, (3, 1)).check_leaks(0.5);
-        audited(Counts::Original, blocks, exact, (4, 1)).check_leaks(0.5);
+        audited(Counts::Original, blocks, exact, 6).check_costs(0.5);
+        audited(Counts::Original, blocks, exact, 3).check_leaks(0.5);
+        audited(Counts::Original, blocks, exact, 4).check_leaks(0.5);
         let blocks = [[0, 0, 0, 0, 1, 1], [0, 0, 0, 1, 1, 1]];
         let exact = [[2, 0, 0], [1, 1, 0]];
-        audited(Counts::Reduced, blocks, exact, (4, 1)).check_costs(0.5);
-        audited(Counts::Reduced, blocks, exact, (2, 1)).check_leaks(0.5);
+        audited(Counts::Reduced, blocks, exact, 4).check_costs(0.5);
+        audited(Counts::Reduced, blocks, exact, 2).check_leaks(0.5);
     }
 
     #[test]
     fn noise_on_surviving_keys_alone_is_caught_by_the_presence_of_a_key() {
-        let table = Table::new(Law::Laplace { scale: Ratio::new(6, 1).expect("a ratio") });
+        let table = Table::new(laplace_of(6));
         let mut generator = Noise::seeded(6).generator().expect("seeded");
         let mut leaky = |side: Side| {
             let mut summary = Summary::new(2);

@@ -14,6 +14,7 @@ use dpsw::{Claim, EntropyError, Law, Noise, Table};
 
 use super::Baseline;
 use super::budget::{Task, laplace};
+use super::dyadic::split_at_end;
 
 /// How many buckets a window has, as results sweep it.
 pub(super) const BUCKETS: [u64; 5] = [5, 10, 20, 50, 100];
@@ -164,8 +165,7 @@ impl Baseline for Tumbling {
     fn insert(&mut self, mut items: &[u64]) -> Result<(), EntropyError> {
         self.plan.task.check(items);
         while !items.is_empty() {
-            let room = self.plan.bucket_len - self.position % self.plan.bucket_len;
-            let (part, rest) = items.split_at(items.len().min(room as usize));
+            let (part, rest) = split_at_end(items, self.position, self.plan.bucket_len);
             part.iter().for_each(|&item| self.open[item as usize] += 1);
             self.position += part.len() as u64;
             if self.position.is_multiple_of(self.plan.bucket_len) {

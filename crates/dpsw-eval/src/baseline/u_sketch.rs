@@ -14,13 +14,14 @@ use dpsw::{Claim, EntropyError, Law, Noise, Table};
 use super::Baseline;
 use super::budget::{Task, laplace};
 use super::columns::Columns;
+use super::dyadic::split_at_end;
 
 const BLOCKS: u64 = 100;
 
 /// Rows as results sweep them.
 pub(super) const ROWS: RangeInclusive<u32> = 2..=5;
 /// What a counter of a sketch takes in all blocks, sealed and open.
-pub(super) const BYTES_A_COUNTER: u64 = 4 * 2 * (BLOCKS + 1);
+pub(super) const BYTES_PER_COUNTER: u64 = 4 * 2 * (BLOCKS + 1);
 
 /// The parts of ε of a block's sketches, which add the least noise to a cover that uses either half of the time.
 const FULL_PART: (u64, u64) = (17, 20);
@@ -105,7 +106,7 @@ impl Plan {
     #[must_use]
     pub fn sketch_bytes(&self) -> u64 {
         let bytes = match self.parameters.release {
-            Release::PerBlock => BYTES_A_COUNTER,
+            Release::PerBlock => BYTES_PER_COUNTER,
             // Of every block, the open one, their sum and what was released of it.
             Release::PerWindow => 4 * (BLOCKS + 3),
         };
@@ -138,7 +139,7 @@ impl Plan {
         position % self.block_len
     }
 
-    /// The open block is not used; while it grows, the oldest block is cut at its half.
+    /// The open block is not used. Once it is half full, only the second half of the oldest block counts.
     fn cover(&self, position: u64) -> Cover {
         let (end, offset) = (position / self.block_len, self.offset(position));
         let first = end.saturating_sub(BLOCKS);
@@ -336,8 +337,7 @@ impl Baseline for PerWindow {
     fn insert(&mut self, mut items: &[u64]) -> Result<(), EntropyError> {
         self.plan.task.check(items);
         while !items.is_empty() {
-            let room = self.plan.block_len - self.plan.offset(self.position);
-            let (part, rest) = items.split_at(items.len().min(room as usize));
+            let (part, rest) = split_at_end(items, self.position, self.plan.block_len);
             part.iter().flat_map(|&item| self.columns.of(item)).for_each(|cell| self.open[cell] += 1);
             self.position += part.len() as u64;
             if self.plan.offset(self.position) == 0 {
@@ -384,7 +384,7 @@ mod tests {
         PerBlock::new(plan.clone(), columns, [full, suffix], noise)
     }
 
-    /// The positions that a cover stands for.
+    /// The positions that a cover holds.
     fn covered(plan: &Plan, position: u64) -> Range<usize> {
         let Cover { suffix, full } = plan.cover(position);
         let start = match suffix {

@@ -10,7 +10,7 @@
 //!   parts of web addresses, have no meaning.
 //! - Lemmas are singulars of nouns, by the endings of WordNet's rules, with the log as the dictionary: a plural
 //!   becomes a singular that occurs in the log. Verbs stay as they are.
-//! - Typos are the words that are missing from `words.txt` beside the log, one word a line. Without that file the
+//! - Typos are the words that are missing from `words.txt` beside the log, one word per line. Without that file the
 //!   38,411 most frequent keywords are kept, the number the paper ends with, since a typo is rare.
 
 use std::collections::{HashMap, HashSet};
@@ -19,7 +19,7 @@ use std::path::Path;
 
 use anyhow::{Result, bail, ensure};
 
-use super::input::{Lines, likeness, shown};
+use super::input::{Lines, likeness, shown, without_mark};
 use super::numbering::{Event, Loaded, Numbering};
 use super::registry::Files;
 use super::report::{FileReport, Kind, Report};
@@ -33,7 +33,7 @@ const KEYWORDS_MAX: usize = 38_411;
 
 /// Reads the logs; `limit` takes the first items alone.
 ///
-/// Holds 8 bytes an item, about 16 a record, and the words.
+/// Holds up to 16 bytes per item, about 16 per record, and the words.
 ///
 /// # Errors
 /// A file is no AOL query log or cannot be read, or nothing remains.
@@ -123,7 +123,7 @@ impl Log {
 
 fn check_header(path: &Path, line: Option<&[u8]>) -> Result<()> {
     let line = line.unwrap_or_default();
-    if line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line) == HEADER {
+    if without_mark(line) == HEADER {
         return Ok(());
     }
     let likeness = likeness(line).unwrap_or("put user-ct-test-collection-01.txt.gz and the others there");

@@ -28,7 +28,7 @@ const WRONG: [(&[u8], &str); 7] = [
     (b"BZh", "it looks like a bzip2 archive: unpack it first"),
 ];
 
-/// Opens a file and unpacks gzip and zstd, which are told by their first bytes and not by the name.
+/// Opens a file and unpacks gzip and zstd, which it recognises by their first bytes, not by the name.
 ///
 /// # Errors
 /// The file cannot be opened or read.
@@ -49,6 +49,11 @@ pub(crate) fn open(path: &Path) -> Result<Box<dyn BufRead>> {
 /// What a wrong file seems to be.
 pub(crate) fn likeness(start: &[u8]) -> Option<&'static str> {
     WRONG.iter().find(|(magic, _)| start.starts_with(magic)).map(|&(_, likeness)| likeness)
+}
+
+/// The first line of a text file without the mark of UTF-8.
+pub(crate) fn without_mark(line: &[u8]) -> &[u8] {
+    line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line)
 }
 
 /// The beginning of a line for an error message.

@@ -1,6 +1,6 @@
 //! MovieLens: each rating is an item, its movie.
 //!
-//! The layout is told by the first line: `ratings.csv` (20M and later, latest, latest-small), `ratings.dat` (1M,
+//! The first line shows the layout: `ratings.csv` (20M and later, latest, latest-small), `ratings.dat` (1M,
 //! 10M) or `u.data` (100K). The paper calls the file sorted by time; it is sorted by user, so it is sorted here,
 //! and ratings of one second keep their order. The domain is every movie of the list beside the ratings
 //! (`movies.csv`, `movies.dat` or `u.item`), as in the paper's count, or every rated movie without that list.
@@ -10,7 +10,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::input::{Lines, likeness, open, shown};
+use super::input::{Lines, likeness, open, shown, without_mark};
 use super::numbering::{Event, Loaded, Numbering};
 use super::registry::Files;
 use super::report::{FileReport, Kind, Report};
@@ -18,11 +18,10 @@ use super::time::digits;
 
 const KIND: Kind = Kind { name: "a ratings file of MovieLens", unit: "line" };
 const HEADER: &[u8] = b"userId,movieId,rating,timestamp";
-const BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// Reads the ratings; `limit` takes the first items alone.
 ///
-/// Holds 8 bytes a rating while sorting.
+/// Holds up to 16 bytes per rating.
 ///
 /// # Errors
 /// A file is no ratings file of MovieLens or cannot be read, or holds no ratings.
@@ -90,7 +89,7 @@ enum Layout {
 
 impl Layout {
     fn of(path: &Path, first: &[u8]) -> Result<Self> {
-        if first.strip_prefix(BOM).unwrap_or(first) == HEADER {
+        if without_mark(first) == HEADER {
             return Ok(Self::Csv);
         }
         let fits = |layout: &Self| layout.columns(first).len() == 4;
@@ -150,7 +149,7 @@ fn is_rating(text: &[u8]) -> bool {
     }
 }
 
-/// The number and the title of each movie, from a list whose name tells its layout.
+/// The number and the title of each movie, from a list whose name gives its layout.
 fn read_titles(path: &Path) -> Result<Vec<(u32, String)>> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     if name.starts_with("movies.csv") {

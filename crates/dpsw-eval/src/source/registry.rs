@@ -1,7 +1,6 @@
 //! The data sets of the paper: what it says of them, where they come from and where they are looked for.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -15,7 +14,9 @@ use super::{aol, movielens, worldcup};
 use crate::dataset::Synthetic;
 
 /// Names the data folder when the command line does not.
-pub const DATA_VARIABLE: &str = "DPSW_DATA";
+const DATA_VARIABLE: &str = "DPSW_DATA";
+/// The data folder that nobody named.
+const DATA_FOLDER: &str = "data";
 /// Of the synthetic streams.
 const SYNTHETIC_LEN: usize = 10_000_000;
 const SYNTHETIC_SEED: u64 = 0;
@@ -58,13 +59,13 @@ pub struct Printed {
     pub description: &'static str,
 }
 
-/// The folder of the data sets: what was given, or what the variable `DPSW_DATA` says, or `shared/data` beside the
-/// working folder.
+/// The data folder: the one given, else that of the variable `DPSW_DATA` unless it is empty, else `./data`. It need not
+/// exist.
 #[must_use]
-pub fn data_folder(given: Option<&Path>) -> Option<PathBuf> {
-    let variable = || std::env::var_os(DATA_VARIABLE).filter(|value| *value != OsString::new());
-    let beside = || Some(Path::new("../shared/data").to_owned()).filter(|folder| folder.is_dir());
-    given.map(Path::to_owned).or_else(|| variable().map(PathBuf::from)).or_else(beside)
+pub fn data_folder(given: Option<&Path>) -> PathBuf {
+    let variable = || std::env::var_os(DATA_VARIABLE).filter(|value| !value.is_empty());
+    let named = given.map(Path::to_owned).or_else(|| variable().map(PathBuf::from));
+    named.unwrap_or_else(|| PathBuf::from(DATA_FOLDER))
 }
 
 impl PaperDataset {

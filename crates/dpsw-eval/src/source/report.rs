@@ -10,7 +10,7 @@ use super::table::grouped;
 
 /// How many bad records are kept as examples.
 const EXAMPLES_MAX: usize = 5;
-/// A file that begins with so many bad records is a wrong file.
+/// A file whose first records are all bad, up to this number, is a wrong file.
 const BAD_START: u64 = 100;
 
 /// A record that could not be read.
@@ -78,7 +78,7 @@ impl<'a> FileReport<'a> {
         Self { total, path, kind, records: 0, bad: 0 }
     }
 
-    /// Counts a record, of which anything else is said afterwards.
+    /// Counts a record; whether it is good is said afterwards.
     pub(crate) fn record(&mut self) {
         self.records += 1;
         self.total.records += 1;

@@ -39,9 +39,7 @@ impl Statistics {
     /// Of a stream that is at hand.
     #[must_use]
     pub fn of(loaded: &Loaded) -> Self {
-        let mut counts = vec![0; loaded.dataset.domain_len];
-        loaded.dataset.items.iter().for_each(|&item| counts[item as usize] += 1);
-        Self::new(counts, loaded.names.clone(), loaded.report.clone())
+        Self::new(loaded.dataset.counts(), loaded.names.clone(), loaded.report.clone())
     }
 
     /// The points of the paper's figure, for every frequency x that occurs: the share of the domain with a

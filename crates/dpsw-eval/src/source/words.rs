@@ -31,7 +31,7 @@ const IRREGULAR: [(&str, &str); 8] = [
 ];
 /// A word that ends like a plural of another one and is none.
 const SINGULAR: [&str; 1] = ["news"];
-/// A singular is at most so many times rarer than its plural; else it is a typo.
+/// How many times rarer than its plural a singular may be; a rarer word is a typo.
 const RARER_MAX: u64 = 100;
 
 /// Takes queries apart.

@@ -31,14 +31,14 @@ const STATUS_MAX: u8 = 37;
 const TYPE_MAX: u8 = 12;
 const REGION_MAX: u8 = 3;
 
-/// A record as it stands in the file.
+/// The bytes of a record in its file.
 type Record = [u8; RECORD_LEN];
 /// Records with their numbers in the file.
 type Block = Vec<(u64, Record)>;
 
 /// Reads the logs; `limit` takes the first items alone and stops reading there.
 ///
-/// Holds 8 bytes an item, so the whole set needs 10 GB; [`count`] does not.
+/// Holds 8 bytes per item, so the whole set needs 10 GB; [`count`] does not.
 ///
 /// # Errors
 /// A file is no WorldCup98 log or is cut off, or holds no requests.
