@@ -82,8 +82,9 @@ fn known(cause: &(dyn std::error::Error + 'static)) -> Option<Kind> {
 /// A plan is refused for privacy if its numbers are in range but cannot be private or useful.
 fn of_plan(error: &PlanError) -> Kind {
     match error {
-        PlanError::AddRemove(_)
-        | PlanError::Users(_)
+        PlanError::AddRemoveItems
+        | PlanError::AddRemoveEvents
+        | PlanError::PaperUsers
         | PlanError::DeltaNeeded(_)
         | PlanError::DeltaTooLarge { .. }
         | PlanError::KeysEpsilon { .. }

@@ -186,19 +186,20 @@ impl<'a> Feed<'a> {
     fn take_now(&mut self, batch: &Batch<'_>) -> Result<()> {
         let Batch { items, times, users } = *batch;
         let arrival;
-        let times = match self.timing {
-            Timing::None if self.has_users => return Ok(self.sketch.extend_bytes_by(users, items)?),
-            Timing::None => return Ok(self.sketch.extend_bytes(items)?),
-            Timing::Events => times,
+        let counted = dpsw::Batch::bytes(items);
+        let counted = match self.timing {
+            Timing::None => counted,
+            Timing::Events => counted.at(times),
             Timing::Arrival(time) => {
                 arrival = [time; BATCH];
-                &arrival[..items.len()]
+                counted.at(&arrival[..items.len()])
             }
         };
-        self.counts.add(match self.has_users {
-            true => self.sketch.extend_bytes_by_at(times, users, items)?,
-            false => self.sketch.extend_bytes_at(times, items)?,
-        });
+        self.count(if self.has_users { counted.by(users) } else { counted })
+    }
+
+    fn count(&mut self, batch: dpsw::Batch<'_>) -> Result<()> {
+        self.counts.add(self.sketch.extend(batch)?);
         Ok(())
     }
 
@@ -206,12 +207,15 @@ impl<'a> Feed<'a> {
     fn take_null(&mut self, time: Option<u64>, user: Option<u64>) -> Result<()> {
         self.flush()?;
         let time = if let Timing::Arrival(now) = self.timing { Some(now) } else { time };
-        match (time, user) {
-            (None, None) => self.sketch.extend_nulls(1)?,
-            (None, Some(user)) => self.sketch.extend_nulls_by(&[user])?,
-            (Some(time), None) => self.counts.add(self.sketch.extend_nulls_at(&[time])?),
-            (Some(time), Some(user)) => self.counts.add(self.sketch.extend_nulls_by_at(&[time], &[user])?),
-        }
+        let (times, users) = (time.map(|time| [time]), user.map(|user| [user]));
+        let null = match &times {
+            Some(times) => dpsw::Batch::nulls(1).at(times),
+            None => dpsw::Batch::nulls(1),
+        };
+        self.count(match &users {
+            Some(users) => null.by(users),
+            None => null,
+        })?;
         self.counts.records += 1;
         self.answer_if_due()
     }

@@ -1,7 +1,7 @@
 //! A method that follows a stream, and the answers it gives.
 
 use anyhow::Result;
-use dpsw::{DpswSketch, Item, Plan, Threshold, Unit, WindowView};
+use dpsw::{Batch, DpswSketch, Item, Plan, Threshold, Unit, WindowView};
 
 use crate::baseline::Baseline;
 
@@ -29,12 +29,12 @@ impl Followed {
 
     fn insert(&mut self, items: &[u64]) -> Result<()> {
         let Some(first) = self.next_user else {
-            self.sketch.extend(items)?;
+            self.sketch.extend(Batch::integers(items))?;
             return Ok(());
         };
         let next = first + items.len() as u64;
         let users: Vec<u64> = (first..next).collect();
-        self.sketch.extend_by(&users, items)?;
+        self.sketch.extend(Batch::integers(items).by(&users))?;
         self.next_user = Some(next);
         Ok(())
     }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use dpsw::{
-    Delta, Discovery, Domain, DpswSketch, Epsilon, Expectation, Item, Kind, Noise, Request, Unit, Window,
+    Batch, Delta, Discovery, Domain, DpswSketch, Epsilon, Expectation, Item, Kind, Noise, Request, Unit,
+    Window,
 };
 use dpsw_eval::dataset::Dataset;
 use dpsw_eval::method::delta_for;
@@ -47,7 +48,7 @@ fn the_top_of_a_web_log_is_found() {
     let mut hits = 0;
     for seed in 0..seeds {
         let mut sketch = DpswSketch::new(planned.plan.clone(), Noise::seeded(seed)).expect("seeded");
-        sketch.extend(items).expect("integers");
+        sketch.extend(Batch::integers(items)).expect("integers");
         let view = sketch.view();
         let found = view.top(TOP).expect("keys");
         let is_found = |item: &&u64| found.iter().any(|ranked| ranked.item == Item::Integer(**item));

@@ -87,6 +87,10 @@ impl Row {
     }
 }
 
+fn feed(sketch: &mut DpswSketch, batch: Batch<'_>) {
+    sketch.extend(batch).unwrap();
+}
+
 fn time(run: &mut dyn FnMut()) -> Duration {
     let start = Instant::now();
     run();
@@ -204,7 +208,7 @@ fn bare_histogram(cells: &mut [i32], items: &[u64]) {
 fn ingest(name: &'static str, plan: Plan, bare: &mut dyn FnMut(&[u64]), reach: f64) -> Row {
     let items = zipf(WINDOW as usize);
     let mut sketch = sketch(plan);
-    let (seconds, ratio) = paired(&mut || sketch.extend(&items).unwrap(), &mut || bare(&items));
+    let (seconds, ratio) = paired(&mut || feed(&mut sketch, Batch::integers(&items)), &mut || bare(&items));
     let value = items.len() as f64 / seconds / 1e6;
     Row { name, value, unit: "M items/s", ratio: Some(1.0 / ratio), reach: Reach::AtLeast(reach) }
 }
@@ -251,7 +255,7 @@ fn ingest_strings() -> Row {
         }
         black_box(sum);
     };
-    let (seconds, ratio) = paired(&mut || sketch.extend_bytes(&items).unwrap(), &mut hash);
+    let (seconds, ratio) = paired(&mut || feed(&mut sketch, Batch::bytes(&items)), &mut hash);
     Row {
         name: "ingest_strings",
         value: items.len() as f64 / seconds / 1e6,
@@ -266,8 +270,9 @@ fn ingest_discovered() -> Row {
     let items = zipf(WINDOW as usize);
     let mut finding = sketch(finding_plan());
     let mut counting = sketch(hashed_plan());
-    let (seconds, ratio) =
-        paired(&mut || finding.extend(&items).unwrap(), &mut || counting.extend(&items).unwrap());
+    let (seconds, ratio) = paired(&mut || feed(&mut finding, Batch::integers(&items)), &mut || {
+        feed(&mut counting, Batch::integers(&items));
+    });
     let value = items.len() as f64 / seconds / 1e6;
     let reach = Reach::AtLeast(0.25);
     Row { name: "ingest_discovered", value, unit: "M items/s", ratio: Some(1.0 / ratio), reach }
@@ -280,8 +285,9 @@ fn ingest_discovered_strings() -> Row {
     let method = || tuned(CounterLayout::Hashed { rows: 2, columns: 6666 });
     let mut finding = sketch(plan(method(), Domain::Discovered(Discovery::new(Kind::Bytes))));
     let mut counting = sketch(plan(method(), Domain::Asked(Kind::Bytes)));
-    let (seconds, ratio) =
-        paired(&mut || finding.extend_bytes(&items).unwrap(), &mut || counting.extend_bytes(&items).unwrap());
+    let (seconds, ratio) = paired(&mut || feed(&mut finding, Batch::bytes(&items)), &mut || {
+        feed(&mut counting, Batch::bytes(&items));
+    });
     let value = items.len() as f64 / seconds / 1e6;
     let reach = Reach::AtLeast(0.25);
     Row { name: "ingest_discovered_strings", value, unit: "M items/s", ratio: Some(1.0 / ratio), reach }
@@ -329,7 +335,7 @@ fn never_sealing(rows: u32, columns: u32) -> DpswSketch {
 fn count_min(name: &'static str, theirs: &mut dyn FnMut(&[u64])) -> Row {
     let items = zipf(WINDOW as usize / 4);
     let mut ours = never_sealing(4, 2048);
-    let (seconds, ratio) = paired(&mut || ours.extend(&items).unwrap(), &mut || theirs(&items));
+    let (seconds, ratio) = paired(&mut || feed(&mut ours, Batch::integers(&items)), &mut || theirs(&items));
     Row {
         name,
         value: items.len() as f64 / seconds / 1e6,
@@ -361,7 +367,7 @@ fn count_min_vs_datasketches() -> Row {
 
 fn full_view() -> WindowView {
     let mut sketch = sketch(hashed_plan());
-    sketch.extend(&zipf(WINDOW as usize + 12_345)).unwrap();
+    sketch.extend(Batch::integers(&zipf(WINDOW as usize + 12_345))).unwrap();
     sketch.view()
 }
 
@@ -393,11 +399,11 @@ fn frequency_cached() -> Row {
 /// The first question after a seal: candidates, fits and caches.
 fn refresh() -> Row {
     let mut sketch = sketch(hashed_plan());
-    sketch.extend(&zipf(WINDOW as usize)).unwrap();
+    sketch.extend(Batch::integers(&zipf(WINDOW as usize))).unwrap();
     let items = zipf(WINDOW as usize / 20);
     let mut times = Vec::new();
     for _ in 0..ROUNDS {
-        sketch.extend(&items).unwrap();
+        sketch.extend(Batch::integers(&items)).unwrap();
         let view = sketch.view();
         let first = &mut || {
             black_box(view.top(1).unwrap());
@@ -421,8 +427,8 @@ fn seal() -> Row {
     let mut times = Vec::new();
     for _ in 0..60 {
         let (last, rest) = items.split_last().unwrap();
-        sketch.extend(rest).unwrap();
-        times.push(time(&mut || sketch.extend(&[*last]).unwrap()).as_secs_f64() * 1e3);
+        sketch.extend(Batch::integers(rest)).unwrap();
+        times.push(time(&mut || feed(&mut sketch, Batch::integers(&[*last]))).as_secs_f64() * 1e3);
     }
     Row { name: "seal", value: median(times), unit: "ms", ratio: None, reach: Reach::AtMost(0.5) }
 }
@@ -435,7 +441,7 @@ fn heap() -> Row {
         let before = LIVE.load(Relaxed);
         let mut sketch = sketch(plan());
         for chunk in items.chunks(10_000) {
-            sketch.extend(chunk).unwrap();
+            sketch.extend(Batch::integers(chunk)).unwrap();
             black_box(sketch.view().top(10).unwrap());
             let live = (LIVE.load(Relaxed) - before) as f64;
             let ratio = live / sketch.plan().resident_bytes() as f64;

@@ -1,5 +1,6 @@
 //! What can be wrong with a parameter, a plan, an arrival or a question.
 
+use std::fmt;
 use std::ops::Range;
 
 use crate::item::value::Kind;
@@ -20,11 +21,11 @@ pub enum ParameterError {
     /// See [`Threshold`](crate::Threshold).
     #[error("threshold must lie between 0 (exclusive) and 1, got {0}")]
     Threshold(f64),
-    /// A fraction such as alpha, beta, zeta, eta or a budget share.
+    /// A fraction that is none.
     #[error("{name} must lie strictly between 0 and 1, got {value}")]
     Fraction {
         /// Which fraction.
-        name: &'static str,
+        name: Fraction,
         /// What was given.
         value: f64,
     },
@@ -55,28 +56,33 @@ pub enum PlanError {
     #[error(transparent)]
     Parameter(#[from] ParameterError),
     /// A whole number outside its range.
-    #[error("{name} must lie between {low} and {high}, got {value}{hint}")]
+    #[error("{name} must lie between {low} and {high}, got {value}{}", name.hint())]
     OutOfRange {
         /// Which number.
-        name: &'static str,
+        name: Quantity,
         /// What was given or derived.
         value: u64,
         /// The smallest allowed value.
         low: u64,
         /// The largest allowed value.
         high: u64,
-        /// What to do about it; empty or a remark that starts with a semicolon.
-        hint: &'static str,
     },
     /// Presence can only be hidden where positions do not depend on it.
-    #[error("add/remove neighbours need a time window and the caller's clock: {0}")]
-    AddRemove(&'static str),
-    /// Whole users cannot be protected like this.
-    #[error("{0}")]
-    Users(&'static str),
-    /// Gaussian noise without a delta.
+    #[error(
+        "add/remove neighbours need a time window: in a count window, removing an item would shift all later positions"
+    )]
+    AddRemoveItems,
+    /// A clock that the events move shows their presence.
+    #[error(
+        "add/remove neighbours need the caller's clock: one event far ahead would move the events' clock past all others"
+    )]
+    AddRemoveEvents,
+    /// The paper's method protects single events.
+    #[error("the paper's method protects single events; use the tuned one for users")]
+    PaperUsers,
+    /// Something whose promise has a delta above 0, without one.
     #[error("{0} needs a delta: give one below 1/(items per window x retention)")]
-    DeltaNeeded(&'static str),
+    DeltaNeeded(DeltaUse),
     /// An epsilon for which no threshold of found keys keeps the delta, or that does not divide.
     #[error(
         "keys cannot be found with epsilon {epsilon}: their delta shrinks with e^epsilon, and their share must be a fraction \
@@ -130,9 +136,12 @@ pub enum PlanError {
         /// What was given.
         bytes: u64,
     },
-    /// No plan reaches the error.
-    #[error("{0} reaches this error; ask for less")]
-    Unreachable(&'static str),
+    /// No budget reaches the error.
+    #[error("no epsilon up to 1000 reaches this error; allow a larger one or give more bytes")]
+    UnreachableEpsilon,
+    /// No size reaches the error.
+    #[error("no size up to 10^11 bytes reaches this error; allow a larger one or give more epsilon")]
+    UnreachableBytes,
     /// A public domain with a key twice.
     #[error("key {second} of the domain repeats key {first}; list each key once")]
     DuplicateKey {
@@ -141,6 +150,166 @@ pub enum PlanError {
         /// Index of the repetition.
         second: usize,
     },
+}
+
+/// A whole number of a plan that has a range.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Quantity {
+    /// Length of the window.
+    WindowLen,
+    /// Expected items of a time window.
+    ExpectedItems,
+    /// Lateness of a time window.
+    Lateness,
+    /// Windows for which sealed substreams are kept.
+    Retention,
+    /// Items of a user and substream that count.
+    UserItems,
+    /// Keys of a public domain.
+    Keys,
+    /// Substreams of a window.
+    Substreams,
+    /// Length of a substream.
+    SubstreamLen,
+    /// Sealed substreams that are kept.
+    SubstreamsKept,
+    /// Steps in which checkpoints are considered.
+    GridUnits,
+    /// Checkpoints of a substream.
+    Checkpoints,
+    /// Rows of a sketch.
+    Rows,
+    /// Columns of a sketch.
+    Columns,
+    /// Counters of a sketch.
+    Counters,
+    /// Variance of Gaussian noise.
+    Variance,
+    /// Substreams over which keys are counted before they are released.
+    Epoch,
+    /// Items over which keys are counted.
+    EpochItems,
+    /// Bytes of the keys that are counted at a time.
+    EpochBytes,
+    /// Bytes of a key that can be found.
+    KeyLen,
+    /// Keys of a summary.
+    SummaryKeys,
+}
+
+impl Quantity {
+    /// What to do about it, after a semicolon; empty where the range says it all.
+    fn hint(self) -> &'static str {
+        match self {
+            Self::Lateness => "; a longer one would exceed the window",
+            Self::Keys => "; ask for candidates instead",
+            Self::SubstreamLen => "; use more substreams",
+            Self::SubstreamsKept => "; use longer substreams or less retention",
+            Self::GridUnits => "; a unit is at least one item",
+            Self::Checkpoints => " or more; use a larger alpha or a coarser grid",
+            Self::Variance => "; spend more epsilon or larger shares",
+            Self::Epoch => "; an epoch must not outlast what is retained",
+            Self::EpochItems => "; use shorter epochs or more substreams",
+            Self::EpochBytes => "; use a summary, shorter epochs or shorter keys",
+            Self::WindowLen
+            | Self::ExpectedItems
+            | Self::Retention
+            | Self::UserItems
+            | Self::Substreams
+            | Self::Rows
+            | Self::Columns
+            | Self::Counters
+            | Self::KeyLen
+            | Self::SummaryKeys => "",
+        }
+    }
+}
+
+impl fmt::Display for Quantity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::WindowLen => "window length",
+            Self::ExpectedItems => "expected items per window",
+            Self::Lateness => "lateness",
+            Self::Retention => "retention",
+            Self::UserItems => "items per user and substream that count",
+            Self::Keys => "number of keys in the domain",
+            Self::Substreams => "number of substreams",
+            Self::SubstreamLen => "substream length",
+            Self::SubstreamsKept => "number of substreams kept",
+            Self::GridUnits => "number of grid units",
+            Self::Checkpoints => "number of checkpoints",
+            Self::Rows => "number of rows",
+            Self::Columns => "number of columns",
+            Self::Counters => "number of counters in a sketch",
+            Self::Variance => "noise variance",
+            Self::Epoch => "substreams of an epoch",
+            Self::EpochItems => "items of an epoch",
+            Self::EpochBytes => "bytes of the keys of an epoch",
+            Self::KeyLen => "length of a key",
+            Self::SummaryKeys => "keys of a summary",
+        })
+    }
+}
+
+/// A number strictly between 0 and 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Fraction {
+    /// The smooth factor of the paper.
+    Alpha,
+    /// The exponent of a substream's length.
+    Beta,
+    /// The relative error of a sketch.
+    Zeta,
+    /// The failure probability of a sketch.
+    Eta,
+    /// A share of the budget.
+    Share,
+    /// The share of epsilon that finding keys takes.
+    KeyShare,
+    /// The probability with which an interval holds the truth.
+    Confidence,
+    /// The probability with which the audit of a correct build fails.
+    FalseAlarm,
+}
+
+impl fmt::Display for Fraction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Alpha => "alpha",
+            Self::Beta => "beta",
+            Self::Zeta => "zeta",
+            Self::Eta => "eta",
+            Self::Share => "a budget share",
+            Self::KeyShare => "the share of epsilon that finding keys takes",
+            Self::Confidence => "confidence",
+            Self::FalseAlarm => "the probability of a false alarm",
+        })
+    }
+}
+
+/// What needs a delta.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum DeltaUse {
+    /// The paper's method.
+    Paper,
+    /// Gaussian noise.
+    Gaussian,
+    /// Finding keys.
+    Keys,
+}
+
+impl fmt::Display for DeltaUse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Paper => "the paper's method",
+            Self::Gaussian => "Gaussian noise",
+            Self::Keys => "finding keys",
+        })
+    }
 }
 
 /// A charge that the budget cannot bear.
@@ -183,23 +352,35 @@ pub enum IngestError {
         /// Why.
         source: EntropyError,
     },
-    /// A time window without times, or a count window with them. Nothing was taken.
-    #[error("{0}; nothing was taken")]
-    Times(&'static str),
+    /// A time window without times. Nothing was taken.
+    #[error("a time window needs the time of each event: add them with Batch::at; nothing was taken")]
+    NoTimes,
+    /// A count window with times, or a clock for it. Nothing was taken.
+    #[error("a count window goes by arrivals and has no times; nothing was taken")]
+    CountWindow,
+    /// The caller's clock was never set. Nothing was taken.
+    #[error("the clock is not set: call advance first; nothing was taken")]
+    ClockUnset,
+    /// The caller moves a clock that the events move.
+    #[error("the events move this clock; only plans with the caller's clock are advanced")]
+    EventsClock,
     /// A time beyond what can be kept.
     #[error("times must not exceed 2^61 ticks, got {0}")]
     FarFuture(u64),
     /// As many times as items are needed. Nothing was taken.
     #[error("{times} times for {items} items; nothing was taken")]
-    Lengths {
+    TimeCount {
         /// How many times were given.
         times: usize,
         /// How many items were given.
         items: usize,
     },
-    /// Users where single events are protected, or none where users are. Nothing was taken.
-    #[error("{0}; nothing was taken")]
-    Users(&'static str),
+    /// A plan that protects users, without users. Nothing was taken.
+    #[error("this plan protects whole users: add the user of each item with Batch::by; nothing was taken")]
+    NoUsers,
+    /// A plan that protects single events, with users. Nothing was taken.
+    #[error("this plan protects single events and has no users; nothing was taken")]
+    UnwantedUsers,
     /// As many users as items are needed. Nothing was taken.
     #[error("{users} users for {items} items; nothing was taken")]
     UserCount {
@@ -329,10 +510,29 @@ pub enum MergeError {
     CountWindow,
 }
 
-/// Partial counters that cannot be merged or absorbed. Nothing was changed.
+/// Partial counters that cannot be made, merged or absorbed. Nothing was changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PartialError {
+    /// Positions of a count window cannot be known by one worker.
+    #[error("partial counters need a time window: a worker cannot know positions in a count window")]
+    CountWindow,
+    /// Users and found keys are counted by the sketch alone.
+    #[error("partial counters hold no users and no keys: use a public or asked domain and single events")]
+    UsersOrKeys,
+    /// The events of all workers together would move the clock.
+    #[error("partial counters need the caller's clock")]
+    EventsClock,
+    /// The range of times that a worker counts must be public and not too long.
+    #[error("the range {start}..{end} must hold at least one tick and reach over at most {most} substreams")]
+    Range {
+        /// The first time.
+        start: u64,
+        /// The time after the last.
+        end: u64,
+        /// The most substreams.
+        most: u64,
+    },
     /// They were counted for another plan.
     #[error("the partial counters belong to another plan")]
     Plan,
@@ -343,7 +543,7 @@ pub enum PartialError {
     #[error("partial counters of substreams {0} and {1} cannot be merged")]
     Substream(u64, u64),
     /// The same batch and partition again: its events would be counted double.
-    #[error("batch {batch}, partition {partition} of source {source_id} was absorbed before")]
+    #[error("batch {batch}, partition {partition} of source {source_id} is in both")]
     Duplicate {
         /// The source.
         source_id: u64,
@@ -352,8 +552,8 @@ pub enum PartialError {
         /// The partition.
         partition: u64,
     },
-    /// Their substream is sealed, or part of it.
-    #[error("substream {substream} is sealed at least in part; its partial counters come too late")]
+    /// Their substream is sealed.
+    #[error("substream {substream} is sealed; its partial counters come too late")]
     Late {
         /// The substream.
         substream: u64,
@@ -365,9 +565,9 @@ pub enum PartialError {
         substream: u64,
     },
     /// Too many ids to remember.
-    #[error("more than {0} partial counters for open substreams; merge them before they are absorbed")]
+    #[error("more than {0} partial counters for open substreams; use fewer batches or partitions")]
     Many(usize),
-    /// The sketch cannot take them.
+    /// The sketch or the worker cannot take them.
     #[error(transparent)]
     Ingest(#[from] IngestError),
 }
@@ -382,9 +582,10 @@ pub enum StateError {
     /// The key does not open them.
     #[error("the state does not open with this key: the key is another one or the bytes were changed")]
     Key,
-    /// There is a newer state.
+    /// The store has no note of it.
     #[error(
-        "this state, generation {generation}, is not the newest: restore that one, or give up the open substreams"
+        "this state, generation {generation}, was restored before, or the store does not know it; resume it at a later \
+        position, which gives up the open substreams"
     )]
     Stale {
         /// The generation in the bytes.
@@ -401,7 +602,18 @@ pub enum StateError {
     /// The system gives no randomness.
     #[error(transparent)]
     Entropy(#[from] EntropyError),
+    /// The store of notes failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
     /// The sketch belongs to another process.
     #[error(transparent)]
     Ingest(#[from] IngestError),
+}
+
+/// A store could not keep or take a note of a saved state.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the store of saved states failed: {reason}")]
+pub struct StoreError {
+    /// Where and why.
+    pub reason: String,
 }

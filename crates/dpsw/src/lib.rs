@@ -47,7 +47,7 @@
 //! })?;
 //! let mut sketch = DpswSketch::new(plan, Noise::from_system())?;
 //! for _ in 0..5_000 {
-//!     sketch.extend_bytes(&["red", "red", "green"])?;
+//!     sketch.extend(Batch::bytes(&["red", "red", "green"]))?;
 //! }
 //! let view = sketch.view();
 //! let red = view.frequency("red")?;
@@ -83,7 +83,7 @@
 //!
 //! let mut sketch = DpswSketch::new(planned.plan, Noise::from_system())?;
 //! for second in 1_700_000_000..1_700_002_000 {
-//!     let taken = sketch.extend_bytes_at(&[second; 3], &["ok", "ok", "error"])?;
+//!     let taken = sketch.extend(Batch::bytes(&["ok", "ok", "error"]).at(&[second; 3]))?;
 //!     assert_eq!(taken.late, 0);
 //! }
 //! let bytes = sketch.view().to_bytes();
@@ -117,7 +117,7 @@
 //!
 //! let mut sketch = DpswSketch::new(planned.plan, Noise::from_system())?;
 //! for user in 0..30_000 {
-//!     sketch.extend_bytes_by(&[user], &[if user % 2 == 0 { "home" } else { "cart" }])?;
+//!     sketch.extend(Batch::bytes(&[if user % 2 == 0 { "home" } else { "cart" }]).by(&[user]))?;
 //! }
 //! let view = sketch.view();
 //! for key in view.top(10)? {
@@ -177,13 +177,15 @@ mod view;
 mod bytes;
 mod secret;
 mod stream;
+pub mod store;
 pub mod audit;
 mod testing;
 
 pub use error::{
     EntropyError, IngestError, MergeError, OverBudget, ParameterError, PartialError, PlanError, QueryError,
-    SnapshotError, StateError,
+    SnapshotError, StateError, StoreError,
 };
+pub use item::batch::Batch;
 pub use item::domain::{Discovery, Domain, Tracking};
 pub use item::hash::StreamKey;
 pub use item::keys::{Keys, Strings};
@@ -202,10 +204,11 @@ pub use privacy::{Claim, Cost, Delta, Epsilon, Ledger, Rho, Threshold, accountin
 pub use ratio::Ratio;
 pub use sealed::{SealedSketch, Width};
 pub use secret::partial::{PartialCounters, PartialId};
-pub use stream::clock::Taken;
-pub use stream::sketch::DpswSketch;
-pub use stream::state::{Freshness, SavedState, StateId, StateKey};
-pub use stream::worker::Worker;
+pub use stream::absorb::Absorbed;
+pub use stream::freshness::{FreshnessStore, StateId};
+pub use stream::sketch::{DpswSketch, Taken};
+pub use stream::state::{SavedState, StateKey};
+pub use stream::worker::{Counted, Worker};
 pub use view::estimate::{CONFIDENCE, Certainty, Deviations, Estimate, Ranked};
 pub use view::trend::{Direction, Trend};
 pub use view::window_view::{Sealed, WindowView};

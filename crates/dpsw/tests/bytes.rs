@@ -1,5 +1,6 @@
 //! Views as bytes, views of several sites, partial counters and secret states.
 
+use dpsw::store::{FileStore, MemoryStore};
 use dpsw::*;
 use proptest::prelude::*;
 
@@ -77,11 +78,13 @@ fn fill(sketch: &mut DpswSketch, from: u64, to: u64) {
     let items: Vec<u64> = items(to)[from as usize..].to_vec();
     if let Unit::Users { .. } = sketch.plan().settings().unit {
         let users: Vec<u64> = (from..to).map(|position| position % 7).collect();
-        sketch.extend_by(&users, &items).expect("valid items");
+        sketch.extend(Batch::integers(&items).by(&users)).expect("valid items");
         return;
     }
     match sketch.plan().settings().window.time() {
-        None => sketch.extend(&items).expect("valid items"),
+        None => {
+            sketch.extend(Batch::integers(&items)).expect("valid items");
+        }
         Some(time) => {
             for (position, &item) in (from..to).zip(&items) {
                 if time.clock == Clock::Caller {
@@ -134,7 +137,7 @@ fn what_was_asked_before_changes_no_answer() {
     let mut sketch = sketch(&settings, Noise::seeded(5));
     for (step, seals) in [1, 1, 2, 3, 1, 4, 1, 2, 1, 1, 3, 2].into_iter().enumerate() {
         let items: Vec<u64> = (0..seals * 500).map(|i| (i * i + step as u64) % 53 % 7 * 5).collect();
-        sketch.extend(&items).expect("valid items");
+        sketch.extend(Batch::integers(&items)).expect("valid items");
         let view = sketch.view();
         let loaded = WindowView::from_bytes(&view.to_bytes()).expect("valid bytes");
         assert!(answers(&loaded) == answers(&view), "step {step}");
@@ -241,12 +244,14 @@ proptest! {
         for sketch in [&mut whole, &mut sealer] {
             sketch.advance(1000).expect("a clock");
         }
-        whole.extend_at(&times, &items).expect("in time");
+        whole.extend(Batch::integers(&items).at(&times)).expect("in time");
         let worker = worker(&settings);
         let mut partials: Vec<PartialCounters> = Vec::new();
         for part in 0..parts {
             let of = |values: &[u64]| values.iter().skip(part).step_by(parts).copied().collect::<Vec<_>>();
-            partials.extend(worker.count(id(9, part as u64), &of(&times), &of(&items)).expect("valid items"));
+            let (times, items) = (of(&times), of(&items));
+            let batch = Batch::integers(&items).at(&times);
+            partials.extend(worker.count(id(9, part as u64), 1000..1040, batch).expect("valid items").partials);
         }
         let plan = sealer.plan().clone();
         let mut by_substream: Vec<PartialCounters> = Vec::new();
@@ -268,52 +273,19 @@ proptest! {
     }
 }
 
-#[test]
-fn partial_counters_are_absorbed_once_and_in_time() {
-    let settings = base(timed(Clock::Caller), tuned(HASHED, NoiseChoice::Laplace));
-    let mut sealer = sketch(&settings, Noise::off());
-    let worker = worker(&settings);
-    let one = |batch, time: u64| worker.count(id(batch, 0), &[time], &[5]).expect("valid").remove(0);
-    assert_eq!(sealer.absorb(one(1, 1000)), Err(PartialError::Early { substream: 50 }));
-    sealer.advance(1000).expect("a clock");
-    sealer.absorb(one(1, 1000)).expect("open");
-    let error = sealer.absorb(one(1, 1001)).expect_err("twice");
-    assert_eq!(error.to_string(), "batch 1, partition 0 of source 1 was absorbed before");
-    // The same batch in another substream is another part of it.
-    sealer.absorb(one(1, 1025)).expect("open");
-    let mut merged = one(2, 1002);
-    assert!(matches!(merged.merge(one(2, 1003)), Err(PartialError::Duplicate { .. })));
-    assert_eq!(merged.merge(one(3, 1025)), Err(PartialError::Substream(50, 51)));
-    merged.merge(one(3, 1003)).expect("the same substream");
-    sealer.absorb(merged).expect("open");
-    assert!(matches!(sealer.absorb(one(3, 1004)), Err(PartialError::Duplicate { batch: 3, .. })));
-    sealer.advance(1020).expect("a clock");
-    assert_eq!(sealer.absorb(one(4, 1004)), Err(PartialError::Late { substream: 50 }));
-    assert_eq!(sealer.absorb(one(5, 5000)), Err(PartialError::Early { substream: 250 }));
-    let sealed = sealer.view().sealed().map(|sealed| sealed.sketch().total()).sum::<i64>();
-    assert_eq!(sealed, 3);
-
-    let other = Settings { retention: 2, ..settings.clone() };
-    let plan = Plan::new(other).expect("a valid plan");
-    let stranger = Worker::new(plan.clone(), StreamKey::from_bytes([7; 32])).expect("a time window");
-    let foreign = stranger.count(id(6, 0), &[1021], &[5]).expect("valid").remove(0);
-    assert_eq!(sealer.absorb(foreign), Err(PartialError::Plan));
-    let stranger = Worker::new(sealer.plan().clone(), StreamKey::from_bytes([8; 32])).expect("a time window");
-    let foreign = stranger.count(id(6, 0), &[1021], &[5]).expect("valid").remove(0);
-    assert_eq!(sealer.absorb(foreign), Err(PartialError::Keys));
-    assert!(matches!(worker.count(id(7, 0), &[1000, 1_000_000], &[5, 5]), Err(IngestError::Times(_))));
-    let counted =
-        Plan::new(base(Window::Items(10), tuned(HASHED, NoiseChoice::Laplace))).expect("a valid plan");
-    assert!(Worker::new(counted, StreamKey::from_bytes([7; 32])).is_err());
-}
-
 fn state_key() -> StateKey {
     StateKey::from_bytes([9; 32])
 }
 
+fn save(sketch: DpswSketch) -> SavedState {
+    sketch.save(&state_key(), &mut MemoryStore::default()).expect("randomness")
+}
+
+/// As if nothing were known of earlier restores.
 fn restore(saved: &SavedState, noise: Noise) -> DpswSketch {
-    let newest = Freshness::Newest { id: saved.id };
-    DpswSketch::restore(&saved.bytes, &state_key(), noise, newest).expect("the newest state")
+    let mut store = MemoryStore::default();
+    store.note(saved.id).expect("memory");
+    DpswSketch::restore(&saved.bytes, &state_key(), noise, &mut store).expect("the newest state")
 }
 
 /// Saved at every few positions, a stream goes on as if it had not been: with the noise off the counts are the same,
@@ -325,7 +297,7 @@ fn a_restored_stream_goes_on_where_it_stood() {
         for step in 0..12 {
             fill(&mut noisy, step * 23, (step + 1) * 23);
             let before = noisy.view().to_bytes();
-            let state = noisy.save(&state_key()).expect("randomness");
+            let state = save(noisy);
             assert_eq!(state.generation, step + 1);
             noisy = restore(&state, Noise::seeded(step));
             assert_eq!(noisy.view().to_bytes(), before);
@@ -335,44 +307,38 @@ fn a_restored_stream_goes_on_where_it_stood() {
         for step in 0..12 {
             fill(&mut saved, step * 23, (step + 1) * 23);
             fill(&mut unsaved, step * 23, (step + 1) * 23);
-            saved = restore(&saved.save(&state_key()).expect("randomness"), Noise::off());
+            saved = restore(&save(saved), Noise::off());
         }
         assert_eq!(saved.view().to_bytes(), unsaved.view().to_bytes());
     }
 }
 
 #[test]
-fn absorbed_ids_survive_a_restore() {
-    let settings = base(timed(Clock::Caller), tuned(HASHED, NoiseChoice::Laplace));
-    let mut sealer = sketch(&settings, Noise::off());
-    sealer.advance(1000).expect("a clock");
-    let one = || worker(&settings).count(id(1, 0), &[1003], &[5]).expect("valid").remove(0);
-    sealer.absorb(one()).expect("open");
-    let mut restored = restore(&sealer.save(&state_key()).expect("randomness"), Noise::off());
-    assert!(matches!(restored.absorb(one()), Err(PartialError::Duplicate { .. })));
-}
-
-#[test]
 fn a_state_that_is_not_the_newest_gives_up_what_was_open() {
     for settings in kinds() {
-        let old = filled(&settings, Noise::off()).save(&state_key()).expect("randomness");
+        let old = save(filled(&settings, Noise::off()));
         let position = restore(&old, Noise::off()).position();
-        let with = |freshness| DpswSketch::restore(&old.bytes, &state_key(), Noise::off(), freshness);
-        let error = with(Freshness::Newest { id: StateId([0; 24]) }).expect_err("stale");
+        let mut empty = MemoryStore::default();
+        let error =
+            DpswSketch::restore(&old.bytes, &state_key(), Noise::off(), &mut empty).expect_err("stale");
         assert_eq!(error, StateError::Stale { generation: 1 });
-        let error = with(Freshness::Unknown { resume_at: position - 1 }).expect_err("before the end");
+        let resume = |at| DpswSketch::resume(&old.bytes, &state_key(), Noise::off(), at);
+        let error = resume(position - 1).expect_err("before the end");
         assert_eq!(error, StateError::Resume { resume_at: position - 1, saved: position });
 
-        let mut resumed = with(Freshness::Unknown { resume_at: position + 40 }).expect("resumed");
+        let mut resumed = resume(position + 40).expect("resumed");
         let len = resumed.plan().substream_len();
         assert!(position + 40 <= resumed.position() && resumed.position() % len == 0);
         assert_eq!(resumed.view().sealed().count(), 0);
         // What was open is never sealed: after a whole window of other items nothing of it shows.
         match settings.window.time() {
             None if settings.unit == Unit::ReplaceOne => {
-                resumed.extend(&vec![49; 2 * len as usize]).expect("valid items");
+                resumed.extend(Batch::integers(&vec![49; 2 * len as usize])).expect("valid items");
             }
-            None => resumed.extend_nulls_by(&vec![7; 2 * len as usize]).expect("null items"),
+            None => {
+                let users = vec![7; 2 * len as usize];
+                resumed.extend(Batch::nulls(users.len()).by(&users)).expect("null items");
+            }
             Some(time) => {
                 let start = resumed.position();
                 assert!(resumed.add_at(start - 1, 49).is_err());
@@ -399,11 +365,12 @@ fn a_state_opens_with_its_key_alone_and_shows_nothing_without() {
     };
     let plan = Plan::new(settings).expect("a valid plan");
     let mut sketch = DpswSketch::new(plan, Noise::from_system()).expect("randomness");
-    sketch.extend_bytes(&["secret"; 15]).expect("valid items");
-    let saved = sketch.save(&state_key()).expect("randomness");
-    let newest = Freshness::Newest { id: saved.id };
+    sketch.extend(Batch::bytes(&["secret"; 15])).expect("valid items");
+    let saved = save(sketch);
     let open = |bytes: &[u8], key: [u8; 32]| {
-        DpswSketch::restore(bytes, &StateKey::from_bytes(key), Noise::from_system(), newest).map(|_| ())
+        let mut store = MemoryStore::default();
+        store.note(saved.id).expect("memory");
+        DpswSketch::restore(bytes, &StateKey::from_bytes(key), Noise::from_system(), &mut store).map(|_| ())
     };
     assert_eq!(open(&saved.bytes, [9; 32]), Ok(()));
     assert_eq!(open(&saved.bytes, [8; 32]), Err(StateError::Key));
@@ -420,7 +387,7 @@ fn a_state_opens_with_its_key_alone_and_shows_nothing_without() {
 
 #[test]
 fn a_stream_saved_with_reproducible_noise_never_claims_privacy_again() {
-    let saved = filled(&kinds()[0], Noise::seeded(1)).save(&state_key()).expect("randomness");
+    let saved = save(filled(&kinds()[0], Noise::seeded(1)));
     assert_eq!(restore(&saved, Noise::from_system()).view().claim(), Claim::None);
 }
 
@@ -438,33 +405,104 @@ fn where_a_resumed_stream_starts_does_not_depend_on_events() {
     let start = |times: &[u64]| {
         let mut sketch = sketch(&private_presence(), Noise::off());
         sketch.advance(1005).expect("a clock");
-        sketch.extend_at(times, &vec![1; times.len()]).expect("in time");
-        let saved = sketch.save(&state_key()).expect("randomness");
-        let unknown = Freshness::Unknown { resume_at: 1005 };
-        let resumed =
-            DpswSketch::restore(&saved.bytes, &state_key(), Noise::off(), unknown).expect("resumed");
+        sketch.extend(Batch::integers(&vec![1; times.len()]).at(times)).expect("in time");
+        let saved = save(sketch);
+        let resumed = DpswSketch::resume(&saved.bytes, &state_key(), Noise::off(), 1005).expect("resumed");
         resumed.view().window()
     };
     assert_eq!(start(&[]), start(&[1025]));
 }
 
-/// Two states of one generation, on two lines of descent, are told apart.
+/// Two states of one generation, on two lines of descent, are told apart: each has its own note, consumed once.
 #[test]
-fn a_state_of_another_line_is_not_taken_for_the_newest() {
+fn a_state_goes_on_once() {
     let settings = base(timed(Clock::Caller), tuned(HASHED, NoiseChoice::Laplace));
-    let mut first = sketch(&settings, Noise::from_system());
-    first.advance(1000).expect("a clock");
-    let first = first.save(&state_key()).expect("randomness");
-    let again = |freshness| {
-        DpswSketch::restore(&first.bytes, &state_key(), Noise::from_system(), freshness).expect("valid")
-    };
-    let old_line = again(Freshness::Newest { id: first.id }).save(&state_key()).expect("randomness");
-    let new_line = again(Freshness::Unknown { resume_at: 1000 }).save(&state_key()).expect("randomness");
-    assert_eq!(old_line.generation, new_line.generation);
-    let newest = Freshness::Newest { id: new_line.id };
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut files = FileStore::new(folder.path().join("fresh")).expect("a folder");
+    let mut memory = MemoryStore::default();
+    let stores: [&mut dyn FreshnessStore; 2] = [&mut memory, &mut files];
+    for store in stores {
+        let first = save(
+            DpswSketch::resume(&save_bytes(&settings), &state_key(), Noise::off(), 1000).expect("valid"),
+        );
+        store.note(first.id).expect("a store");
+        let restore = |state: &SavedState, store: &mut dyn FreshnessStore| {
+            DpswSketch::restore(&state.bytes, &state_key(), Noise::from_system(), store)
+        };
+        let again = restore(&first, store).expect("fresh");
+        let second = again.save(&state_key(), store).expect("randomness");
+        let resumed = DpswSketch::resume(&first.bytes, &state_key(), Noise::off(), 1000).expect("valid");
+        let other = resumed.save(&state_key(), store).expect("randomness");
+        assert_eq!(other.generation, second.generation);
+        assert_eq!(restore(&first, store).expect_err("consumed"), StateError::Stale { generation: 2 });
+        for state in [&second, &other] {
+            assert!(restore(state, store).is_ok());
+            let error = restore(state, store).expect_err("consumed");
+            assert_eq!(error, StateError::Stale { generation: state.generation });
+        }
+    }
+    // What is damaged leaves its note.
+    let state = sketch(&settings, Noise::off()).save(&state_key(), &mut files).expect("randomness");
+    let mut damaged = state.bytes.clone();
+    damaged[60] ^= 1;
+    assert!(DpswSketch::restore(&damaged, &state_key(), Noise::off(), &mut files).is_err());
+    let mut later = FileStore::new(folder.path().join("fresh")).expect("a folder");
+    assert!(DpswSketch::restore(&state.bytes, &state_key(), Noise::off(), &mut later).is_ok());
     let error =
-        DpswSketch::restore(&old_line.bytes, &state_key(), Noise::from_system(), newest).expect_err("stale");
-    assert_eq!(error, StateError::Stale { generation: 2 });
+        DpswSketch::restore(&state.bytes, &state_key(), Noise::off(), &mut files).expect_err("elsewhere");
+    assert_eq!(error, StateError::Stale { generation: 1 });
+}
+
+fn save_bytes(settings: &Settings) -> Vec<u8> {
+    save(sketch(settings, Noise::off())).bytes
+}
+
+/// The state after these arrivals: (time, item), at a clock that stands at 1005.
+fn state_len(settings: &Settings, events: &[(u64, &str)]) -> usize {
+    let plan = Plan::new(settings.clone()).expect("a valid plan");
+    let mut sketch = DpswSketch::new(plan, Noise::off()).expect("noise is off");
+    let (times, items): (Vec<u64>, Vec<&str>) = events.iter().copied().unzip();
+    if settings.window.time().is_some() {
+        sketch.advance(1005).expect("a clock");
+        assert_eq!(sketch.extend(Batch::text(&items).at(&times)).expect("events").counted, events.len());
+    } else {
+        sketch.extend(Batch::text(&items)).expect("items");
+    }
+    save(sketch).bytes.len()
+}
+
+#[test]
+fn the_length_of_a_state_does_not_show_which_items_came() {
+    let long = "x".repeat(200);
+    let few = vec![(1005, "a"); 300];
+    let many: Vec<String> = (0..300).map(|number| format!("key {number}")).collect();
+    let many: Vec<(u64, &str)> = many.iter().map(|key| (1005, key.as_str())).collect();
+    let mut other = few.clone();
+    other[7].1 = &long;
+    for tracking in [Tracking::Exact, Tracking::Summary { keys: 50 }] {
+        let discovery = Discovery { tracking, ..Discovery::new(Kind::Bytes) };
+        let settings = Settings {
+            domain: Domain::Discovered(discovery),
+            ..base(Window::Items(2000), tuned(HASHED, NoiseChoice::Laplace))
+        };
+        let [few, many, other] = [&few, &many, &other].map(|events| state_len(&settings, events));
+        assert_eq!(few, many, "distinct keys");
+        assert_eq!(few, other, "the length of one key");
+    }
+}
+
+#[test]
+fn where_presence_is_private_the_length_of_a_state_does_not_show_how_many_events_came() {
+    let found = Domain::Discovered(Discovery::new(Kind::Bytes));
+    for (domain, delta) in [(Domain::Asked(Kind::Bytes), None), (found, Delta::new(1e-9).ok())] {
+        let settings = Settings { domain, delta, ..private_presence() };
+        let none = state_len(&settings, &[]);
+        // In the open substream, and in one that lies ahead of the clock.
+        assert_eq!(none, state_len(&settings, &[(1005, "a")]));
+        assert_eq!(none, state_len(&settings, &[(1025, "a")]));
+        let crowd: Vec<(u64, &str)> = (0..400).map(|number| (1005 + number % 10, "a")).collect();
+        assert_eq!(none, state_len(&settings, &crowd));
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Keys that are found in the stream itself, and whole users.
 
+use dpsw::store::MemoryStore;
 use dpsw::*;
 
 fn delta(value: f64) -> Option<Delta> {
@@ -53,9 +54,9 @@ fn frequent_keys_are_found_when_their_epoch_ends_and_rare_ones_are_not() {
     let threshold = plan(settings(Discovery::new(Kind::Bytes))).discovery().expect("discovery").threshold();
     assert!((20..100).contains(&threshold), "{threshold}");
     let mut sketch = sketch(settings(Discovery::new(Kind::Bytes)), Noise::off());
-    sketch.extend_bytes(&words(399)).expect("words");
+    sketch.extend(Batch::bytes(&words(399))).expect("words");
     assert!(found(&sketch.view()).is_empty(), "the epoch of four substreams is not complete");
-    sketch.extend_bytes(&words(1)).expect("words");
+    sketch.extend(Batch::bytes(&words(1))).expect("words");
     // 200, 100 and 50 of 400 against the threshold.
     let wanted: Vec<&str> = [("a", 200), ("b", 100), ("c", 50)]
         .iter()
@@ -72,11 +73,11 @@ fn frequent_keys_are_found_when_their_epoch_ends_and_rare_ones_are_not() {
 #[test]
 fn found_keys_live_until_their_epoch_leaves_the_window() {
     let mut sketch = sketch(settings(Discovery { epoch: 2, ..Discovery::new(Kind::Integers) }), Noise::off());
-    sketch.extend(&[7; 200]).expect("integers");
+    sketch.extend(Batch::integers(&[7; 200])).expect("integers");
     assert_eq!(found(&sketch.view()), ["7"]);
-    sketch.extend(&(0..900).collect::<Vec<u64>>()).expect("integers");
+    sketch.extend(Batch::integers(&(0..900).collect::<Vec<u64>>())).expect("integers");
     assert_eq!(found(&sketch.view()), ["7"], "its epoch ends at 200 and the window starts at 100");
-    sketch.extend(&(0..100).collect::<Vec<u64>>()).expect("integers");
+    sketch.extend(Batch::integers(&(0..100).collect::<Vec<u64>>())).expect("integers");
     assert!(found(&sketch.view()).is_empty());
 }
 
@@ -90,7 +91,7 @@ fn a_summary_finds_what_the_exact_map_finds_but_for_its_error() {
     assert_eq!(missing, 20.0, "400 items / (19 + 1)");
     assert!(plan.resident_bytes() < exact.resident_bytes());
     let mut sketch = sketch(settings(discovery), Noise::off());
-    sketch.extend_bytes(&words(400)).expect("words");
+    sketch.extend(Batch::bytes(&words(400))).expect("words");
     let keys = found(&sketch.view());
     assert!(keys.contains(&"a".to_owned()) && keys.contains(&"b".to_owned()), "{keys:?}");
     assert!(keys.iter().all(|key| !key.starts_with("once")), "{keys:?}");
@@ -123,19 +124,19 @@ fn found_keys_travel_with_views_and_states() {
     for tracking in [Tracking::Exact, Tracking::Summary { keys: 30 }] {
         let discovery = Discovery { tracking, ..Discovery::new(Kind::Bytes) };
         let mut sketch = sketch(settings(discovery), Noise::seeded(4));
-        sketch.extend_bytes(&words(550)).expect("words");
+        sketch.extend(Batch::bytes(&words(550))).expect("words");
         let view = sketch.view();
         assert_eq!(found(&view)[..2], ["a", "b"]);
         let loaded = WindowView::from_bytes(&view.to_bytes()).expect("valid bytes");
         assert_eq!(loaded.top(10), view.top(10));
         let key = StateKey::from_bytes([1; 32]);
-        let saved = sketch.save(&key).expect("randomness");
-        let newest = Freshness::Newest { id: saved.id };
-        let restore = || DpswSketch::restore(&saved.bytes, &key, Noise::seeded(5), newest).expect("a state");
-        let mut restored = restore();
+        let mut store = MemoryStore::default();
+        let saved = sketch.save(&key, &mut store).expect("randomness");
+        let mut restored =
+            DpswSketch::restore(&saved.bytes, &key, Noise::seeded(5), &mut store).expect("a state");
         assert_eq!(restored.view().top(10), view.top(10));
         // 150 of the 400 items of the second epoch were in the state.
-        restored.extend_bytes(&vec!["d"; 250]).expect("words");
+        restored.extend(Batch::bytes(&vec!["d"; 250])).expect("words");
         assert!(found(&restored.view()).contains(&"d".to_owned()));
         assert!(found(&restored.view()).contains(&"a".to_owned()));
         let text = String::from_utf8_lossy(&saved.bytes);
@@ -152,9 +153,9 @@ fn time_windows_find_keys_too() {
         Noise::off(),
     );
     let times: Vec<u64> = (0..1000).collect();
-    sketch.extend_bytes_at(&times[..449], &words(449)).expect("in time");
+    sketch.extend(Batch::bytes(&words(449)).at(&times[..449])).expect("in time");
     assert!(found(&sketch.view()).is_empty());
-    sketch.extend_bytes_at(&times[449..], &words(1000)[449..]).expect("in time");
+    sketch.extend(Batch::bytes(&words(1000)[449..]).at(&times[449..])).expect("in time");
     assert!(found(&sketch.view()).starts_with(&["a".to_owned(), "b".to_owned()]));
 }
 
@@ -163,7 +164,7 @@ fn keys_that_are_too_long_are_counted_but_not_found() {
     let mut sketch =
         sketch(settings(Discovery { key_len_max: 3, ..Discovery::new(Kind::Bytes) }), Noise::off());
     let items: Vec<&str> = (0..400).map(|i| if i % 2 == 0 { "abc" } else { "abcd" }).collect();
-    sketch.extend_bytes(&items).expect("words");
+    sketch.extend(Batch::bytes(&items)).expect("words");
     assert_eq!(found(&sketch.view()), ["abc"]);
     let long = sketch.view().frequency("abcd").expect("any key").value;
     assert!((long - 200.0).abs() < 20.0, "{long}");
@@ -231,34 +232,43 @@ fn items_over_the_cap_take_their_position_and_count_nowhere() {
     let mut sketch = sketch(users(2), Noise::off());
     // Each of 50 users sends five items in each substream of 250.
     let senders: Vec<u64> = (0..1000).map(|i| i % 50).collect();
-    sketch.extend_by(&senders, &vec![3; 1000]).expect("items");
+    sketch.extend(Batch::integers(&vec![3; 1000]).by(&senders)).expect("items");
     assert_eq!(sketch.position(), 1000);
     assert_eq!(sketch.view().frequency(3).expect("a key").value, 4.0 * 50.0 * 2.0);
     // What was sent decides nothing: nulls use up the allowance as well.
     let items: Vec<u64> = (0..1000).map(|i| if i % 250 < 100 { 99 } else { 3 }).collect();
-    sketch.extend_by(&senders, &items).expect("items");
+    sketch.extend(Batch::integers(&items).by(&senders)).expect("items");
     assert_eq!(sketch.view().frequency(3).expect("a key").value, 0.0);
 }
 
 #[test]
 fn users_and_events_are_not_mixed_up() {
     let mut by_user = sketch(users(1), Noise::off());
-    assert!(matches!(by_user.extend(&[1]), Err(IngestError::Users(_))));
-    assert_eq!(by_user.extend_by(&[1], &[1, 2]), Err(IngestError::UserCount { users: 1, items: 2 }));
+    assert!(matches!(
+        by_user.extend(Batch::integers(&[1])),
+        Err(IngestError::NoUsers | IngestError::UnwantedUsers)
+    ));
+    assert_eq!(
+        by_user.extend(Batch::integers(&[1, 2]).by(&[1])),
+        Err(IngestError::UserCount { users: 1, items: 2 })
+    );
     let events = Settings { unit: Unit::ReplaceOne, ..users(1) };
-    assert!(matches!(sketch(events, Noise::off()).extend_by(&[1], &[1]), Err(IngestError::Users(_))));
+    assert!(matches!(
+        sketch(events, Noise::off()).extend(Batch::integers(&[1]).by(&[1])),
+        Err(IngestError::NoUsers | IngestError::UnwantedUsers)
+    ));
     assert_eq!(by_user.position(), 0);
 }
 
 #[test]
 fn the_cap_survives_a_restore() {
     let mut sketch = sketch(users(1), Noise::off());
-    sketch.extend_by(&[5; 100], &[3; 100]).expect("items");
+    sketch.extend(Batch::integers(&[3; 100]).by(&[5; 100])).expect("items");
     let key = StateKey::from_bytes([1; 32]);
-    let saved = sketch.save(&key).expect("randomness");
-    let newest = Freshness::Newest { id: saved.id };
-    let mut restored = DpswSketch::restore(&saved.bytes, &key, Noise::off(), newest).expect("a state");
-    restored.extend_by(&[5; 150], &[3; 150]).expect("items");
+    let mut store = MemoryStore::default();
+    let saved = sketch.save(&key, &mut store).expect("randomness");
+    let mut restored = DpswSketch::restore(&saved.bytes, &key, Noise::off(), &mut store).expect("a state");
+    restored.extend(Batch::integers(&[3; 150]).by(&[5; 150])).expect("items");
     assert_eq!(restored.view().frequency(3).expect("a key").value, 1.0);
 }
 
@@ -278,16 +288,16 @@ fn users_have_found_keys_as_well() {
     assert_eq!(plan.discovery().expect("discovery").threshold(), 3 + i64::from(steps));
     let mut sketch = sketch(settings, Noise::off());
     let senders: Vec<u64> = (0..400).collect();
-    sketch.extend_bytes_by(&senders, &vec!["a"; 400]).expect("items");
+    sketch.extend(Batch::bytes(&vec!["a"; 400]).by(&senders)).expect("items");
     assert_eq!(found(&sketch.view()), ["a"]);
 }
 
 #[test]
 fn null_items_take_positions() {
     let mut sketch = sketch(Settings { unit: Unit::ReplaceOne, ..users(1) }, Noise::off());
-    sketch.extend(&[3; 100]).expect("items");
-    sketch.extend_nulls(700).expect("nulls");
-    sketch.extend(&[3; 200]).expect("items");
+    sketch.extend(Batch::integers(&[3; 100])).expect("items");
+    sketch.extend(Batch::nulls(700)).expect("nulls");
+    sketch.extend(Batch::integers(&[3; 200])).expect("items");
     assert_eq!(sketch.position(), 1000);
     assert_eq!(sketch.view().frequency(3).expect("a key").value, 300.0);
 }
@@ -297,28 +307,33 @@ fn null_items_have_times_and_use_up_the_cap_of_their_user() {
     let window = TimeWindow { len: 1000, lateness: 0, clock: Clock::Events, expected_items: 1000 };
     let mut events =
         sketch(Settings { window: Window::Time(window), unit: Unit::ReplaceOne, ..users(1) }, Noise::off());
-    events.extend_at(&[5000, 5100], &[3, 3]).expect("items");
-    let taken = events.extend_nulls_at(&[5200, 4000, 6000]).expect("nulls");
-    assert_eq!(taken, Taken { counted: 2, late: 1, early: 0 });
+    events.extend(Batch::integers(&[3, 3]).at(&[5000, 5100])).expect("items");
+    let taken = events.extend(Batch::nulls(3).at(&[5200, 4000, 6000])).expect("nulls");
+    assert_eq!((taken.counted, taken.late, taken.early), (2, 1, 0));
     assert_eq!((events.position(), events.late_events()), (6000, Some(1)), "null items move the clock");
     assert_eq!(events.view().frequency(3).expect("a key").value, 2.0);
     assert_eq!(events.view().items(), Some(3), "the last null item is not sealed");
 
     let mut by_user = sketch(users(1), Noise::off());
-    by_user.extend_nulls_by(&[5; 100]).expect("nulls");
-    by_user.extend_by(&[5; 50], &[3; 50]).expect("over the cap");
-    by_user.extend_by(&[6; 100], &[3; 100]).expect("one counts");
+    by_user.extend(Batch::nulls(100).by(&[5; 100])).expect("nulls");
+    by_user.extend(Batch::integers(&[3; 50]).by(&[5; 50])).expect("over the cap");
+    by_user.extend(Batch::integers(&[3; 100]).by(&[6; 100])).expect("one counts");
     assert_eq!((by_user.position(), by_user.view().items()), (250, Some(250)));
     assert_eq!(by_user.view().frequency(3).expect("a key").value, 1.0);
-    assert!(matches!(by_user.extend_nulls(1), Err(IngestError::Users(_))));
-    assert!(matches!(by_user.extend_nulls_by_at(&[1], &[5]), Err(IngestError::Times(_))));
+    assert!(matches!(
+        by_user.extend(Batch::nulls(1)),
+        Err(IngestError::NoUsers | IngestError::UnwantedUsers)
+    ));
+    assert!(matches!(by_user.extend(Batch::nulls(1).at(&[1]).by(&[5])), Err(IngestError::CountWindow)));
 
     let mut timed = sketch(Settings { window: Window::Time(window), ..users(1) }, Noise::off());
     let mut events = |user: u64, item: Option<u64>, times: &[u64]| {
         let users = vec![user; times.len()];
         match item {
-            Some(item) => timed.extend_by_at(times, &users, &vec![item; times.len()]).expect("items"),
-            None => timed.extend_nulls_by_at(times, &users).expect("nulls"),
+            Some(item) => {
+                timed.extend(Batch::integers(&vec![item; times.len()]).at(times).by(&users)).expect("items")
+            }
+            None => timed.extend(Batch::nulls(times.len()).at(times).by(&users)).expect("nulls"),
         };
     };
     events(5, None, &[5000, 5001]);
@@ -330,13 +345,12 @@ fn null_items_have_times_and_use_up_the_cap_of_their_user() {
 #[test]
 fn a_state_that_is_not_the_newest_gives_up_the_keys_of_its_epoch() {
     let mut old = sketch(settings(Discovery::new(Kind::Integers)), Noise::off());
-    old.extend(&[7; 190]).expect("integers");
+    old.extend(Batch::integers(&[7; 190])).expect("integers");
     let key = StateKey::from_bytes([1; 32]);
-    let saved = old.save(&key).expect("randomness");
-    let freshness = Freshness::Unknown { resume_at: 190 };
-    let mut resumed = DpswSketch::restore(&saved.bytes, &key, Noise::off(), freshness).expect("a state");
+    let saved = old.save(&key, &mut MemoryStore::default()).expect("randomness");
+    let mut resumed = DpswSketch::resume(&saved.bytes, &key, Noise::off(), 190).expect("a state");
     assert_eq!(resumed.position(), 200);
-    resumed.extend(&[8; 200]).expect("integers");
+    resumed.extend(Batch::integers(&[8; 200])).expect("integers");
     assert_eq!(found(&resumed.view()), ["8"], "190 times 7 would be found");
 }
 

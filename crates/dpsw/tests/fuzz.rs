@@ -9,6 +9,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::time::Duration;
 
+use dpsw::store::MemoryStore;
 use dpsw::*;
 
 /// Far above what the small frames here need, far below what their lengths can be changed to say.
@@ -72,8 +73,9 @@ fn views() -> Vec<Vec<u8>> {
 fn partials() -> Vec<Vec<u8>> {
     let worker = Worker::new(plan(), StreamKey::from_bytes([7; 32])).expect("a time window");
     let id = PartialId { source: 1, batch: 2, partition: 3 };
-    let partials = worker.count(id, &[1000, 1004, 1013, 1030], &[3, 1, 4, 1]).expect("valid items");
-    partials.iter().map(PartialCounters::to_bytes).collect()
+    let batch = Batch::integers(&[3, 1, 4, 1]).at(&[1000, 1004, 1013, 1030]);
+    let counted = worker.count(id, 1000..1040, batch).expect("valid items");
+    counted.partials.iter().map(PartialCounters::to_bytes).collect()
 }
 
 /// A valid frame with a few bytes overwritten and perhaps cut, as the input says, under a right checksum: so that the
@@ -173,7 +175,6 @@ fn partial_counters_from_changed_bytes() {
 fn states_from_random_bytes() {
     let key = StateKey::from_bytes([9; 32]);
     bolero::check!().with_test_time(run() / 4).for_each(|input: &[u8]| {
-        let newest = Freshness::Newest { id: StateId([0; 24]) };
-        assert!(DpswSketch::restore(input, &key, Noise::off(), newest).is_err());
+        assert!(DpswSketch::restore(input, &key, Noise::off(), &mut MemoryStore::default()).is_err());
     });
 }

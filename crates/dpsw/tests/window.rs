@@ -129,7 +129,7 @@ proptest! {
         let items = stream(batches.iter().sum::<usize>() as u64);
         let mut taken = 0;
         for batch in batches {
-            sketch.extend(&items[taken..taken + batch]).expect("valid items");
+            sketch.extend(Batch::integers(&items[taken..taken + batch])).expect("valid items");
             taken += batch;
             let view = sketch.view();
             prop_assert_eq!(sketch.position(), taken as u64);
@@ -169,7 +169,7 @@ fn the_covered_spans_are_those_of_the_published_vectors() {
     ];
     for (window_len, t, wanted) in cases {
         let mut sketch = sketch(settings(window_len, method(window_len).method));
-        sketch.extend(&vec![3; t as usize]).expect("valid items");
+        sketch.extend(Batch::integers(&vec![3; t as usize])).expect("valid items");
         let view = sketch.view();
         assert_eq!(view.covered(), wanted, "t = {t}, w = {window_len}");
         let value = view.frequency(3).expect("a valid question").value;
@@ -187,7 +187,7 @@ fn items_in_one_batch_or_many_are_counted_alike() {
         let plan = Plan::new(settings).expect("a valid plan");
         let [mut once, mut many] =
             [(); 2].map(|()| DpswSketch::new(plan.clone(), Noise::seeded(1)).expect("seeded"));
-        once.extend_bytes(&text).expect("valid items");
+        once.extend(Batch::bytes(&text)).expect("valid items");
         for item in &text {
             many.add(item.as_str()).expect("a valid item");
         }
@@ -201,7 +201,7 @@ fn items_in_one_batch_or_many_are_counted_alike() {
 #[test]
 fn items_outside_an_identity_domain_take_their_position_and_count_nowhere() {
     let mut sketch = sketch(settings(10, tuned(2)));
-    sketch.extend(&[1, 1_000_000, 1, u64::MAX, 1]).expect("null items are taken");
+    sketch.extend(Batch::integers(&[1, 1_000_000, 1, u64::MAX, 1])).expect("null items are taken");
     let view = sketch.view();
     assert_eq!(sketch.position(), 5);
     assert_eq!(view.frequency(1).expect("in the domain").value, 3.0);
@@ -214,7 +214,7 @@ fn items_outside_an_identity_domain_take_their_position_and_count_nowhere() {
 #[test]
 fn nothing_is_answered_before_the_first_seal() {
     let mut sketch = sketch(settings(100, tuned(10)));
-    sketch.extend(&[5; 9]).expect("valid items");
+    sketch.extend(Batch::integers(&[5; 9])).expect("valid items");
     let estimate = sketch.view().frequency(5).expect("a valid question");
     assert_eq!((estimate.value, estimate.error_bound, estimate.covered), (0.0, 9.0, 9..9));
     sketch.add(5).expect("a valid item");
@@ -238,7 +238,7 @@ proptest! {
         // The checkpoints lie at offsets 1, 3, 7, 9 and 10; flat plans seal at 10 alone.
         let (start, room) = if flat { (common / 10 * 10, 9) } else { (common / 10 * 10 + 3, 3) };
         for sketch in &mut pair {
-            sketch.extend(&stream(start)).expect("valid items");
+            sketch.extend(Batch::integers(&stream(start))).expect("valid items");
         }
         for &(left, right) in tails.iter().take(room) {
             pair[0].add(left).expect("a valid item");
@@ -259,7 +259,7 @@ fn the_paper_threshold_stays_fixed_while_the_window_fills() {
         ..PaperMethod::default()
     });
     let mut sketch = sketch(settings(1000, method));
-    sketch.extend(&[7; 100]).expect("valid items");
+    sketch.extend(Batch::integers(&[7; 100])).expect("valid items");
     // (0.12 - 0.01) * 1000 = 110 > 100 >= (0.11 - 0.01) * 1000.
     assert!(sketch.view().heavy_hitters(threshold(0.12)).expect("public").is_empty());
     assert_eq!(sketch.view().heavy_hitters(threshold(0.11)).expect("public").len(), 1);
@@ -268,8 +268,8 @@ fn the_paper_threshold_stays_fixed_while_the_window_fills() {
 #[test]
 fn the_tuned_threshold_is_a_share_of_what_has_been_seen() {
     let mut sketch = sketch(settings(1000, tuned(10)));
-    sketch.extend(&[7; 60]).expect("valid items");
-    sketch.extend(&[1; 40]).expect("valid items");
+    sketch.extend(Batch::integers(&[7; 60])).expect("valid items");
+    sketch.extend(Batch::integers(&[1; 40])).expect("valid items");
     let keys = |share| {
         let view = sketch.view();
         let ranked = view.heavy_hitters(threshold(share)).expect("public");
@@ -283,7 +283,7 @@ fn the_tuned_threshold_is_a_share_of_what_has_been_seen() {
 fn top_is_sorted_and_cut() {
     let mut sketch = sketch(settings(100, tuned(1)));
     let items: Vec<u64> = (0..8_u64).flat_map(|i| vec![i; i as usize + 1]).chain([0; 64]).collect();
-    sketch.extend(&items).expect("valid items");
+    sketch.extend(Batch::integers(&items)).expect("valid items");
     let view = sketch.view();
     let top: Vec<String> = view.top(4).expect("public").iter().map(|r| r.item.to_string()).collect();
     assert_eq!(top, ["0", "7", "6", "5"]);
@@ -300,7 +300,7 @@ fn without_a_public_domain_only_named_candidates_are_answered() {
     });
     let settings = Settings { domain: Domain::Asked(Kind::Bytes), ..settings(10, method) };
     let mut sketch = sketch(settings);
-    sketch.extend_bytes(&["a", "a", "a", "b", "c", "a", "a", "a", "b", "c"]).expect("valid items");
+    sketch.extend(Batch::bytes(&["a", "a", "a", "b", "c", "a", "a", "a", "b", "c"])).expect("valid items");
     let view = sketch.view();
     assert_eq!(view.top(3), Err(QueryError::NoDomain));
     assert_eq!(view.heavy_hitters(threshold(0.1)), Err(QueryError::NoDomain));
@@ -315,7 +315,7 @@ fn without_a_public_domain_only_named_candidates_are_answered() {
 fn shorter_and_past_windows_come_from_the_same_sketches() {
     let items = stream(100);
     let mut sketch = sketch(Settings { retention: 2, ..settings(40, tuned(4)) });
-    sketch.extend(&items).expect("valid items");
+    sketch.extend(Batch::integers(&items)).expect("valid items");
     let view = sketch.view();
     assert_eq!(view.retained(), 20..100);
     for (view, wanted) in [
@@ -341,10 +341,10 @@ fn shorter_and_past_windows_come_from_the_same_sketches() {
 #[test]
 fn an_old_view_keeps_answering_the_same() {
     let mut sketch = sketch(settings(40, tuned(4)));
-    sketch.extend(&stream(100)).expect("valid items");
+    sketch.extend(Batch::integers(&stream(100))).expect("valid items");
     let view = sketch.view();
     let before: Vec<_> = (0..8).map(|item| view.frequency(item)).collect();
-    sketch.extend(&stream(500)).expect("valid items");
+    sketch.extend(Batch::integers(&stream(500))).expect("valid items");
     let after: Vec<_> = (0..8).map(|item| view.frequency(item)).collect();
     assert_eq!(before, after);
 }
@@ -352,8 +352,8 @@ fn an_old_view_keeps_answering_the_same() {
 #[test]
 fn the_wrong_kind_of_item_is_refused_and_nothing_is_taken() {
     let mut sketch = sketch(settings(10, tuned(2)));
-    sketch.extend(&[1, 2]).expect("valid items");
-    let error = sketch.extend_bytes(&["1"]).expect_err("integers are counted");
+    sketch.extend(Batch::integers(&[1, 2])).expect("valid items");
+    let error = sketch.extend(Batch::bytes(&["1"])).expect_err("integers are counted");
     assert_eq!(error.to_string(), "this stream counts integers, got bytes or text; nothing was taken");
     assert_eq!(sketch.position(), 2);
     let error = sketch.view().frequency("1").expect_err("integers are counted");
@@ -528,7 +528,7 @@ fn the_error_bound_is_kept_and_is_not_empty() {
         let seeds = 200;
         for seed in 0..seeds {
             let mut sketch = DpswSketch::new(plan.clone(), Noise::seeded(seed)).expect("seeded");
-            sketch.extend(&items).expect("valid items");
+            sketch.extend(Batch::integers(&items)).expect("valid items");
             let item = seed % 300;
             let estimate = sketch.view().frequency(item).expect("a key");
             let error = (estimate.value - count(&items, &estimate.window, item)).abs();
@@ -550,7 +550,7 @@ fn noise_has_the_planned_spread_in_the_sealed_counters() {
     let domain = Domain::Public(Keys::Range(2001));
     let plan = Plan::new(Settings { domain, ..settings(40, tuned(4)) }).expect("a valid plan");
     let mut sketch = DpswSketch::new(plan, Noise::from_system()).expect("the system has randomness");
-    sketch.extend(&[2000; 40]).expect("valid items");
+    sketch.extend(Batch::integers(&[2000; 40])).expect("valid items");
     let view = sketch.view();
     let values: Vec<f64> = (0..2000).map(|i| view.frequency(i).expect("a key").value).collect();
     let variance = values.iter().map(|v| v * v).sum::<f64>() / 2000.0;
@@ -561,7 +561,7 @@ fn noise_has_the_planned_spread_in_the_sealed_counters() {
 fn a_seeded_run_gives_the_pinned_answers() {
     let plan = Plan::new(settings(1000, Method::Paper(PaperMethod::default()))).expect("a valid plan");
     let mut sketch = DpswSketch::new(plan, Noise::seeded(42)).expect("seeded");
-    sketch.extend(&stream(2345)).expect("valid items");
+    sketch.extend(Batch::integers(&stream(2345))).expect("valid items");
     let view = sketch.view();
     let values: Vec<f64> = (0..8).map(|item| view.frequency(item).expect("a key").value).collect();
     assert_eq!(values, PINNED);
@@ -586,7 +586,7 @@ fn trending(retention: u32) -> WindowView {
             _ => 3 + i % 5,
         })
         .collect();
-    sketch.extend(&items).expect("valid items");
+    sketch.extend(Batch::integers(&items)).expect("valid items");
     sketch.view()
 }
 
@@ -645,7 +645,7 @@ fn intervals_widen_with_confidence_and_values_below_noise_say_so() {
     let domain = Domain::Public(Keys::Range(2000));
     let plan = Plan::new(Settings { domain, ..settings(4000, tuned(20)) }).expect("a valid plan");
     let mut sketch = DpswSketch::new(plan, Noise::seeded(5)).expect("seeded");
-    sketch.extend(&vec![3; 4000]).expect("valid items");
+    sketch.extend(Batch::integers(&vec![3; 4000])).expect("valid items");
     let below = (0..2000).filter(|&i| sketch.view().frequency(i).expect("a key").is_below_noise()).count();
     // Of 1,999 absent keys about 2.5 % lie above their bound by chance; five standard errors are 35.
     assert!((1999 - 50 - 35..=1999).contains(&below), "{below}");
@@ -662,7 +662,7 @@ fn keys_that_only_seem_frequent_take_nothing_from_frequent_ones() {
     let mut worst = Vec::new();
     for key in 0..10 {
         let mut sketch = DpswSketch::with_key(plan.clone(), StreamKey::from_bytes([key; 32]), Noise::off());
-        sketch.extend(&(0..40_000).map(|i| i % 40).collect::<Vec<u64>>()).expect("integers");
+        sketch.extend(Batch::integers(&(0..40_000).map(|i| i % 40).collect::<Vec<u64>>())).expect("integers");
         let errors = (0..40).map(|item| (sketch.view().frequency(item).expect("known").value - 1000.0).abs());
         worst.push(errors.fold(0.0, f64::max));
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use dpsw::{
-    Delta, Domain, DpswSketch, Epsilon, Expectation, Keys, Method, Noise, PaperMethod, Plan, Request,
+    Batch, Delta, Domain, DpswSketch, Epsilon, Expectation, Keys, Method, Noise, PaperMethod, Plan, Request,
     Settings, Unit, Window, WindowView,
 };
 use ratatui::style::{Modifier, Style};
@@ -82,9 +82,9 @@ impl State {
         let batch: Vec<u32> = (0..BATCH).map(|_| self.stream.next_item()).collect();
         let items: Vec<&str> = batch.iter().map(|&item| self.stream.name(item)).collect();
         let started = Instant::now();
-        self.tuned.extend_bytes(&items)?;
+        self.tuned.extend(Batch::text(&items))?;
         self.measures.ingest += started.elapsed();
-        self.paper.extend_bytes(&items)?;
+        self.paper.extend(Batch::text(&items))?;
         self.truth.extend(&batch);
         Ok(())
     }

@@ -12,8 +12,10 @@ use crate::plan::settings::{Method, Settings, Unit};
 use crate::plan::structure::Plan;
 use crate::privacy::accounting::{gaussian_mu, normal_quantile, paper_mu, zcdp_rho};
 use crate::privacy::parameters::{Claim, Threshold};
+use crate::store::memory::MemoryStore;
+use crate::stream::freshness::FreshnessStore;
 use crate::stream::sketch::DpswSketch;
-use crate::stream::state::{Freshness, StateKey};
+use crate::stream::state::StateKey;
 use crate::view::window_view::{Sealed, WindowView};
 
 /// How often the same question is asked.
@@ -321,10 +323,12 @@ impl Conversation {
         let mut lost = count(WindowView::from_bytes(&sketch.view().to_bytes()).ok());
         lost += self.merge(&sketch.view())?;
         let state_key = StateKey::from_bytes(self.hash_key);
-        let saved = sketch.save(&state_key)?;
-        let newest = Freshness::Newest { id: saved.id };
+        let mut store = MemoryStore::default();
+        let saved = sketch.save(&state_key, &mut store)?;
         for _ in 0..ASKED {
-            let restored = DpswSketch::restore(&saved.bytes, &state_key, Noise::from_system(), newest);
+            // As if the note had come back with a backup.
+            store.note(saved.id)?;
+            let restored = DpswSketch::restore(&saved.bytes, &state_key, Noise::from_system(), &mut store);
             lost += count(restored.ok().map(|sketch| sketch.view()));
         }
         Ok(lost)

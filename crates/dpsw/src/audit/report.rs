@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use crate::error::{EntropyError, IngestError, ParameterError, PlanError, QueryError, StateError};
+use crate::error::{
+    EntropyError, Fraction, IngestError, ParameterError, PlanError, QueryError, StateError, StoreError,
+};
 
 /// The fewest runs and seals with which the controls are caught.
 const EFFORT_MIN: usize = 2_000;
@@ -38,8 +40,7 @@ impl Effort {
         if 0.0 < self.false_alarm && self.false_alarm < 1.0 {
             return Ok(());
         }
-        Err(ParameterError::Fraction { name: "the probability of a false alarm", value: self.false_alarm }
-            .into())
+        Err(ParameterError::Fraction { name: Fraction::FalseAlarm, value: self.false_alarm }.into())
     }
 
     pub(super) fn pilot_runs(self) -> usize {
@@ -74,6 +75,9 @@ pub enum AuditError {
     /// A stream could not be saved.
     #[error(transparent)]
     State(#[from] StateError),
+    /// A note could not be kept.
+    #[error(transparent)]
+    Store(#[from] StoreError),
     /// Too little work to say anything.
     #[error("an audit needs at least 2000 {name}, got {value}")]
     Effort {

@@ -1,6 +1,7 @@
 //! The tiny plan of an audit, with the calibration of the real one on few counters and short substreams, and how it is fed.
 
 use crate::audit::report::AuditError;
+use crate::item::batch::Batch;
 use crate::item::domain::Domain;
 use crate::item::hash::StreamKey;
 use crate::item::keys::Keys;
@@ -134,21 +135,23 @@ pub(super) fn arrive(
     item: Option<Item<'_>>,
 ) -> Result<(), AuditError> {
     let time = sketch.plan().settings().window.time();
-    let by_users = sketch.plan().settings().unit.per_substream().is_some();
-    match (item, time, by_users) {
-        (Some(item), None, false) => sketch.add(item)?,
-        (Some(item), Some(_), false) => sketch.add_at(at, item)?,
-        (Some(Item::Integer(item)), None, true) => sketch.extend_by(&[user], &[item])?,
-        (Some(Item::Bytes(item)), None, true) => sketch.extend_bytes_by(&[user], &[item])?,
-        (Some(Item::Integer(item)), Some(_), true) => {
-            sketch.extend_by_at(&[at], &[user], &[item])?;
+    let (integer, bytes);
+    let batch = match item {
+        Some(Item::Integer(item)) => {
+            integer = [item];
+            Some(Batch::integers(&integer))
         }
-        (Some(Item::Bytes(item)), Some(_), true) => {
-            sketch.extend_bytes_by_at(&[at], &[user], &[item])?;
+        Some(Item::Bytes(item)) => {
+            bytes = [item];
+            Some(Batch::bytes(&bytes))
         }
-        (None, None, false) => sketch.extend_nulls(1)?,
-        (None, None, true) => sketch.extend_nulls_by(&[user])?,
-        (None, Some(_), _) => {}
+        None => time.is_none().then(|| Batch::nulls(1)),
+    };
+    let (times, users) = ([at], [user]);
+    if let Some(batch) = batch {
+        let batch = if time.is_some() { batch.at(&times) } else { batch };
+        let by_users = sketch.plan().settings().unit.per_substream().is_some();
+        sketch.extend(if by_users { batch.by(&users) } else { batch })?;
     }
     if is_callers(time) {
         sketch.advance(at + 1)?;

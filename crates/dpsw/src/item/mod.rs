@@ -6,4 +6,5 @@ pub(crate) mod hash;
 pub(crate) mod index;
 pub(crate) mod keys;
 pub(crate) mod mapping;
+pub(crate) mod run;
 pub(crate) mod value;

@@ -1,6 +1,6 @@
 //! What the sketches and the search for keys may spend.
 
-use crate::error::PlanError;
+use crate::error::{DeltaUse, Fraction, PlanError};
 use crate::item::domain::Discovery;
 use crate::plan::limits::check_fraction;
 use crate::plan::settings::{NoiseChoice, Settings};
@@ -40,8 +40,8 @@ impl Budget {
         let Some(discovery) = discovery else {
             return Ok(Self { epsilon: whole, delta: delta.filter(|_| needs_delta), keys: None });
         };
-        let delta = delta.ok_or(PlanError::DeltaNeeded("finding keys"))?.get();
-        check_fraction("the share of epsilon that finding keys takes", discovery.share.to_f64())?;
+        let delta = delta.ok_or(PlanError::DeltaNeeded(DeltaUse::Keys))?.get();
+        check_fraction(Fraction::KeyShare, discovery.share.to_f64())?;
         let refused = PlanError::KeysEpsilon { epsilon: whole.get() };
         let epsilon = whole.ratio().checked_mul(discovery.share).ok_or(refused.clone())?;
         let rest = whole.ratio().checked_sub(epsilon).ok_or(refused.clone())?;

@@ -1,6 +1,6 @@
 //! How keys are found.
 
-use crate::error::{ParameterError, PlanError};
+use crate::error::{ParameterError, PlanError, Quantity};
 use crate::item::domain::{Discovery, Tracking};
 use crate::item::value::Kind;
 use crate::noise::law::Law;
@@ -186,18 +186,16 @@ fn items_max(window: Window, epoch: u64, substream_len: u64) -> u64 {
 }
 
 fn check_discovery(discovery: Discovery, kept: u64, items_max: u64) -> Result<(), PlanError> {
-    let hint = "; an epoch must not outlast what is retained";
-    check("substreams of an epoch", discovery.epoch, 1, kept.min(EPOCH_MAX), hint)?;
-    check("length of a key", discovery.key_len_max.into(), 1, KEY_LEN_MAX, "")?;
-    check("items of an epoch", items_max, 1, EPOCH_ITEMS_MAX, "; use shorter epochs or more substreams")?;
+    check(Quantity::Epoch, discovery.epoch, 1, kept.min(EPOCH_MAX))?;
+    check(Quantity::KeyLen, discovery.key_len_max.into(), 1, KEY_LEN_MAX)?;
+    check(Quantity::EpochItems, items_max, 1, EPOCH_ITEMS_MAX)?;
     let entries = match discovery.tracking {
         Tracking::Exact => items_max,
         Tracking::Summary { keys } => {
-            check("keys of a summary", keys, 1, KEYS_MAX, "")?;
+            check(Quantity::SummaryKeys, keys, 1, KEYS_MAX)?;
             keys.min(items_max)
         }
     };
     let bytes = entries.saturating_mul(discovery.key_len_max.into());
-    let hint = "; use a summary, shorter epochs or shorter keys";
-    check("bytes of the keys of an epoch", bytes, 1, u32::MAX.into(), hint)
+    check(Quantity::EpochBytes, bytes, 1, u32::MAX.into())
 }

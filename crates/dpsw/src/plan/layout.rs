@@ -1,6 +1,6 @@
 //! How long substreams are, how many there are at a time, and the shape of their sketches.
 
-use crate::error::PlanError;
+use crate::error::{Fraction, PlanError, Quantity};
 use crate::item::mapping::Shape;
 use crate::plan::limits::{CELLS_MAX, ROWS_MAX, SUBSTREAM_LEN_MAX, check, check_fraction};
 use crate::plan::settings::{CounterLayout, Settings, SubstreamLen, Window};
@@ -32,16 +32,16 @@ pub(crate) fn substream_len(choice: SubstreamLen, window_len: u64) -> Result<u64
     let len = match choice {
         SubstreamLen::Items(items) => items,
         SubstreamLen::PerWindow(count) => {
-            check("number of substreams", count, 1, window_len, "")?;
+            check(Quantity::Substreams, count, 1, window_len)?;
             window_len.div_ceil(count)
         }
         SubstreamLen::Exponent(beta) => {
-            check_fraction("beta", beta)?;
+            check_fraction(Fraction::Beta, beta)?;
             // An exact power must not be rounded up past itself.
             ((window_len as f64).powf(beta) * (1.0 - 1e-12)).ceil() as u64
         }
     };
-    check("substream length", len, 1, SUBSTREAM_LEN_MAX, "; use more substreams")?;
+    check(Quantity::SubstreamLen, len, 1, SUBSTREAM_LEN_MAX)?;
     Ok(len)
 }
 
@@ -49,8 +49,8 @@ pub(crate) fn shape(layout: CounterLayout, settings: &Settings) -> Result<Shape,
     let (rows, columns) = match layout {
         CounterLayout::Hashed { rows, columns } => (rows, columns),
         CounterLayout::Accuracy { relative_error, failure_probability } => {
-            check_fraction("zeta", relative_error)?;
-            check_fraction("eta", failure_probability)?;
+            check_fraction(Fraction::Zeta, relative_error)?;
+            check_fraction(Fraction::Eta, failure_probability)?;
             let columns = (std::f64::consts::E / relative_error).ceil();
             ((-failure_probability.ln()).ceil() as u32, columns.min(f64::from(u32::MAX)) as u32)
         }
@@ -59,8 +59,8 @@ pub(crate) fn shape(layout: CounterLayout, settings: &Settings) -> Result<Shape,
             return Ok(Shape { rows: 1, columns: keys.len() as u32 });
         }
     };
-    check("number of rows", rows.into(), 1, ROWS_MAX.into(), "")?;
-    check("number of columns", columns.into(), 2, CELLS_MAX, "")?;
-    check("number of counters in a sketch", u64::from(rows) * u64::from(columns), 2, CELLS_MAX, "")?;
+    check(Quantity::Rows, rows.into(), 1, ROWS_MAX.into())?;
+    check(Quantity::Columns, columns.into(), 2, CELLS_MAX)?;
+    check(Quantity::Counters, u64::from(rows) * u64::from(columns), 2, CELLS_MAX)?;
     Ok(Shape { rows, columns })
 }

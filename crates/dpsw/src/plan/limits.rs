@@ -1,6 +1,6 @@
 //! The largest and smallest numbers of a plan, and the checks that hold them.
 
-use crate::error::{ParameterError, PlanError};
+use crate::error::{Fraction, ParameterError, PlanError, Quantity};
 use crate::noise::law::Law;
 use crate::plan::settings::{Clock, Method, Settings, Unit};
 
@@ -65,57 +65,41 @@ pub enum Width {
     Narrow,
 }
 
-pub(crate) fn check(
-    name: &'static str,
-    value: u64,
-    low: u64,
-    high: u64,
-    hint: &'static str,
-) -> Result<(), PlanError> {
-    if (low..=high).contains(&value) {
-        Ok(())
-    } else {
-        Err(PlanError::OutOfRange { name, value, low, high, hint })
-    }
+pub(crate) fn check(name: Quantity, value: u64, low: u64, high: u64) -> Result<(), PlanError> {
+    if (low..=high).contains(&value) { Ok(()) } else { Err(PlanError::OutOfRange { name, value, low, high }) }
 }
 
-pub(crate) fn check_fraction(name: &'static str, value: f64) -> Result<(), ParameterError> {
+pub(crate) fn check_fraction(name: Fraction, value: f64) -> Result<(), ParameterError> {
     if 0.0 < value && value < 1.0 { Ok(()) } else { Err(ParameterError::Fraction { name, value }) }
 }
 
 fn check_time(settings: &Settings) -> Result<(), PlanError> {
     if let Some(time) = settings.window.time() {
-        check("lateness", time.lateness, 0, time.len, "; a longer one would exceed the window")?;
-        check("expected items per window", time.expected_items, 1, WINDOW_LEN_MAX, "")?;
+        check(Quantity::Lateness, time.lateness, 0, time.len)?;
+        check(Quantity::ExpectedItems, time.expected_items, 1, WINDOW_LEN_MAX)?;
     }
     match (settings.unit, settings.window.time().map(|time| time.clock)) {
         (Unit::ReplaceOne | Unit::Users { .. }, _) | (Unit::AddRemove, Some(Clock::Caller)) => Ok(()),
-        (Unit::AddRemove, None) => {
-            Err(PlanError::AddRemove("removing an item would shift all later positions"))
-        }
-        (Unit::AddRemove, Some(Clock::Events)) => {
-            Err(PlanError::AddRemove("one event far ahead would make all others late"))
-        }
+        (Unit::AddRemove, None) => Err(PlanError::AddRemoveItems),
+        (Unit::AddRemove, Some(Clock::Events)) => Err(PlanError::AddRemoveEvents),
     }
 }
 
 /// What can be told before anything is derived.
 pub(crate) fn check_settings(settings: &Settings) -> Result<(), PlanError> {
-    check("window length", settings.window.len(), 1, WINDOW_LEN_MAX, "")?;
+    check(Quantity::WindowLen, settings.window.len(), 1, WINDOW_LEN_MAX)?;
     check_time(settings)?;
-    check("retention", settings.retention.into(), 1, RETENTION_MAX.into(), "")?;
+    check(Quantity::Retention, settings.retention.into(), 1, RETENTION_MAX.into())?;
     check_delta(settings)?;
     check_unit(settings)
 }
 
 fn check_unit(settings: &Settings) -> Result<(), PlanError> {
     let Unit::Users { per_substream } = settings.unit else { return Ok(()) };
-    check("items of a user and substream that count", per_substream.into(), 1, 1 << 20, "")?;
+    check(Quantity::UserItems, per_substream.into(), 1, 1 << 20)?;
     match settings.method {
         Method::Tuned(_) => Ok(()),
-        Method::Paper(_) => {
-            Err(PlanError::Users("the paper's method protects single events; use the tuned one for users"))
-        }
+        Method::Paper(_) => Err(PlanError::PaperUsers),
     }
 }
 
@@ -128,6 +112,6 @@ fn check_delta(settings: &Settings) -> Result<(), PlanError> {
 /// # Errors
 /// The samplers cannot draw noise of this variance.
 pub(crate) fn gaussian_law(variance: u64) -> Result<Law, PlanError> {
-    check("noise variance", variance, 1, VARIANCE_MAX, "; spend more epsilon or larger shares")?;
+    check(Quantity::Variance, variance, 1, VARIANCE_MAX)?;
     Ok(Law::Gaussian { variance })
 }

@@ -11,6 +11,7 @@ use crate::plan::limits::{
     USER_LEN, Width,
 };
 use crate::plan::range::PlannedRange;
+use crate::plan::settings::Window;
 use crate::plan::structure::{Covering, Plan};
 
 impl Plan {
@@ -33,9 +34,14 @@ impl Plan {
         counters + self.found_bytes()
     }
 
-    /// The most epochs that are retained, and that run at a time.
-    fn epochs(&self, epoch: u64) -> (u64, u64) {
-        (self.substreams_kept().div_ceil(epoch) + 1, self.open_substreams_max().div_ceil(epoch) + 1)
+    /// The most epochs that are retained at a time.
+    fn epochs_kept_max(&self, epoch: u64) -> u64 {
+        self.substreams_kept().div_ceil(epoch) + 1
+    }
+
+    /// The most epochs that run at a time.
+    pub(crate) fn epochs_running_max(&self, epoch: u64) -> u64 {
+        self.open_substreams_max().div_ceil(epoch) + 1
     }
 
     /// Bytes of released keys.
@@ -45,16 +51,19 @@ impl Plan {
                 Kind::Integers => size_of::<u64>() as u64,
                 Kind::Bytes => size_of::<Box<[u8]>>() as u64 + FOUND_KEY_LEN,
             };
-            self.epochs(discovery.epoch()).0 * discovery.found_max() * len
+            self.epochs_kept_max(discovery.epoch()) * discovery.found_max() * len
         })
     }
 
     /// Bytes of the keys of running epochs, and of what views keep for each key that was found.
     fn discovery_bytes(&self) -> u64 {
         self.discovery().map_or(0, |discovery| {
-            let (retained, running) = self.epochs(discovery.epoch());
+            let retained = self.epochs_kept_max(discovery.epoch());
             let found = retained * discovery.found_max();
-            let running = if self.settings().window.time().is_some() { running } else { 1 };
+            let running = match self.settings().window {
+                Window::Items(_) => 1,
+                Window::Time(_) => self.epochs_running_max(discovery.epoch()),
+            };
             let listed = self.found_bytes() + found * self.key_cache_bytes() as u64;
             let table = Table::bytes(discovery.law()) + Index::bytes(found as usize);
             running * discovery.tracker_bytes() + listed + table as u64

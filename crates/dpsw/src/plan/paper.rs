@@ -2,7 +2,7 @@
 
 use dashu_int::UBig;
 
-use crate::error::{ParameterError, PlanError};
+use crate::error::{DeltaUse, Fraction, ParameterError, PlanError, Quantity};
 use crate::noise::law::Law;
 use crate::plan::budget::Budget;
 use crate::plan::checkpoint::{Span, checkpoints, spans};
@@ -20,8 +20,8 @@ pub(crate) fn sketches(
     method: &PaperMethod,
     budget: Budget,
 ) -> Result<Sketches, PlanError> {
-    let delta = budget.delta.ok_or(PlanError::DeltaNeeded("the paper's method"))?;
-    check_fraction("alpha", method.alpha.to_f64())?;
+    let delta = budget.delta.ok_or(PlanError::DeltaNeeded(DeltaUse::Paper))?;
+    check_fraction(Fraction::Alpha, method.alpha.to_f64())?;
     let substream_len = substream_len(method.substream, settings.window.len())?;
     let lengths = checkpoint_lengths(method, substream_len)?;
     let shape = shape(method.counters, settings)?;
@@ -45,20 +45,13 @@ fn checkpoint_lengths(method: &PaperMethod, substream_len: u64) -> Result<Vec<u6
         Grid::Items => substream_len,
         Grid::Units(units) => units,
     };
-    check("number of grid units", units, 1, substream_len, "; a unit is at least one item")?;
+    check(Quantity::GridUnits, units, 1, substream_len)?;
     let in_items = |length: u64| {
         let product = u128::from(length) * u128::from(substream_len);
         product.div_ceil(u128::from(units)) as u64
     };
     let lengths: Vec<u64> = checkpoints(units, method.alpha).take(CHECKPOINTS_MAX + 1).collect();
-    let high = CHECKPOINTS_MAX as u64;
-    check(
-        "number of checkpoints",
-        lengths.len() as u64,
-        1,
-        high,
-        " or more; use a larger alpha or a coarser grid",
-    )?;
+    check(Quantity::Checkpoints, lengths.len() as u64, 1, CHECKPOINTS_MAX as u64)?;
     Ok(lengths.into_iter().map(in_items).collect())
 }
 
@@ -72,7 +65,7 @@ fn shares(shares: &Shares, alpha: Ratio, checkpoints: usize) -> Result<Vec<Ratio
         return Err(PlanError::ShareCount { wanted: checkpoints, got: list.len() });
     }
     match list.iter().find(|share| share.numerator() == 0 || Ratio::ONE < **share) {
-        Some(share) => Err(ParameterError::Fraction { name: "a budget share", value: share.to_f64() }.into()),
+        Some(share) => Err(ParameterError::Fraction { name: Fraction::Share, value: share.to_f64() }.into()),
         None => Ok(list),
     }
 }

@@ -123,7 +123,7 @@ impl Request {
     /// No ε between 1e-3 and 1e3 does, or see [`plan`](Self::plan).
     pub fn smallest_epsilon(&self, target: Target) -> Result<Planned, PlanError> {
         let at = |epsilon: f64| Ok(Self { epsilon: Epsilon::new(epsilon)?, ..self.clone() });
-        search(EPSILON_RANGE, target, at)?.ok_or(PlanError::Unreachable("no epsilon up to 1000"))
+        search(EPSILON_RANGE, target, at)?.ok_or(PlanError::UnreachableEpsilon)
     }
 
     /// The plan with the fewest bytes, within a thousandth or so, that meets the target with this ε.
@@ -132,7 +132,7 @@ impl Request {
     /// No size up to 10¹¹ bytes does, or see [`plan`](Self::plan).
     pub fn smallest_bytes(&self, target: Target) -> Result<Planned, PlanError> {
         let at = |bytes: f64| Ok(Self { bytes: bytes as u64, ..self.clone() });
-        search(BYTES_RANGE, target, at)?.ok_or(PlanError::Unreachable("no size up to 10^11 bytes"))
+        search(BYTES_RANGE, target, at)?.ok_or(PlanError::UnreachableBytes)
     }
 
     /// The structure with the smallest score.
@@ -448,7 +448,7 @@ mod tests {
         let loud = Request { epsilon: Epsilon::new(1000.0).expect("in range"), ..found };
         assert!(matches!(loud.plan(), Err(PlanError::KeysEpsilon { .. })));
         let impossible = request(560_000).smallest_epsilon(Target::Absolute(Group::Frequent, 0.0));
-        assert!(matches!(impossible, Err(PlanError::Unreachable(_))));
+        assert!(matches!(impossible, Err(PlanError::UnreachableEpsilon)));
     }
 
     #[test]

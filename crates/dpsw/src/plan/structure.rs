@@ -1,6 +1,6 @@
 //! Settings → Plan: every derived number, checked once.
 
-use crate::error::PlanError;
+use crate::error::{PlanError, Quantity};
 use crate::item::index::check_distinct;
 use crate::item::mapping::Shape;
 #[cfg(test)]
@@ -46,13 +46,11 @@ impl Plan {
     pub fn new(settings: Settings) -> Result<Self, PlanError> {
         check_settings(&settings)?;
         if let Some(keys) = settings.domain.keys() {
-            let hint = "; ask for candidates instead";
-            check("number of keys in the domain", keys.len() as u64, 1, KEYS_MAX, hint)?;
+            check(Quantity::Keys, keys.len() as u64, 1, KEYS_MAX)?;
             check_distinct(keys)?;
         }
         let plan = Self::derive(settings)?;
-        let hint = "; use longer substreams or less retention";
-        check("number of substreams kept", plan.substreams_kept(), 1, SUBSTREAMS_MAX, hint)?;
+        check(Quantity::SubstreamsKept, plan.substreams_kept(), 1, SUBSTREAMS_MAX)?;
         #[cfg(test)]
         let plan = crate::testing::fault::planned(plan);
         Ok(plan)

@@ -1,6 +1,6 @@
 //! One sketch per substream with the whole budget.
 
-use crate::error::{ParameterError, PlanError};
+use crate::error::{DeltaUse, ParameterError, PlanError};
 use crate::noise::law::Law;
 use crate::plan::budget::Budget;
 use crate::plan::checkpoint::spans;
@@ -43,7 +43,7 @@ fn laplace(epsilon: Epsilon, reach: Reach) -> Result<(Law, Cost), PlanError> {
 }
 
 fn gaussian(budget: Budget, reach: Reach) -> Result<(Law, Cost), PlanError> {
-    let delta = budget.delta.ok_or(PlanError::DeltaNeeded("Gaussian noise"))?;
+    let delta = budget.delta.ok_or(PlanError::DeltaNeeded(DeltaUse::Gaussian))?;
     let law = gaussian_law(reach_variance(budget.epsilon, delta, reach))?;
     Ok((law, Cost::Approximate(budget.epsilon.ratio(), delta.get())))
 }

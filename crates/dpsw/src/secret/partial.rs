@@ -1,7 +1,7 @@
 //! Partial counters: workers of a trusted cluster count their share of a time window's substreams; one sealer absorbs
 //! the counts and adds the noise once.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -12,7 +12,7 @@ use crate::plan::structure::Plan;
 use crate::secret::counters::Counters;
 
 const MAGIC: &[u8; 8] = b"DPSWPART";
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 
 /// Which events partial counters hold: a partition of a batch of a source. Absorbing one twice is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -41,13 +41,16 @@ impl Origin {
 }
 
 /// Exact counts of one substream, **secret**: their bytes stay inside the trusted cluster. Not `Clone`.
+///
+/// What was merged stays apart by id, so that an id which was absorbed before takes nothing else with it.
 pub struct PartialCounters {
     pub(crate) origin: Origin,
     pub(crate) substream: u64,
-    pub(crate) ids: BTreeSet<PartialId>,
-    /// By segment of the substream.
-    pub(crate) segments: BTreeMap<usize, Counters>,
+    pub(crate) parts: BTreeMap<PartialId, Segments>,
 }
+
+/// The counters of a substream, by segment; those without an event are left out.
+pub(crate) type Segments = BTreeMap<usize, Counters>;
 
 impl std::fmt::Debug for PartialCounters {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -71,17 +74,16 @@ impl PartialCounters {
         if self.substream != other.substream {
             return Err(PartialError::Substream(self.substream, other.substream));
         }
-        if let Some(id) = other.ids.intersection(&self.ids).next() {
+        if let Some(id) = other.parts.keys().find(|id| self.parts.contains_key(id)) {
             return Err(id.duplicate());
         }
-        self.ids.extend(other.ids);
-        for (segment, counters) in other.segments {
-            match self.segments.get_mut(&segment) {
-                Some(known) => known.add(&counters),
-                None => drop(self.segments.insert(segment, counters)),
-            }
-        }
+        self.parts.extend(other.parts);
         Ok(())
+    }
+
+    /// Which events they hold, ascending.
+    pub fn ids(&self) -> impl Iterator<Item = PartialId> {
+        self.parts.keys().copied()
     }
 
     /// The counts as **secret** bytes.
@@ -91,14 +93,14 @@ impl PartialCounters {
         for word in [self.origin.plan, self.origin.key, self.substream] {
             writer.u64(word);
         }
-        writer.len(self.ids.len());
-        for id in &self.ids {
+        writer.len(self.parts.len());
+        for (id, segments) in &self.parts {
             id.write(&mut writer);
-        }
-        writer.len(self.segments.len());
-        for (segment, counters) in &self.segments {
-            writer.len(*segment);
-            counters.write(&mut writer);
+            writer.len(segments.len());
+            for (segment, counters) in segments {
+                writer.len(*segment);
+                counters.write(&mut writer);
+            }
         }
         writer.finish()
     }
@@ -112,24 +114,32 @@ impl PartialCounters {
         let origin = Origin { plan: reader.u64()?, key: reader.u64()? };
         let substream = reader.u64()?;
         let count = reader.len(PartialId::LEN)?;
-        let ids: BTreeSet<PartialId> =
-            (0..count).map(|_| PartialId::read(&mut reader)).collect::<Result<_, _>>()?;
-        let mut segments = BTreeMap::new();
-        for _ in 0..reader.len(8)? {
-            let segment =
-                usize::try_from(reader.u64()?).ok().filter(|&segment| segment < plan.boundaries().len());
-            let segment = segment.ok_or(SnapshotError::Invalid("a segment is not in its plan"))?;
-            let known = segments.insert(segment, Counters::read(&mut reader, plan.shape())?);
-            if known.is_some() {
-                return Err(SnapshotError::Invalid("a segment occurs twice"));
+        let mut parts = BTreeMap::new();
+        for _ in 0..count {
+            let id = PartialId::read(&mut reader)?;
+            if parts.insert(id, read_segments(&mut reader, plan)?).is_some() {
+                return Err(SnapshotError::Invalid("an id occurs twice"));
             }
         }
         reader.finish()?;
-        if ids.is_empty() || ids.len() < count {
-            return Err(SnapshotError::Invalid("its ids are missing or repeated"));
+        if parts.is_empty() {
+            return Err(SnapshotError::Invalid("it has no id"));
         }
-        Ok(Self { origin, substream, ids, segments })
+        Ok(Self { origin, substream, parts })
     }
+}
+
+fn read_segments(reader: &mut Reader<'_>, plan: &Plan) -> Result<Segments, SnapshotError> {
+    let mut segments = Segments::new();
+    for _ in 0..reader.len(8)? {
+        let segment =
+            usize::try_from(reader.u64()?).ok().filter(|&segment| segment < plan.boundaries().len());
+        let segment = segment.ok_or(SnapshotError::Invalid("a segment is not in its plan"))?;
+        if segments.insert(segment, Counters::read(reader, plan.shape())?).is_some() {
+            return Err(SnapshotError::Invalid("a segment occurs twice"));
+        }
+    }
+    Ok(segments)
 }
 
 impl Origin {

@@ -4,8 +4,8 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use crate::error::EntropyError;
-use crate::item::batch::Batch;
 use crate::item::mapping::Mapping;
+use crate::item::run::Run;
 use crate::noise::generator::Noise;
 use crate::plan::structure::Plan;
 use crate::sealed::sketch::SealedSketch;
@@ -97,21 +97,21 @@ impl OpenSubstream {
 
     /// Counts the items of a segment that is not closed; those over their user's cap are null items. Says which of them
     /// count, by their places, unless all do.
-    pub(crate) fn take(&mut self, segment: usize, batch: Batch<'_>, plan: &Plan) -> Option<Vec<usize>> {
+    pub(crate) fn take(&mut self, segment: usize, run: Run<'_>, plan: &Plan) -> Option<Vec<usize>> {
         // Null items are among those that a user may send, so that what was sent never decides who has room.
-        let admitted = self.admitted(batch, plan);
-        let Some(kind) = batch.kind else {
-            self.count(segment, |counters, _| counters.count_nulls(batch.len()));
+        let admitted = self.admitted(run, plan);
+        let Some(kind) = run.kind else {
+            self.count(segment, |counters, _| counters.count_nulls(run.len()));
             return Some(Vec::new());
         };
         let Some(places) = &admitted else {
-            self.count(segment, |counters, mapping| counters.count_words(kind, batch.words, mapping));
+            self.count(segment, |counters, mapping| counters.count_words(kind, run.words, mapping));
             return None;
         };
-        let words: Vec<u64> = places.iter().map(|&place| batch.words[place]).collect();
+        let words: Vec<u64> = places.iter().map(|&place| run.words[place]).collect();
         self.count(segment, |counters, mapping| {
             counters.count_words(kind, &words, mapping);
-            counters.count_nulls(batch.len() - words.len());
+            counters.count_nulls(run.len() - words.len());
         });
         admitted
     }
@@ -122,18 +122,18 @@ impl OpenSubstream {
         plan.settings().unit.per_substream().map(|each| Caps::new(each, users_max))
     }
 
-    fn admitted(&mut self, batch: Batch<'_>, plan: &Plan) -> Option<Vec<usize>> {
+    fn admitted(&mut self, run: Run<'_>, plan: &Plan) -> Option<Vec<usize>> {
         let empty = self.empty_caps(plan)?;
         let caps = self.caps.get_or_insert(empty);
         let (key, mapping) = (self.mapping.fingerprint_key, &self.mapping);
         let admits = |place: &usize| {
             let counts = |item| mapping.cells(item).next().is_some();
-            if fault::is(Fault::SlidingCap) && !batch.item(*place).is_some_and(counts) {
+            if fault::is(Fault::SlidingCap) && !run.item(*place).is_some_and(counts) {
                 return false;
             }
-            caps.admit(batch.users[*place], key)
+            caps.admit(run.users[*place], key)
         };
-        Some((0..batch.len()).filter(admits).collect())
+        Some((0..run.len()).filter(admits).collect())
     }
 
     pub(crate) fn mapping(&self) -> &Mapping {

@@ -4,9 +4,9 @@ use zeroize::Zeroize;
 
 use crate::bytes::codec::{Reader, Writer};
 use crate::error::SnapshotError;
-use crate::item::batch::Batch;
 use crate::item::hash::FingerprintKey;
 use crate::item::keys::Keys;
+use crate::item::run::Run;
 use crate::item::value::{Item, Kind};
 use crate::noise::generator::Generator;
 use crate::plan::discovery::PlannedDiscovery;
@@ -68,24 +68,24 @@ impl Tracker {
 
     /// Takes items of the epoch in order; `admitted` are the places of those that count, unless all do. Those beyond the
     /// epoch's length, which is a constant of the plan, and keys that are too long are null items here.
-    pub(crate) fn take(&mut self, batch: Batch<'_>, admitted: Option<&[usize]>, plan: &PlannedDiscovery) {
+    pub(crate) fn take(&mut self, run: Run<'_>, admitted: Option<&[usize]>, plan: &PlannedDiscovery) {
         let room = usize::try_from(plan.items_max().saturating_sub(self.arrivals)).unwrap_or(usize::MAX);
-        let room = room.min(batch.len());
+        let room = room.min(run.len());
         let places = match admitted {
             None => Places::First(room),
             Some(places) => Places::These(&places[..places.partition_point(|&place| place < room)]),
         };
-        self.count_all(batch, &places, plan);
-        self.arrivals += batch.len() as u64;
+        self.count_all(run, &places, plan);
+        self.arrivals += run.len() as u64;
     }
 
-    fn count_all(&mut self, batch: Batch<'_>, places: &Places<'_>, plan: &PlannedDiscovery) {
+    fn count_all(&mut self, run: Run<'_>, places: &Places<'_>, plan: &PlannedDiscovery) {
         let (limit, lowered) = (self.limit, &mut self.lowered);
         match &mut self.counts {
             AnyCounts::Integers(counts) => {
                 let by = counts.by;
                 let at = |index| {
-                    let word = batch.words[places.get(index)];
+                    let word = run.words[places.get(index)];
                     Some((by.integer(word), word))
                 };
                 count_all(counts, places.len(), at, limit, lowered);
@@ -93,8 +93,8 @@ impl Tracker {
             AnyCounts::Bytes(counts) => {
                 let at = |index| {
                     let place = places.get(index);
-                    let key = batch.bytes[place];
-                    (key.len() <= plan.key_len_max()).then_some((batch.words[place], key))
+                    let key = run.bytes[place];
+                    (key.len() <= plan.key_len_max()).then_some((run.words[place], key))
                 };
                 count_all(counts, places.len(), at, limit, lowered);
             }
@@ -128,6 +128,22 @@ impl Tracker {
     pub(crate) fn release(&self, plan: &PlannedDiscovery, generator: &mut Generator) -> Keys {
         let value = self.value(plan);
         each_kind!(&self.counts, counts => release(counts, value, plan, generator))
+    }
+
+    /// Items of the epoch so far, null items included.
+    pub(crate) fn arrivals(&self) -> u64 {
+        self.arrivals
+    }
+
+    /// The most bytes of the keys after this many arrivals.
+    pub(crate) fn len_max(plan: &PlannedDiscovery, arrivals: u64) -> u64 {
+        let items = arrivals.min(plan.items_max());
+        let entries = plan.limit().map_or(items, |limit| items.min(limit as u64));
+        let key = match plan.kind() {
+            Kind::Integers => 8,
+            Kind::Bytes => 8 + plan.key_len_max() as u64,
+        };
+        entries * (4 + key)
     }
 
     pub(crate) fn write(&self, writer: &mut Writer) {
@@ -178,7 +194,7 @@ impl Tracker {
     }
 }
 
-/// Which items of a batch count.
+/// Which items of a run count.
 enum Places<'a> {
     First(usize),
     /// Ascending.
@@ -305,9 +321,9 @@ mod tests {
         let mut tracker = Tracker::new(plan, key());
         for &item in items {
             if item == NULL {
-                tracker.take(Batch::nulls(1, &[]), Some(&[]), plan);
+                tracker.take(Run::nulls(1), Some(&[]), plan);
             } else {
-                tracker.take(Batch::integers(&[item], &[]), None, plan);
+                tracker.take(Run::integers(&[item]), None, plan);
             }
         }
         assert_eq!(tracker.arrivals, items.len() as u64);
@@ -394,14 +410,14 @@ mod tests {
             let plan = plan(tracking, Kind::Integers, 10);
             let discovery = plan.discovery().expect("discovery");
             let mut tracker = Tracker::new(discovery, key());
-            tracker.take(Batch::integers(&[1, 1, 1, 2, 1, 1], &[]), None, discovery);
+            tracker.take(Run::integers(&[1, 1, 1, 2, 1, 1]), None, discovery);
             let mut writer = Writer::new(b"TESTTEST", 1);
             tracker.write(&mut writer);
             let bytes = writer.finish();
             let mut reader = Reader::new(&bytes, b"TESTTEST", 1).expect("a frame");
             let mut restored = Tracker::read(&mut reader, discovery, key()).expect("a tracker");
             for tracker in [&mut tracker, &mut restored] {
-                tracker.take(Batch::integers(&[5; 9], &[]), None, discovery);
+                tracker.take(Run::integers(&[5; 9]), None, discovery);
                 let AnyCounts::Integers(counts) = &tracker.counts else { unreachable!("integers") };
                 let counts: Vec<(u64, u32)> = counts.entries.iter().map(|e| (e.key, e.count)).collect();
                 assert_eq!(counts, [(1, 5), (2, 1), (5, 4)], "of nine, four are within the epoch");
@@ -420,7 +436,7 @@ mod tests {
         assert_eq!(discovery.threshold(), limit);
         let mut tracker = Tracker::new(discovery, key());
         let items: Vec<u64> = (0..keys * limit as u64).map(|i| i % keys).collect();
-        tracker.take(Batch::integers(&items, &[]), None, discovery);
+        tracker.take(Run::integers(&items), None, discovery);
         let mut generator = Noise::from_system().generator().expect("randomness");
         let found = tracker.release(discovery, &mut generator);
         let q = (-1.0 / discovery.law().variance().sqrt() * std::f64::consts::SQRT_2).exp();
@@ -433,7 +449,7 @@ mod tests {
         // A key seen once never comes out: 1e6 trials at a probability below 3e-10.
         let once: Vec<u64> = (0..1_000_000).collect();
         tracker.clear();
-        tracker.take(Batch::integers(&once, &[]), None, discovery);
+        tracker.take(Run::integers(&once), None, discovery);
         assert!(tracker.release(discovery, &mut generator).is_empty());
     }
 
@@ -445,7 +461,7 @@ mod tests {
         let words = ["ab", "abc", "ab", "d", "e", "ab", "", "ab"];
         for word in words {
             let hash = key().bytes(word.as_bytes());
-            tracker.take(Batch::bytes(&[hash], &[word.as_bytes()], &[]), None, discovery);
+            tracker.take(Run::strings(&[hash], &[word.as_bytes()]), None, discovery);
         }
         let AnyCounts::Bytes(counts) = &tracker.counts else { unreachable!("bytes") };
         let entries: Vec<(Item<'_>, u32)> =

@@ -1,6 +1,6 @@
 //! A sketch takes what workers counted.
 
-use crate::error::{IngestError, PartialError};
+use crate::error::PartialError;
 use crate::plan::settings::Clock;
 use crate::secret::partial::{Origin, PartialCounters, PartialId};
 use crate::stream::sketch::DpswSketch;
@@ -8,51 +8,57 @@ use crate::stream::sketch::DpswSketch;
 /// The most ids remembered for open substreams.
 const ABSORBED_MAX: usize = 1_000_000;
 
+/// What became of partial counters.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Absorbed {
+    /// Ids whose events are counted now.
+    pub new: usize,
+    /// Ids that were absorbed before: a repeated delivery, of which nothing counts.
+    pub repeated: usize,
+}
+
 impl DpswSketch {
-    /// Takes what a worker counted in a substream that is still open. The noise is drawn once, when it is sealed.
+    /// Takes what workers counted in a substream that is still open. The noise is drawn once, when it is sealed.
+    ///
+    /// Nothing that an event brings decides whether others count: ids come from the public range that a worker was given,
+    /// an id that was absorbed before is left out by itself, and so are the segments that are sealed already.
     ///
     /// # Errors
-    /// The counters belong to another plan or stream key, were absorbed before, or their substream is sealed or too far
-    /// ahead. Nothing is changed then.
-    #[expect(
-        clippy::needless_pass_by_value,
-        reason = "what was absorbed must not be at hand to be absorbed again"
-    )]
-    pub fn absorb(&mut self, partial: PartialCounters) -> Result<(), PartialError> {
+    /// The counters belong to another plan or stream key, or their substream is sealed or too far ahead. Nothing is changed
+    /// then.
+    pub fn absorb(&mut self, partial: PartialCounters) -> Result<Absorbed, PartialError> {
         self.check_owner()?;
-        if self.plan.settings().window.time().is_some_and(|time| time.clock == Clock::Events) {
-            return Err(IngestError::Times("partial counters need the caller's clock").into());
+        if self.plan.settings().window.time().is_none_or(|time| time.clock != Clock::Caller) {
+            return Err(PartialError::EventsClock);
         }
         Origin::new(&self.plan, &self.keys.stream).check(partial.origin)?;
-        self.check_open(&partial)?;
-        let substream = partial.substream;
-        if let Some(id) = partial.ids.iter().find(|id| self.absorbed.contains(&(substream, **id))) {
-            return Err(id.duplicate());
-        }
+        self.check_open(partial.substream)?;
         // Those of sealed substreams would be refused as late.
         self.absorbed = self.absorbed.split_off(&(self.number, PartialId::FIRST));
-        if ABSORBED_MAX < self.absorbed.len() + partial.ids.len() {
+        if ABSORBED_MAX < self.absorbed.len() + partial.parts.len() {
             return Err(PartialError::Many(ABSORBED_MAX));
         }
-        self.absorbed.extend(partial.ids.iter().map(|id| (substream, *id)));
-        for (segment, counters) in &partial.segments {
-            self.open_substream(substream).count(*segment, |open, _| open.add(counters));
+        let substream = partial.substream;
+        let closed = if substream == self.number { self.open_substream(substream).closed() } else { 0 };
+        let mut absorbed = Absorbed::default();
+        for (id, segments) in partial.parts {
+            if !self.absorbed.insert((substream, id)) {
+                absorbed.repeated += 1;
+                continue;
+            }
+            absorbed.new += 1;
+            for (segment, counters) in segments.range(closed..) {
+                self.open_substream(substream).count(*segment, |open, _| open.add(counters));
+            }
         }
-        Ok(())
+        Ok(absorbed)
     }
 
-    fn check_open(&self, partial: &PartialCounters) -> Result<(), PartialError> {
-        let substream = partial.substream;
-        let has_closed = |segment: usize| {
-            let front = self.open.front().expect("a substream is always open");
-            substream == self.number && segment < front.closed()
-        };
+    fn check_open(&self, substream: u64) -> Result<(), PartialError> {
         if self.time.start.is_none() || self.number + self.plan.open_substreams_max() <= substream {
             return Err(PartialError::Early { substream });
         }
-        if substream < self.number || partial.segments.keys().any(|&segment| has_closed(segment)) {
-            return Err(PartialError::Late { substream });
-        }
-        Ok(())
+        if substream < self.number { Err(PartialError::Late { substream }) } else { Ok(()) }
     }
 }

@@ -2,23 +2,13 @@
 
 use crate::error::IngestError;
 use crate::item::batch::Batch;
-use crate::item::value::{Item, Kind};
+use crate::item::run::Run;
+use crate::item::value::Item;
 use crate::plan::settings::{Clock, TimeWindow, Unit};
-use crate::stream::sketch::{DpswSketch, HASHED_AT_ONCE, Unsealed};
+use crate::stream::sketch::{DpswSketch, Taken, Unsealed};
 
 /// The latest time: positions and everything added to them stay in range.
 pub(crate) const TIME_MAX: u64 = 1 << 61;
-
-/// What became of a batch of events.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Taken {
-    /// Events that were counted.
-    pub counted: usize,
-    /// Events refused because their interval is sealed.
-    pub late: usize,
-    /// Events refused because they lie too far ahead of the clock.
-    pub early: usize,
-}
 
 impl DpswSketch {
     /// Moves the watermark of a time window forward: every range that ends at or before it is sealed. A watermark that
@@ -29,8 +19,10 @@ impl DpswSketch {
     /// what was sealed stays sealed and the call can be repeated.
     pub fn advance(&mut self, watermark: u64) -> Result<(), IngestError> {
         self.check_owner()?;
-        if self.time_window()?.clock != Clock::Caller {
-            return Err(IngestError::Times("the events move this clock"));
+        match self.plan.settings().window.time() {
+            None => return Err(IngestError::CountWindow),
+            Some(TimeWindow { clock: Clock::Events, .. }) => return Err(IngestError::EventsClock),
+            Some(TimeWindow { clock: Clock::Caller, .. }) => {}
         }
         if TIME_MAX < watermark {
             return Err(IngestError::FarFuture(watermark));
@@ -38,14 +30,14 @@ impl DpswSketch {
         self.move_clock(watermark).map_err(|unsealed| unsealed.after(0))
     }
 
-    /// Takes one event at a time.
+    /// Takes one event of a time window. [`extend`](Self::extend) is faster for many.
     ///
     /// # Errors
     /// The event is late or too far ahead; else see [`IngestError`].
     pub fn add_at<'i>(&mut self, time: u64, item: impl Into<Item<'i>>) -> Result<(), IngestError> {
         let taken = match item.into() {
-            Item::Integer(value) => self.extend_at(&[time], &[value]),
-            Item::Bytes(value) => self.extend_bytes_at(&[time], &[value]),
+            Item::Integer(value) => self.extend(Batch::integers(&[value]).at(&[time])),
+            Item::Bytes(value) => self.extend(Batch::bytes(&[value]).at(&[time])),
         }?;
         if taken.late == 1 {
             let sealed = self.sealed_until();
@@ -61,119 +53,6 @@ impl DpswSketch {
         Ok(())
     }
 
-    /// Takes integers with their times. Late events and those too far ahead are refused one by one and reported.
-    ///
-    /// # Errors
-    /// See [`IngestError`].
-    pub fn extend_at(&mut self, times: &[u64], items: &[u64]) -> Result<Taken, IngestError> {
-        self.check_events()?;
-        self.extend_integers_at(times, &[], items)
-    }
-
-    /// Takes integers of users with their times, where whole users are protected.
-    ///
-    /// # Errors
-    /// See [`IngestError`].
-    pub fn extend_by_at(
-        &mut self,
-        times: &[u64],
-        users: &[u64],
-        items: &[u64],
-    ) -> Result<Taken, IngestError> {
-        self.check_users(users.len(), items.len())?;
-        self.extend_integers_at(times, users, items)
-    }
-
-    fn extend_integers_at(
-        &mut self,
-        times: &[u64],
-        users: &[u64],
-        items: &[u64],
-    ) -> Result<Taken, IngestError> {
-        self.check(Kind::Integers)?;
-        self.check_times(times.len(), items.len())?;
-        let mut taken = Taken::default();
-        self.take_at(times, Batch::integers(items, users), &mut taken)
-            .map_err(|unsealed| unsealed.after(0))?;
-        Ok(taken)
-    }
-
-    /// Takes byte strings or texts with their times, like [`extend_at`](Self::extend_at).
-    ///
-    /// # Errors
-    /// See [`IngestError`].
-    pub fn extend_bytes_at<T: AsRef<[u8]>>(
-        &mut self,
-        times: &[u64],
-        items: &[T],
-    ) -> Result<Taken, IngestError> {
-        self.check_events()?;
-        self.extend_strings_at(times, &[], items)
-    }
-
-    /// Takes byte strings or texts of users with their times, like [`extend_by_at`](Self::extend_by_at).
-    ///
-    /// # Errors
-    /// See [`IngestError`].
-    pub fn extend_bytes_by_at<T: AsRef<[u8]>>(
-        &mut self,
-        times: &[u64],
-        users: &[u64],
-        items: &[T],
-    ) -> Result<Taken, IngestError> {
-        self.check_users(users.len(), items.len())?;
-        self.extend_strings_at(times, users, items)
-    }
-
-    fn extend_strings_at<T: AsRef<[u8]>>(
-        &mut self,
-        times: &[u64],
-        users: &[u64],
-        items: &[T],
-    ) -> Result<Taken, IngestError> {
-        self.check(Kind::Bytes)?;
-        self.check_times(times.len(), items.len())?;
-        let mut taken = Taken::default();
-        let (mut words, mut bytes) = ([0; HASHED_AT_ONCE], Vec::new());
-        let chunks = items.chunks(HASHED_AT_ONCE).zip(times.chunks(HASHED_AT_ONCE));
-        for (number, (chunk, times)) in chunks.enumerate() {
-            let before = number * HASHED_AT_ONCE;
-            let users = users.get(before..before + chunk.len()).unwrap_or_default();
-            self.key_bytes(chunk, &mut bytes);
-            let words = self.keys.fingerprints(chunk, &mut words);
-            self.take_at(times, Batch::bytes(words, &bytes, users), &mut taken)
-                .map_err(|unsealed| unsealed.after(before))?;
-        }
-        Ok(taken)
-    }
-
-    /// Takes null items with their times, like [`extend_nulls`](Self::extend_nulls).
-    ///
-    /// # Errors
-    /// See [`IngestError`].
-    pub fn extend_nulls_at(&mut self, times: &[u64]) -> Result<Taken, IngestError> {
-        self.check_events()?;
-        self.take_nulls_at(times, &[])
-    }
-
-    /// Takes null items of users with their times, like [`extend_nulls_by`](Self::extend_nulls_by).
-    ///
-    /// # Errors
-    /// See [`IngestError`].
-    pub fn extend_nulls_by_at(&mut self, times: &[u64], users: &[u64]) -> Result<Taken, IngestError> {
-        self.check_users(users.len(), times.len())?;
-        self.take_nulls_at(times, users)
-    }
-
-    fn take_nulls_at(&mut self, times: &[u64], users: &[u64]) -> Result<Taken, IngestError> {
-        self.check_owner()?;
-        self.check_times(times.len(), times.len())?;
-        let mut taken = Taken::default();
-        self.take_at(times, Batch::nulls(times.len(), users), &mut taken)
-            .map_err(|unsealed| unsealed.after(0))?;
-        Ok(taken)
-    }
-
     /// How many events were refused for being late; `None` where that is private.
     #[must_use]
     pub fn late_events(&self) -> Option<u64> {
@@ -183,7 +62,7 @@ impl DpswSketch {
         }
     }
 
-    fn take_at(&mut self, times: &[u64], batch: Batch<'_>, taken: &mut Taken) -> Result<(), Unsealed> {
+    pub(crate) fn take_at(&mut self, times: &[u64], run: Run<'_>, taken: &mut Taken) -> Result<(), Unsealed> {
         let mut done = 0;
         while done < times.len() {
             let time = times[done];
@@ -192,18 +71,18 @@ impl DpswSketch {
                 continue;
             }
             self.follow_events(time).map_err(|unsealed| Unsealed { accepted: done, ..unsealed })?;
-            let run = self.run_len(&times[done..]);
+            let len = self.run_len(&times[done..]);
             match self.place(time) {
                 Place::Late => (taken.late, self.time.late) = (taken.late + 1, self.time.late + 1),
                 Place::Early => taken.early += 1,
                 Place::Open { number, segment } => {
-                    self.take_now(number, Some(segment), batch.part(done, run));
-                    taken.counted += run;
+                    self.take_now(number, Some(segment), run.part(done, len));
+                    taken.counted += len;
                 }
             }
-            let newest = *times[done..done + run].iter().max().expect("a run has at least one event");
-            self.follow_events(newest).map_err(|unsealed| Unsealed { accepted: done + run, ..unsealed })?;
-            done += run;
+            let newest = *times[done..done + len].iter().max().expect("a run has at least one event");
+            self.follow_events(newest).map_err(|unsealed| Unsealed { accepted: done + len, ..unsealed })?;
+            done += len;
         }
         Ok(())
     }
@@ -278,18 +157,9 @@ impl DpswSketch {
         Ok(())
     }
 
-    fn time_window(&self) -> Result<TimeWindow, IngestError> {
-        let window = self.plan.settings().window.time();
-        window.ok_or(IngestError::Times("a count window has no clock: use extend"))
-    }
-
-    fn check_times(&self, times: usize, items: usize) -> Result<(), IngestError> {
-        let window = self.time_window()?;
-        if times != items {
-            return Err(IngestError::Lengths { times, items });
-        }
+    pub(crate) fn check_clock(&self, window: TimeWindow) -> Result<(), IngestError> {
         if window.clock == Clock::Caller && self.time.start.is_none() {
-            return Err(IngestError::Times("set the clock by a first call of advance"));
+            return Err(IngestError::ClockUnset);
         }
         Ok(())
     }

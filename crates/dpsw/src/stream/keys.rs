@@ -24,12 +24,4 @@ impl HashKeys {
         let row_keys = |rows| Ok::<_, Infallible>(self.stream.row_keys(plan.hash_number(number), rows));
         self.mapper.mapping(plan, row_keys).unwrap_or_else(|never| match never {})
     }
-
-    /// Hashes items. The caller's code runs here, before any of them is counted: if it panics, positions stay right.
-    pub(crate) fn fingerprints<'b, T: AsRef<[u8]>>(&self, items: &[T], buffer: &'b mut [u64]) -> &'b [u64] {
-        for (fingerprint, item) in buffer.iter_mut().zip(items) {
-            *fingerprint = self.mapper.fingerprint_key.bytes(item.as_ref());
-        }
-        &buffer[..items.len()]
-    }
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod absorb;
 pub(crate) mod clock;
+pub(crate) mod freshness;
 pub(crate) mod keys;
 pub(crate) mod sketch;
 pub(crate) mod state;

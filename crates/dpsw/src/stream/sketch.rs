@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use crate::error::{EntropyError, IngestError};
-use crate::item::batch::Batch;
+use crate::item::batch::{Batch, ByteStrings, Items};
 use crate::item::hash::StreamKey;
-use crate::item::value::{Item, Kind};
+use crate::item::run::Run;
+use crate::item::value::Item;
 use crate::noise::generator::{Generator, Noise};
 use crate::plan::discovery::PlannedDiscovery;
-use crate::plan::settings::Unit;
 use crate::plan::structure::Plan;
 use crate::privacy::parameters::Claim;
 use crate::sealed::released::{Found, Released};
@@ -37,6 +37,18 @@ impl Unsealed {
     pub(crate) fn after(self, before: usize) -> IngestError {
         IngestError::Entropy { accepted: before + self.accepted, source: self.source }
     }
+}
+
+/// What became of a batch.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Taken {
+    /// Events that took their place in the stream.
+    pub counted: usize,
+    /// Events left out because their interval is sealed.
+    pub late: usize,
+    /// Events left out because they lie too far ahead of the clock.
+    pub early: usize,
 }
 
 /// A private sketch of the recent part of a stream, still counting.
@@ -156,110 +168,80 @@ impl DpswSketch {
         )
     }
 
-    /// Takes one item. For many, [`extend`](Self::extend) and [`extend_bytes`](Self::extend_bytes) are faster.
+    /// Takes one item of a count window. [`extend`](Self::extend) is faster for many.
     ///
     /// # Errors
     /// See [`IngestError`].
     pub fn add<'i>(&mut self, item: impl Into<Item<'i>>) -> Result<(), IngestError> {
         match item.into() {
-            Item::Integer(value) => self.extend(&[value]),
-            Item::Bytes(value) => self.extend_bytes(&[value]),
+            Item::Integer(value) => self.extend(Batch::integers(&[value])),
+            Item::Bytes(value) => self.extend(Batch::bytes(&[value])),
         }
+        .map(|_| ())
     }
 
-    /// Takes integers, in order.
+    /// Takes a batch of items, in order. In a time window events that are late or too far ahead are left out one by one
+    /// and reported.
     ///
     /// # Errors
-    /// See [`IngestError`].
-    pub fn extend(&mut self, items: &[u64]) -> Result<(), IngestError> {
-        self.check_events()?;
-        self.extend_integers(&[], items)
+    /// The batch does not fit the plan (nothing was taken), or the system gives no randomness for a seal, in which case
+    /// the error says how many items were taken. See [`IngestError`].
+    pub fn extend(&mut self, batch: Batch<'_>) -> Result<Taken, IngestError> {
+        self.check(&batch)?;
+        let mut taken = Taken::default();
+        match &batch.items {
+            Items::Integers(items) => self.take(&batch, 0, Run::integers(items), &mut taken)?,
+            Items::Nulls(len) => self.take(&batch, 0, Run::nulls(*len), &mut taken)?,
+            Items::Strings(items) => self.take_strings(&batch, &**items, &mut taken)?,
+        }
+        Ok(taken)
     }
 
-    /// Takes integers of users, in order, where whole users are protected. A user is any number that stands for them.
-    ///
-    /// # Errors
-    /// See [`IngestError`].
-    pub fn extend_by(&mut self, users: &[u64], items: &[u64]) -> Result<(), IngestError> {
-        self.check_users(users.len(), items.len())?;
-        self.extend_integers(users, items)
-    }
-
-    fn extend_integers(&mut self, users: &[u64], items: &[u64]) -> Result<(), IngestError> {
-        self.check(Kind::Integers)?;
-        self.check_counted()?;
-        self.take(Batch::integers(items, users)).map_err(|unsealed| unsealed.after(0))
-    }
-
-    /// Takes byte strings or texts, in order.
-    ///
-    /// # Errors
-    /// See [`IngestError`].
-    pub fn extend_bytes<T: AsRef<[u8]>>(&mut self, items: &[T]) -> Result<(), IngestError> {
-        self.check_events()?;
-        self.extend_strings(&[], items)
-    }
-
-    /// Takes byte strings or texts of users, like [`extend_by`](Self::extend_by).
-    ///
-    /// # Errors
-    /// See [`IngestError`].
-    pub fn extend_bytes_by<T: AsRef<[u8]>>(&mut self, users: &[u64], items: &[T]) -> Result<(), IngestError> {
-        self.check_users(users.len(), items.len())?;
-        self.extend_strings(users, items)
-    }
-
-    fn extend_strings<T: AsRef<[u8]>>(&mut self, users: &[u64], items: &[T]) -> Result<(), IngestError> {
-        self.check(Kind::Bytes)?;
-        self.check_counted()?;
-        let (mut words, mut bytes) = ([0; HASHED_AT_ONCE], Vec::new());
-        for (number, chunk) in items.chunks(HASHED_AT_ONCE).enumerate() {
-            let before = number * HASHED_AT_ONCE;
-            let users = users.get(before..before + chunk.len()).unwrap_or_default();
-            self.key_bytes(chunk, &mut bytes);
-            let words = self.keys.fingerprints(chunk, &mut words);
-            self.take(Batch::bytes(words, &bytes, users)).map_err(|unsealed| unsealed.after(before))?;
+    fn take_strings(
+        &mut self,
+        batch: &Batch<'_>,
+        items: &dyn ByteStrings,
+        taken: &mut Taken,
+    ) -> Result<(), IngestError> {
+        let key = self.keys.mapper.fingerprint_key;
+        let needs_keys = self.plan.discovery().is_some();
+        let (mut words, mut slices) = ([0; HASHED_AT_ONCE], Vec::new());
+        for start in (0..items.len()).step_by(HASHED_AT_ONCE) {
+            let words = &mut words[..HASHED_AT_ONCE.min(items.len() - start)];
+            // The caller's code runs here, before any of these is counted: if it panics, positions stay right.
+            items.hash(start, key, words);
+            slices.clear();
+            if needs_keys {
+                items.slices(start, words.len(), &mut slices);
+            }
+            self.take(batch, start, Run::strings(words, &slices), taken)?;
         }
         Ok(())
     }
 
-    /// The items themselves, where keys are found. The caller's code runs here, before any of them is counted.
-    pub(crate) fn key_bytes<'i, T: AsRef<[u8]>>(&self, items: &'i [T], bytes: &mut Vec<&'i [u8]>) {
-        bytes.clear();
-        if self.plan.discovery().is_some() {
-            bytes.extend(items.iter().map(AsRef::as_ref));
-        }
+    /// Takes the items of a batch that begin at `start`.
+    fn take(
+        &mut self,
+        batch: &Batch<'_>,
+        start: usize,
+        run: Run<'_>,
+        taken: &mut Taken,
+    ) -> Result<(), IngestError> {
+        let range = start..start + run.len();
+        let run = run.by(batch.users.map_or(&[], |users| &users[range.clone()]));
+        let result = match batch.times {
+            Some(times) => self.take_at(&times[range], run, taken),
+            None => self.take_next(run).map(|()| taken.counted += run.len()),
+        };
+        result.map_err(|unsealed| unsealed.after(start))
     }
 
-    /// Takes so many null items: each has its position and counts nowhere, like an item that was refused for its content.
-    ///
-    /// # Errors
-    /// See [`IngestError`].
-    pub fn extend_nulls(&mut self, items: usize) -> Result<(), IngestError> {
-        self.check_events()?;
-        self.take_nulls(items, &[])
-    }
-
-    /// Takes null items of users, where whole users are protected: each is one of those that its user may send.
-    ///
-    /// # Errors
-    /// See [`IngestError`].
-    pub fn extend_nulls_by(&mut self, users: &[u64]) -> Result<(), IngestError> {
-        self.check_users(users.len(), users.len())?;
-        self.take_nulls(users.len(), users)
-    }
-
-    fn take_nulls(&mut self, items: usize, users: &[u64]) -> Result<(), IngestError> {
-        self.check_owner()?;
-        self.check_counted()?;
-        self.take(Batch::nulls(items, users)).map_err(|unsealed| unsealed.after(0))
-    }
-
-    fn take(&mut self, batch: Batch<'_>) -> Result<(), Unsealed> {
+    /// Takes items at the next positions.
+    fn take_next(&mut self, run: Run<'_>) -> Result<(), Unsealed> {
         let mut done = 0;
-        while done < batch.len() {
+        while done < run.len() {
             let room = self.next_boundary() - self.time.now;
-            let now = batch.part(done, usize::try_from(room).unwrap_or(usize::MAX));
+            let now = run.part(done, usize::try_from(room).unwrap_or(usize::MAX));
             let admitted = self.take_now(self.number, None, now);
             done += now.len();
             let positions = if fault::is(Fault::ShiftedPositions) { admitted } else { now.len() };
@@ -268,26 +250,26 @@ impl DpswSketch {
         Ok(())
     }
 
-    /// Goes on by so many positions, not past the end of the segment.
+    /// Goes on by this many positions, not past the end of the segment.
     fn pass(&mut self, positions: usize) -> Result<(), EntropyError> {
         self.time.now += positions as u64;
         if self.time.now == self.next_boundary() { self.close_segment() } else { Ok(()) }
     }
 
     /// Counts items of one segment of an open substream, by default the oldest, and says how many count.
-    pub(crate) fn take_now(&mut self, number: u64, segment: Option<usize>, batch: Batch<'_>) -> usize {
+    pub(crate) fn take_now(&mut self, number: u64, segment: Option<usize>, run: Run<'_>) -> usize {
         let plan = Arc::clone(&self.plan);
         let open = self.open_substream(number);
         let segment = segment.unwrap_or_else(|| open.closed());
-        let admitted = open.take(segment, batch, &plan);
-        self.track(number, batch, admitted.as_deref());
-        admitted.map_or(batch.len(), |places| places.len())
+        let admitted = open.take(segment, run, &plan);
+        self.track(number, run, admitted.as_deref());
+        admitted.map_or(run.len(), |places| places.len())
     }
 
-    fn track(&mut self, number: u64, batch: Batch<'_>, admitted: Option<&[usize]>) {
+    fn track(&mut self, number: u64, run: Run<'_>, admitted: Option<&[usize]>) {
         let plan = Arc::clone(&self.plan);
         if let (Some(discovery), Some(tracker)) = (plan.discovery(), self.tracker(number)) {
-            tracker.take(batch, admitted, discovery);
+            tracker.take(run, admitted, discovery);
         }
     }
 
@@ -300,7 +282,7 @@ impl DpswSketch {
         Some(self.trackers.entry(epoch).or_insert_with(empty))
     }
 
-    /// The smallest number that stands for a user with this name in [`extend_by`](Self::extend_by).
+    /// A number for the user with this name, for [`Batch::by`].
     #[must_use]
     pub fn user(&self, name: &[u8]) -> u64 {
         self.keys.mapper.fingerprint_key.bytes(name)
@@ -312,35 +294,30 @@ impl DpswSketch {
         self.number * self.plan.substream_len() + boundary.expect("an open substream is not complete")
     }
 
-    fn check_counted(&self) -> Result<(), IngestError> {
-        match self.plan.settings().window.time() {
-            None => Ok(()),
-            Some(_) => Err(IngestError::Times("a time window needs the time of each event: use extend_at")),
-        }
-    }
-
-    pub(crate) fn check_events(&self) -> Result<(), IngestError> {
-        match self.plan.settings().unit {
-            Unit::Users { .. } => {
-                Err(IngestError::Users("this plan protects whole users: use extend_by and its like"))
-            }
-            Unit::ReplaceOne | Unit::AddRemove => Ok(()),
-        }
-    }
-
-    pub(crate) fn check_users(&self, users: usize, items: usize) -> Result<(), IngestError> {
-        if self.plan.settings().unit.per_substream().is_none() {
-            return Err(IngestError::Users("this plan protects single events: use extend and its like"));
-        }
-        if users == items { Ok(()) } else { Err(IngestError::UserCount { users, items }) }
-    }
-
-    pub(crate) fn check(&self, got: Kind) -> Result<(), IngestError> {
-        let wanted = self.plan.settings().domain.kind();
-        if got != wanted {
+    fn check(&self, batch: &Batch<'_>) -> Result<(), IngestError> {
+        self.check_owner()?;
+        let settings = self.plan.settings();
+        let wanted = settings.domain.kind();
+        if let Some(got) = batch.kind().filter(|got| *got != wanted) {
             return Err(IngestError::Kind { wanted, got });
         }
-        self.check_owner()
+        match (settings.unit.per_substream(), batch.users.map(<[u64]>::len)) {
+            (None, Some(_)) => return Err(IngestError::UnwantedUsers),
+            (Some(_), None) => return Err(IngestError::NoUsers),
+            (Some(_), Some(users)) if users != batch.len() => {
+                return Err(IngestError::UserCount { users, items: batch.len() });
+            }
+            _ => {}
+        }
+        match (settings.window.time(), batch.times.map(<[u64]>::len)) {
+            (None, None) => Ok(()),
+            (None, Some(_)) => Err(IngestError::CountWindow),
+            (Some(_), None) => Err(IngestError::NoTimes),
+            (Some(_), Some(times)) if times != batch.len() => {
+                Err(IngestError::TimeCount { times, items: batch.len() })
+            }
+            (Some(window), Some(_)) => self.check_clock(window),
+        }
     }
 
     pub(crate) fn check_owner(&self) -> Result<(), IngestError> {
@@ -448,6 +425,7 @@ mod tests {
     use crate::item::keys::Keys;
     use crate::plan::settings::{CounterLayout, Method, Settings, TunedMethod, Unit, Window};
     use crate::privacy::parameters::Epsilon;
+    use crate::store::memory::MemoryStore;
 
     fn sketch() -> DpswSketch {
         let method =
@@ -469,14 +447,14 @@ mod tests {
         let mut sketch = sketch();
         sketch.noise = Noise::failing();
         for accepted in [10, 0] {
-            let error = sketch.extend(&[1; 14]).expect_err("no randomness");
+            let error = sketch.extend(Batch::integers(&[1; 14])).expect_err("no randomness");
             let IngestError::Entropy { accepted: got, .. } = error else { panic!("{error}") };
             assert_eq!(got, accepted);
             assert_eq!(sketch.position(), 10);
             assert_eq!(sketch.view().covered(), 10..10);
         }
         sketch.noise = Noise::off();
-        sketch.extend(&[1; 4]).expect("randomness is back");
+        sketch.extend(Batch::integers(&[1; 4])).expect("randomness is back");
         assert_eq!(sketch.position(), 14);
         assert_eq!(sketch.view().covered(), 0..10);
         // Ten are sealed, four are predicted.
@@ -487,9 +465,9 @@ mod tests {
     #[test]
     fn a_failed_seal_leaves_the_older_substreams_answering() {
         let mut sketch = sketch();
-        sketch.extend(&[1; 19]).expect("valid items");
+        sketch.extend(Batch::integers(&[1; 19])).expect("valid items");
         sketch.noise = Noise::failing();
-        assert!(sketch.extend(&[1]).is_err());
+        assert!(sketch.extend(Batch::integers(&[1])).is_err());
         assert_eq!(sketch.view().covered(), 0..10);
         assert_eq!(sketch.view().frequency(1).expect("a key").value, 20.0);
     }
@@ -509,10 +487,11 @@ mod tests {
         let mut sketch =
             DpswSketch::new(Plan::new(settings).expect("a valid plan"), Noise::off()).expect("off");
         let items: Vec<Trap> = (0..300).map(Trap).collect();
-        let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| sketch.extend_bytes(&items)));
+        let caught =
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| sketch.extend(Batch::bytes(&items))));
         assert!(caught.is_err());
         let taken = sketch.position();
-        sketch.extend_bytes(&vec!["b"; (1000 - taken) as usize]).expect("valid items");
+        sketch.extend(Batch::bytes(&vec!["b"; (1000 - taken) as usize])).expect("valid items");
         assert_eq!(sketch.view().frequency("a").expect("a key").value, taken as f64);
     }
 
@@ -521,23 +500,24 @@ mod tests {
         let mut sketch = sketch();
         sketch.owner += 1;
         let forked = IngestError::Forked { owner: sketch.owner };
-        assert_eq!(sketch.extend(&[1; 14]), Err(forked.clone()));
+        assert_eq!(sketch.extend(Batch::integers(&[1; 14])), Err(forked.clone()));
         assert_eq!(sketch.advance(5), Err(forked.clone()));
         assert_eq!(sketch.position(), 0);
-        let saved = sketch.save(&crate::stream::state::StateKey::from_bytes([1; 32]));
+        let saved =
+            sketch.save(&crate::stream::state::StateKey::from_bytes([1; 32]), &mut MemoryStore::default());
         assert_eq!(saved, Err(crate::error::StateError::Ingest(forked)));
     }
 
     #[test]
     fn debug_output_shows_no_counts_and_no_keys() {
         let mut sketch = sketch();
-        sketch.extend(&[3; 9]).expect("valid items");
+        sketch.extend(Batch::integers(&[3; 9])).expect("valid items");
         let text = format!("{:?} {:?} {:?}", sketch.open, sketch.keys, sketch.noise);
         let wanted = "[OpenSubstream] HashKeys { stream: StreamKey, mapper: Mapper { fingerprint_key: FingerprintKey, \
             index: None } } Noise(Reproducible)";
         assert_eq!(text, wanted);
         let before = format!("{sketch:?}");
-        sketch.extend(&[3; 5]).expect("valid items");
+        sketch.extend(Batch::integers(&[3; 5])).expect("valid items");
         assert_eq!(format!("{sketch:?}"), before);
     }
 
@@ -548,7 +528,7 @@ mod tests {
         settings.domain = Domain::Public(Keys::Range(4000));
         let plan = Plan::new(settings).expect("a valid plan");
         let mut sketch = DpswSketch::new(plan, Noise::from_system()).expect("the system has randomness");
-        sketch.extend(&[3; 20]).expect("valid items");
+        sketch.extend(Batch::integers(&[3; 20])).expect("valid items");
         let cells = |number| {
             sketch.readable.released.substream(number).and_then(|s| s.sketch(0)).map(SealedSketch::cells)
         };

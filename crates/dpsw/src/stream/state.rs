@@ -22,12 +22,17 @@ use crate::secret::partial::PartialId;
 use crate::secret::substream::OpenSubstream;
 use crate::secret::tracker::Tracker;
 use crate::stream::clock::TIME_MAX;
+use crate::stream::freshness::{FreshnessStore, ID_LEN, StateId};
 use crate::stream::sketch::{DpswSketch, Time};
 use crate::view::window_view::{Sealed, WindowView};
 
 const MAGIC: &[u8; 8] = b"DPSWSECR";
 const INNER_MAGIC: &[u8; 8] = b"DPSWOPEN";
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
+/// Version 1 had no padding.
+const VERSION_UNPADDED: u16 = 1;
+/// The version of the secret part.
+const INNER_VERSION: u16 = 1;
 
 /// The key under which states are saved; the caller keeps it apart from them. Wiped when dropped.
 pub struct StateKey(Zeroizing<[u8; 32]>);
@@ -50,19 +55,19 @@ impl std::fmt::Debug for StateKey {
     }
 }
 
-/// Which saved state: random, so that no two are mixed up, not even of one generation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct StateId(pub [u8; NONCE_LEN]);
-
-/// Bytes of the nonce, which is the id.
-const NONCE_LEN: usize = 24;
+/// Bytes of the length before the padded secret part.
+const LENGTH_LEN: usize = 8;
+/// No more bytes than this of the secret part are left when views, ids, open substreams and keys are taken away.
+const FIXED_LEN: u64 = 256;
+/// Bytes of the keys of an epoch beside the keys themselves.
+const TRACKER_FIXED_LEN: u64 = 32;
 /// Bytes before the encrypted part: magic word, version, generation, nonce.
-const HEADER_LEN: usize = 18 + NONCE_LEN;
+const HEADER_LEN: usize = 18 + ID_LEN;
 
 /// A saved state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SavedState {
-    /// The id of the newest state must be kept where it cannot fall back with the bytes.
+    /// Which state it is; also the nonce of its encryption.
     pub id: StateId,
     /// How often the stream was saved along this line of states.
     pub generation: u64,
@@ -70,65 +75,68 @@ pub struct SavedState {
     pub bytes: Vec<u8>,
 }
 
-/// What is known about a state that is restored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Freshness {
-    /// The state of this id is the newest, and it was not restored before: the stream goes on where it stood. Whoever
-    /// keeps the id must mark it as used before anything of the restored stream is shown; restored again after that, it
-    /// would seal the same events with other noise.
-    Newest {
-        /// The newest state.
-        id: StateId,
-    },
-    /// There may be newer ones, which may have sealed what is open here. The open substreams are given up for ever, and
-    /// the stream starts anew at the first substream that begins at or after this position.
-    Unknown {
-        /// A position or time that no released substream can lie after.
-        resume_at: u64,
-    },
-}
-
 impl DpswSketch {
-    /// Saves the stream and ends it here: only a restored one can go on.
+    /// Saves the stream and ends it here: only a restored one can go on. The store gets a note that the state may be restored
+    /// once.
+    ///
+    /// How long the bytes are depends on public numbers alone: not on which items came, nor, where presence is private, on
+    /// how many.
     ///
     /// # Errors
-    /// The sketch belongs to another process, or the system gives no randomness. The sketch is gone all the same.
-    pub fn save(mut self, key: &StateKey) -> Result<SavedState, StateError> {
+    /// The sketch belongs to another process, the system gives no randomness, or the store fails. The sketch is gone all the
+    /// same.
+    pub fn save(
+        mut self,
+        key: &StateKey,
+        store: &mut (impl FreshnessStore + ?Sized),
+    ) -> Result<SavedState, StateError> {
         self.check_owner()?;
         self.generation += 1;
         // Also a reproducible stream is saved under a nonce of the system: a nonce must never repeat.
         let nonce = Noise::from_system().key()?;
-        let nonce: [u8; NONCE_LEN] = nonce[..NONCE_LEN].try_into().expect("24 of 32 bytes");
+        let nonce: [u8; ID_LEN] = nonce[..ID_LEN].try_into().expect("24 of 32 bytes");
         let mut header = Vec::from(MAGIC);
         header.extend_from_slice(&VERSION.to_le_bytes());
         header.extend_from_slice(&self.generation.to_le_bytes());
         header.extend_from_slice(&nonce);
-        let secret = Zeroizing::new(self.to_secret());
+        let secret = self.to_padded();
         let payload = Payload { msg: &secret, aad: &header };
         let sealed = key.cipher().encrypt(&XNonce::from(nonce), payload).map_err(|_| StateError::Key)?;
+        store.note(StateId(nonce))?;
         Ok(SavedState { id: StateId(nonce), generation: self.generation, bytes: [header, sealed].concat() })
     }
 
-    /// The stream that was saved.
+    /// The stream that was saved, exactly as it was. The store's note of the state is consumed, so that no state goes on
+    /// twice.
     ///
     /// # Errors
-    /// The bytes are no state, damaged, do not open with the key, are not of the generation that is the newest, or the
-    /// stream stood after where it is to resume.
+    /// The bytes are no state, damaged, or do not open with the key; or the store has no note of them, because they were
+    /// restored before or were noted elsewhere.
     pub fn restore(
         bytes: &[u8],
         key: &StateKey,
         noise: Noise,
-        freshness: Freshness,
+        store: &mut (impl FreshnessStore + ?Sized),
     ) -> Result<Self, StateError> {
+        let (sketch, id) = Self::open(bytes, key, noise)?;
+        if store.consume(id)? { Ok(sketch) } else { Err(StateError::Stale { generation: sketch.generation }) }
+    }
+
+    /// The stream that was saved, without a store that knows whether it went on elsewhere: another one may have sealed what
+    /// is open here. So that is given up for ever, with everything released, and the stream starts anew at the first
+    /// substream that begins at or after this position or time, which no released substream may lie after.
+    ///
+    /// # Errors
+    /// The bytes are no state, damaged, or do not open with the key; or the stream stood after where it is to resume.
+    pub fn resume(bytes: &[u8], key: &StateKey, noise: Noise, resume_at: u64) -> Result<Self, StateError> {
+        Self::open(bytes, key, noise)?.0.resume_at(resume_at)
+    }
+
+    fn open(bytes: &[u8], key: &StateKey, noise: Noise) -> Result<(Self, StateId), StateError> {
         let (generation, id, secret) = open(bytes, key)?;
         let mut sketch = Self::from_secret(&secret, noise)?;
         sketch.generation = generation;
-        match freshness {
-            Freshness::Newest { id: newest } if newest == id => Ok(sketch),
-            Freshness::Newest { .. } => Err(StateError::Stale { generation }),
-            Freshness::Unknown { resume_at } => sketch.resume_at(resume_at),
-        }
+        Ok((sketch, id))
     }
 
     /// Gives up what is open and what was released, and starts anew with the same keys.
@@ -147,8 +155,42 @@ impl DpswSketch {
         Ok(self)
     }
 
+    /// The secret bytes with their length before them and zeros after them, as long as public numbers say.
+    fn to_padded(&self) -> Zeroizing<Vec<u8>> {
+        let secret = Zeroizing::new(self.to_secret());
+        let len = LENGTH_LEN as u64 + self.secret_len_max();
+        let len = usize::try_from(len.next_power_of_two()).expect("a state fits in memory");
+        let mut padded = Zeroizing::new(Vec::with_capacity(len));
+        padded.extend_from_slice(&(secret.len() as u64).to_le_bytes());
+        padded.extend_from_slice(&secret);
+        assert!(padded.len() <= len, "a state is at most as long as its plan allows");
+        padded.resize(len, 0);
+        padded
+    }
+
+    /// The most bytes of the secret part that public numbers allow: the plan, what is released, the ids that were absorbed,
+    /// and where arrivals are public, how many there were.
+    fn secret_len_max(&self) -> u64 {
+        let view = self.view().to_bytes().len() as u64;
+        let ids = self.absorbed.len() as u64 * (8 + PartialId::LEN as u64);
+        let open = self.plan.open_substreams_max() * OpenSubstream::len_max(&self.plan);
+        FIXED_LEN + view + ids + open + self.trackers_len_max()
+    }
+
+    fn trackers_len_max(&self) -> u64 {
+        let Some(discovery) = self.plan.discovery() else { return 0 };
+        let running = self.plan.epochs_running_max(discovery.epoch());
+        let all = if self.plan.has_public_totals() {
+            let arrivals = self.trackers.values().map(Tracker::arrivals);
+            arrivals.map(|arrivals| Tracker::len_max(discovery, arrivals)).sum()
+        } else {
+            running * Tracker::len_max(discovery, discovery.items_max())
+        };
+        running * TRACKER_FIXED_LEN + all
+    }
+
     fn to_secret(&self) -> Vec<u8> {
-        let mut writer = Writer::new(INNER_MAGIC, VERSION);
+        let mut writer = Writer::new(INNER_MAGIC, INNER_VERSION);
         write_view(&mut writer, &self.view());
         writer.bytes(self.keys.stream.expose());
         writer.u64(self.number);
@@ -171,7 +213,7 @@ impl DpswSketch {
     }
 
     fn from_secret(secret: &[u8], noise: Noise) -> Result<Self, SnapshotError> {
-        let mut reader = Reader::new(secret, INNER_MAGIC, VERSION)?;
+        let mut reader = Reader::new(secret, INNER_MAGIC, INNER_VERSION)?;
         let view = read_view(&mut reader)?;
         let key = reader
             .bytes()?
@@ -270,17 +312,38 @@ fn open(bytes: &[u8], key: &StateKey) -> Result<(u64, StateId, Zeroizing<Vec<u8>
     }
     let (header, sealed) = bytes.split_at_checked(HEADER_LEN).ok_or(SnapshotError::Truncated)?;
     let found = u16::from_le_bytes([header[8], header[9]]);
-    if found != VERSION {
+    if ![VERSION, VERSION_UNPADDED].contains(&found) {
         return Err(SnapshotError::Version { found, known: VERSION }.into());
     }
     let generation = u64::from_le_bytes(header[10..18].try_into().expect("eight bytes"));
-    let nonce: [u8; NONCE_LEN] = header[18..].try_into().expect("24 bytes");
+    let nonce: [u8; ID_LEN] = header[18..].try_into().expect("24 bytes");
     let payload = Payload { msg: sealed, aad: header };
     let secret = key.cipher().decrypt(&XNonce::from(nonce), payload).map_err(|_| StateError::Key)?;
-    Ok((generation, StateId(nonce), Zeroizing::new(secret)))
+    let mut secret = Zeroizing::new(secret);
+    if found == VERSION {
+        unpad(&mut secret)?;
+    }
+    Ok((generation, StateId(nonce), secret))
+}
+
+fn unpad(padded: &mut Vec<u8>) -> Result<(), SnapshotError> {
+    let len = padded.first_chunk::<LENGTH_LEN>().ok_or(SnapshotError::Truncated)?;
+    let end = usize::try_from(u64::from_le_bytes(*len)).ok().and_then(|len| len.checked_add(LENGTH_LEN));
+    let end = end.filter(|&end| end <= padded.len()).ok_or(SnapshotError::Truncated)?;
+    padded.copy_within(LENGTH_LEN..end, 0);
+    padded.truncate(end - LENGTH_LEN);
+    Ok(())
 }
 
 impl OpenSubstream {
+    /// The most bytes of an open substream.
+    fn len_max(plan: &Plan) -> u64 {
+        let counters = (plan.boundaries().len() + plan.ranges().len()) as u64;
+        let each = 16 + 4 * plan.shape().cells() as u64;
+        let users = plan.settings().unit.per_substream().map_or(0, |_| 8 + 12 * plan.users_max());
+        32 + counters * each + users
+    }
+
     fn write(&self, writer: &mut Writer) {
         writer.len(self.closed());
         let segments: Vec<_> = self.segments().collect();
@@ -334,6 +397,7 @@ fn read_counters(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::item::batch::Batch;
     use crate::item::domain::{Discovery, Domain};
     use crate::item::keys::Keys;
     use crate::item::value::Kind;
@@ -361,7 +425,7 @@ mod tests {
         };
         let plan = Plan::new(settings).expect("a valid plan");
         let mut sketch = DpswSketch::new(plan, Noise::seeded(1)).expect("seeded");
-        sketch.extend_at(&[1000, 1012, 1049, 1031, 1060], &[1, 2, 3, 4, 0]).expect("events");
+        sketch.extend(Batch::integers(&[1, 2, 3, 4, 0]).at(&[1000, 1012, 1049, 1031, 1060])).expect("events");
         sketch
     }
 
@@ -379,7 +443,9 @@ mod tests {
         let plan = Plan::new(settings).expect("a valid plan");
         let mut sketch = DpswSketch::new(plan, Noise::seeded(1)).expect("seeded");
         let users: Vec<u64> = (0..70).map(|i| i % 9).collect();
-        sketch.extend_bytes_by(&users, &["a", "bc", "a", "", "def", "a", "g"].repeat(10)).expect("items");
+        sketch
+            .extend(Batch::bytes(&["a", "bc", "a", "", "def", "a", "g"].repeat(10)).by(&users))
+            .expect("items");
         sketch
     }
 
@@ -402,8 +468,8 @@ mod tests {
                 bytes.extend_from_slice(&checksum.to_le_bytes());
                 let Ok(mut sketch) = DpswSketch::from_secret(&bytes, Noise::off()) else { return };
                 let _ = sketch.view().top(3);
-                let _ = sketch.extend_at(&[sketch.position() + 20], &[1]);
-                let _ = sketch.extend_bytes_by(&[3; 30], &["a"; 30]);
+                let _ = sketch.extend(Batch::integers(&[1]).at(&[sketch.position() + 20]));
+                let _ = sketch.extend(Batch::bytes(&["a"; 30]).by(&[3; 30]));
                 let _ = sketch.view().frequency(1);
             },
         );

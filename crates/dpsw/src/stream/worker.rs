@@ -1,18 +1,20 @@
 //! Workers of a trusted cluster count their share of a time window's substreams; one sealer absorbs the counts and adds
 //! the noise once.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::ops::Range;
 
-use crate::error::IngestError;
+use crate::error::{IngestError, PartialError};
+use crate::item::batch::{Batch, Items};
 use crate::item::hash::StreamKey;
 use crate::item::mapping::Mapping;
-use crate::item::value::Kind;
+use crate::plan::settings::Clock;
 use crate::plan::structure::Plan;
 use crate::secret::counters::Counters;
-use crate::secret::partial::{Origin, PartialCounters, PartialId};
+use crate::secret::partial::{Origin, PartialCounters, PartialId, Segments};
 use crate::stream::keys::HashKeys;
 
-/// The most substreams that one call of a worker may spread over: each takes counters of its own.
+/// The most substreams that one call of a worker may reach over: each takes counters of its own.
 const SUBSTREAMS_MAX: u64 = 1000;
 
 /// Counts events for a sketch that runs elsewhere, with the same plan and stream key.
@@ -23,107 +25,120 @@ pub struct Worker {
     origin: Origin,
 }
 
+/// What a worker made of a batch.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Counted {
+    /// One for each substream of the range, oldest first, also where nothing happened.
+    pub partials: Vec<PartialCounters>,
+    /// Events outside the range, which count nowhere. **Secret** where presence is.
+    pub outside: usize,
+}
+
 impl Worker {
-    /// A worker for time windows.
+    /// A worker for time windows with the caller's clock.
     ///
     /// # Errors
-    /// The plan has a count window, whose positions a worker cannot know.
-    pub fn new(plan: Plan, key: StreamKey) -> Result<Self, IngestError> {
-        if plan.settings().window.time().is_none() {
-            return Err(IngestError::Times("partial counters need a time window"));
+    /// The plan has a count window, whose positions a worker cannot know, or the events' clock; or it protects users or finds
+    /// keys.
+    pub fn new(plan: impl Into<Plan>, key: StreamKey) -> Result<Self, PartialError> {
+        let plan = plan.into();
+        let time = plan.settings().window.time().ok_or(PartialError::CountWindow)?;
+        if time.clock != Clock::Caller {
+            return Err(PartialError::EventsClock);
         }
         if plan.discovery().is_some() || plan.settings().unit.per_substream().is_some() {
-            return Err(IngestError::Users("partial counters hold no keys and no users"));
+            return Err(PartialError::UsersOrKeys);
         }
         let origin = Origin::new(&plan, &key);
         Ok(Self { keys: HashKeys::new(&plan, key), plan, origin })
     }
 
-    /// Counts integers with their times: the partial counters of each substream that they fall in.
+    /// Counts a batch with times: partial counters of each substream that the range touches.
+    ///
+    /// The range must be public, such as the times that a step of the engine is for: it decides which partial counters
+    /// there are, whatever the events are. Events outside it are left out one by one.
     ///
     /// # Errors
-    /// The plan counts bytes, there are not as many times as items, or they spread over more than 1000 substreams.
-    pub fn count(
-        &self,
-        id: PartialId,
-        times: &[u64],
-        items: &[u64],
-    ) -> Result<Vec<PartialCounters>, IngestError> {
-        self.check(Kind::Integers, times, items.len())?;
-        let mut partials = BTreeMap::new();
-        self.count_into(&mut partials, id, times, items, Counters::count_integers);
-        Ok(partials.into_values().collect())
+    /// The range is empty or reaches over more than 1000 substreams, or the batch does not fit the plan.
+    pub fn count(&self, id: PartialId, range: Range<u64>, batch: Batch<'_>) -> Result<Counted, PartialError> {
+        let numbers = self.numbers(&range)?;
+        let times = self.check(&batch)?;
+        let mut substreams: BTreeMap<u64, Segments> =
+            numbers.map(|number| (number, Segments::new())).collect();
+        let mut hashed = Vec::new();
+        let words = match &batch.items {
+            Items::Integers(items) => *items,
+            Items::Nulls(_) => &[],
+            Items::Strings(items) => {
+                hashed.resize(items.len(), 0);
+                items.hash(0, self.keys.mapper.fingerprint_key, &mut hashed);
+                &hashed[..]
+            }
+        };
+        let outside =
+            self.count_runs(&mut substreams, &range, times, |counters, run, mapping| match batch.kind() {
+                Some(kind) => counters.count_words(kind, &words[run], mapping),
+                None => counters.count_nulls(run.len()),
+            });
+        let partial = |(substream, segments)| PartialCounters {
+            origin: self.origin,
+            substream,
+            parts: BTreeMap::from([(id, segments)]),
+        };
+        Ok(Counted { partials: substreams.into_iter().map(partial).collect(), outside })
     }
 
-    /// Counts byte strings or texts, like [`count`](Self::count).
-    ///
-    /// # Errors
-    /// The plan counts integers, there are not as many times as items, or they spread over more than 1000 substreams.
-    pub fn count_bytes<T: AsRef<[u8]>>(
+    /// Counts runs of events that fall into one segment, and says how many lie outside the range.
+    fn count_runs(
         &self,
-        id: PartialId,
+        substreams: &mut BTreeMap<u64, Segments>,
+        range: &Range<u64>,
         times: &[u64],
-        items: &[T],
-    ) -> Result<Vec<PartialCounters>, IngestError> {
-        self.check(Kind::Bytes, times, items.len())?;
-        let mut fingerprints = vec![0; items.len()];
-        self.keys.fingerprints(items, &mut fingerprints);
-        let mut partials = BTreeMap::new();
-        self.count_into(&mut partials, id, times, &fingerprints, Counters::count_fingerprints);
-        Ok(partials.into_values().collect())
-    }
-
-    fn count_into(
-        &self,
-        partials: &mut BTreeMap<u64, PartialCounters>,
-        id: PartialId,
-        times: &[u64],
-        items: &[u64],
-        count: impl Fn(&mut Counters, &[u64], &Mapping),
-    ) {
-        let mut mapping = None;
-        let mut done = 0;
-        while done < times.len() {
-            let (substream, segment) = self.plan.place(times[done]);
-            let run = times[done..]
-                .iter()
-                .take_while(|&&time| self.plan.place(time) == (substream, segment))
-                .count();
+        count: impl Fn(&mut Counters, Range<usize>, &Mapping),
+    ) -> usize {
+        let place = |time: &u64| range.contains(time).then(|| self.plan.place(*time));
+        let (mut mapping, mut outside, mut done) = (None, 0, 0);
+        for run in times.chunk_by(|a, b| place(a) == place(b)) {
+            let start = done;
+            done += run.len();
+            let Some((substream, segment)) = place(&run[0]) else {
+                outside += run.len();
+                continue;
+            };
             if mapping.as_ref().is_none_or(|(of, _)| *of != substream) {
                 mapping = Some((substream, self.keys.mapping(&self.plan, substream)));
             }
             let (_, mapping) = mapping.as_ref().expect("it was just made");
-            let partial = partials.entry(substream).or_insert_with(|| self.empty(substream, id));
-            let counters =
-                partial.segments.entry(segment).or_insert_with(|| Counters::new(self.plan.shape()));
-            count(counters, &items[done..done + run], mapping);
-            done += run;
+            let segments = substreams.get_mut(&substream).expect("the range touches the substream");
+            let counters = segments.entry(segment).or_insert_with(|| Counters::new(self.plan.shape()));
+            count(counters, start..start + run.len(), mapping);
         }
+        outside
     }
 
-    fn empty(&self, substream: u64, id: PartialId) -> PartialCounters {
-        PartialCounters {
-            origin: self.origin,
-            substream,
-            ids: BTreeSet::from([id]),
-            segments: BTreeMap::new(),
-        }
+    /// The substreams that a range touches.
+    fn numbers(&self, range: &Range<u64>) -> Result<Range<u64>, PartialError> {
+        let len = self.plan.substream_len();
+        let numbers = range.start / len..range.end.div_ceil(len);
+        let is_right = range.start < range.end && numbers.end - numbers.start <= SUBSTREAMS_MAX;
+        let Range { start, end } = *range;
+        if is_right { Ok(numbers) } else { Err(PartialError::Range { start, end, most: SUBSTREAMS_MAX }) }
     }
 
-    fn check(&self, got: Kind, times: &[u64], items: usize) -> Result<(), IngestError> {
+    fn check<'b>(&self, batch: &Batch<'b>) -> Result<&'b [u64], IngestError> {
         let wanted = self.plan.settings().domain.kind();
-        if got != wanted {
+        if let Some(got) = batch.kind().filter(|got| *got != wanted) {
             return Err(IngestError::Kind { wanted, got });
         }
-        if times.len() != items {
-            return Err(IngestError::Lengths { times: times.len(), items });
+        if batch.users.is_some() {
+            return Err(IngestError::UnwantedUsers);
         }
-        let [first, last] =
-            [times.iter().min(), times.iter().max()].map(|time| time.map_or(0, |&t| self.plan.place(t).0));
-        if last - first < SUBSTREAMS_MAX {
-            Ok(())
+        let times = batch.times.ok_or(IngestError::NoTimes)?;
+        if times.len() == batch.len() {
+            Ok(times)
         } else {
-            Err(IngestError::Times("the times of one call must lie within 1000 substreams"))
+            Err(IngestError::TimeCount { times: times.len(), items: batch.len() })
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::error::ParameterError;
+use crate::error::{Fraction, ParameterError};
 use crate::item::value::Item;
 use crate::privacy::accounting::normal_quantile;
 
@@ -64,7 +64,7 @@ impl Estimate {
     /// The confidence is out of range.
     pub fn interval(&self, confidence: f64) -> Result<Range<f64>, ParameterError> {
         if !(0.0 < confidence && confidence < 1.0) {
-            return Err(ParameterError::Fraction { name: "confidence", value: confidence });
+            return Err(ParameterError::Fraction { name: Fraction::Confidence, value: confidence });
         }
         let reach = normal_quantile(f64::midpoint(confidence, 1.0)) / NORMAL_95 * self.error_bound;
         Ok(self.value - reach..self.value + reach)

@@ -1,0 +1,62 @@
+//! Notes as empty files in a folder: the file system removes a file once, whoever asks.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use crate::error::StoreError;
+use crate::stream::freshness::{FreshnessStore, StateId};
+
+/// Keeps a note as an empty file with the name of the id. Several processes may share the folder.
+///
+/// Leave the folder out of backups that hold states: restored together, they would give a consumed id back.
+#[derive(Debug)]
+pub struct FileStore {
+    folder: PathBuf,
+}
+
+impl FileStore {
+    /// A store in this folder, which is made if it is not there.
+    ///
+    /// # Errors
+    /// The folder cannot be made.
+    pub fn new(folder: impl Into<PathBuf>) -> Result<Self, StoreError> {
+        let folder = folder.into();
+        fs::create_dir_all(&folder).map_err(|error| failed(&folder, &error))?;
+        Ok(Self { folder })
+    }
+
+    fn path(&self, id: StateId) -> PathBuf {
+        self.folder.join(id.to_string())
+    }
+
+    /// Makes what happened in the folder durable.
+    fn sync(&self) -> io::Result<()> {
+        // Other systems have no handle on folders; their file systems write such changes in order.
+        if cfg!(unix) { File::open(&self.folder)?.sync_all() } else { Ok(()) }
+    }
+}
+
+impl FreshnessStore for FileStore {
+    fn note(&mut self, id: StateId) -> Result<(), StoreError> {
+        let path = self.path(id);
+        let made = OpenOptions::new().write(true).create_new(true).open(&path);
+        made.and_then(|file| file.sync_all())
+            .and_then(|()| self.sync())
+            .map_err(|error| failed(&path, &error))
+    }
+
+    fn consume(&mut self, id: StateId) -> Result<bool, StoreError> {
+        let path = self.path(id);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+            removed => {
+                removed.and_then(|()| self.sync()).map(|()| true).map_err(|error| failed(&path, &error))
+            }
+        }
+    }
+}
+
+fn failed(path: &Path, error: &io::Error) -> StoreError {
+    StoreError { reason: format!("{}: {error}", path.display()) }
+}

@@ -1,0 +1,201 @@
+//! Partial counters of trusted workers: nothing that one event brings decides whether others count.
+
+use std::ops::Range;
+
+use dpsw::store::MemoryStore;
+use dpsw::*;
+
+const SUBSTREAM: u64 = 20;
+
+fn settings(unit: Unit) -> Settings {
+    let window = TimeWindow { len: 100, lateness: 30, clock: Clock::Caller, expected_items: 1000 };
+    let counters = CounterLayout::Hashed { rows: 1, columns: 64 };
+    Settings {
+        window: Window::Time(window),
+        unit,
+        epsilon: Epsilon::new(1.0).expect("in range"),
+        delta: Delta::new(1e-9).ok(),
+        domain: Domain::Asked(Kind::Integers),
+        method: Method::Tuned(TunedMethod { substreams: 5, counters, ..TunedMethod::default() }),
+        retention: 1,
+    }
+}
+
+/// Substreams with segments, some of which close before their substream does.
+fn in_segments() -> Settings {
+    let counters = CounterLayout::Hashed { rows: 1, columns: 64 };
+    let method = PaperMethod { substream: SubstreamLen::PerWindow(5), counters, ..PaperMethod::default() };
+    Settings { method: Method::Paper(method), ..settings(Unit::ReplaceOne) }
+}
+
+fn key() -> StreamKey {
+    StreamKey::from_bytes([7; 32])
+}
+
+fn id(batch: u64) -> PartialId {
+    PartialId { source: 1, batch, partition: 0 }
+}
+
+fn plan(settings: &Settings) -> Plan {
+    Plan::new(settings.clone()).expect("a valid plan")
+}
+
+fn sealer(settings: &Settings) -> DpswSketch {
+    let mut sealer = DpswSketch::with_key(plan(settings), key(), Noise::off());
+    sealer.advance(1000).expect("a clock");
+    sealer
+}
+
+fn worker(settings: &Settings) -> Worker {
+    Worker::new(plan(settings), key()).expect("a time window")
+}
+
+/// Everything that these events leave in the sealed counters, by way of a worker.
+fn counted(settings: &Settings, clock: u64, events: &[u64]) -> i64 {
+    let mut sealer = sealer(settings);
+    sealer.advance(clock).expect("a clock");
+    let items = vec![5; events.len()];
+    let batch = Batch::integers(&items).at(events);
+    for partial in worker(settings).count(id(1), 1000..1040, batch).expect("valid").partials {
+        let is_late = (partial.substream() + 1) * SUBSTREAM <= clock;
+        assert_eq!(sealer.absorb(partial).is_err(), is_late);
+    }
+    sealer.advance(1080).expect("a clock");
+    sealer.view().sealed().filter(|sealed| sealed.range() == 0).map(|sealed| sealed.sketch().total()).sum()
+}
+
+#[test]
+fn one_event_far_away_leaves_the_others_counted() {
+    let crowd = vec![1005; 5000];
+    for far in [3, 999, 1040, 1_000_000, u64::MAX] {
+        let with_far = [&crowd[..], &[far]].concat();
+        for unit in [Unit::AddRemove, Unit::ReplaceOne] {
+            let settings = Settings { delta: None, ..settings(unit) };
+            assert_eq!(counted(&settings, 1000, &with_far), counted(&settings, 1000, &crowd), "{far}");
+        }
+    }
+}
+
+#[test]
+fn one_event_in_a_closed_segment_leaves_the_others_counted() {
+    let settings = in_segments();
+    // The first segment of the substream from 1000 to 1020 ends at 1002.
+    let crowd = vec![1015; 5000];
+    let alone = counted(&settings, 1010, &crowd);
+    assert_eq!(alone, 5000);
+    assert_eq!(counted(&settings, 1010, &[&[1001], &crowd[..]].concat()), alone);
+}
+
+#[test]
+fn which_partial_counters_there_are_depends_on_the_range_alone() {
+    let settings = settings(Unit::AddRemove);
+    let worker = worker(&Settings { delta: None, ..settings });
+    let ids = |times: &[u64]| -> Vec<(u64, Vec<PartialId>)> {
+        let items = vec![5; times.len()];
+        let counted = worker.count(id(3), 1010..1075, Batch::integers(&items).at(times)).expect("valid");
+        counted.partials.iter().map(|partial| (partial.substream(), partial.ids().collect())).collect()
+    };
+    let wanted: Vec<_> = (50..54).map(|substream| (substream, vec![id(3)])).collect();
+    for times in [&[][..], &[1012], &[1074, 1012], &[4, 1074], &[1_000_000]] {
+        assert_eq!(ids(times), wanted, "{times:?}");
+    }
+}
+
+#[test]
+fn a_worker_reports_what_lies_outside_and_refuses_endless_ranges() {
+    let worker = worker(&settings(Unit::ReplaceOne));
+    let batch = || Batch::integers(&[5, 5, 5]).at(&[999, 1000, 1040]);
+    assert_eq!(worker.count(id(1), 1000..1040, batch()).expect("valid").outside, 2);
+    for range in [1040..1040, 1040..1000, 0..20_001] {
+        let Range { start, end } = range.clone();
+        let error = worker.count(id(1), range, batch()).expect_err("refused");
+        assert_eq!(error, PartialError::Range { start, end, most: 1000 });
+    }
+    let error = worker.count(id(1), 0..9, Batch::integers(&[1])).expect_err("no times");
+    assert_eq!(error, PartialError::Ingest(IngestError::NoTimes));
+    let error = worker.count(id(1), 0..9, Batch::text(&["a"]).at(&[1])).expect_err("text");
+    assert!(matches!(error, PartialError::Ingest(IngestError::Kind { .. })));
+}
+
+/// One event.
+fn one(worker: &Worker, batch: u64, time: u64) -> PartialCounters {
+    let counted = worker.count(id(batch), time..time + 1, Batch::integers(&[5]).at(&[time]));
+    counted.expect("valid").partials.remove(0)
+}
+
+fn new(ids: usize) -> Absorbed {
+    absorbed(ids, 0)
+}
+
+fn absorbed(new: usize, repeated: usize) -> Absorbed {
+    let mut absorbed = Absorbed::default();
+    (absorbed.new, absorbed.repeated) = (new, repeated);
+    absorbed
+}
+
+#[test]
+fn partial_counters_are_absorbed_once_and_in_time() {
+    let settings = settings(Unit::ReplaceOne);
+    let worker = worker(&settings);
+    let one = |batch, time| one(&worker, batch, time);
+    let mut unset = DpswSketch::with_key(plan(&settings), key(), Noise::off());
+    assert_eq!(unset.absorb(one(1, 1000)), Err(PartialError::Early { substream: 50 }));
+    let mut sealer = sealer(&settings);
+    assert_eq!(sealer.absorb(one(1, 1000)), Ok(new(1)));
+    assert_eq!(sealer.absorb(one(1, 1001)), Ok(absorbed(0, 1)));
+    // The same batch in another substream is another part of it.
+    assert_eq!(sealer.absorb(one(1, 1025)), Ok(new(1)));
+    sealer.advance(1020).expect("a clock");
+    assert_eq!(sealer.absorb(one(4, 1004)), Err(PartialError::Late { substream: 50 }));
+    assert_eq!(sealer.absorb(one(5, 5000)), Err(PartialError::Early { substream: 250 }));
+    let sealed = sealer.view().sealed().map(|sealed| sealed.sketch().total()).sum::<i64>();
+    assert_eq!(sealed, 1);
+}
+
+#[test]
+fn a_repeated_id_takes_nothing_that_was_merged_with_it_away() {
+    let settings = settings(Unit::ReplaceOne);
+    let worker = worker(&settings);
+    let one = |batch, time| one(&worker, batch, time);
+    let mut sealer = sealer(&settings);
+    let mut merged = one(2, 1002);
+    assert!(matches!(merged.merge(one(2, 1003)), Err(PartialError::Duplicate { .. })));
+    assert_eq!(merged.merge(one(3, 1025)), Err(PartialError::Substream(50, 51)));
+    merged.merge(one(3, 1003)).expect("the same substream");
+    let merged = PartialCounters::from_bytes(&merged.to_bytes(), sealer.plan()).expect("valid bytes");
+    assert_eq!(sealer.absorb(one(3, 1003)), Ok(new(1)));
+    assert_eq!(sealer.absorb(merged), Ok(absorbed(1, 1)));
+    sealer.advance(1020).expect("a clock");
+    assert_eq!(sealer.view().sealed().map(|sealed| sealed.sketch().total()).sum::<i64>(), 2);
+}
+
+#[test]
+fn partial_counters_of_other_plans_and_keys_are_refused() {
+    let settings = settings(Unit::ReplaceOne);
+    let mut sealer = sealer(&settings);
+    let other = worker(&Settings { retention: 2, ..settings.clone() });
+    assert_eq!(sealer.absorb(one(&other, 6, 1001)), Err(PartialError::Plan));
+    let other = Worker::new(plan(&settings), StreamKey::from_bytes([8; 32])).expect("a time window");
+    assert_eq!(sealer.absorb(one(&other, 6, 1001)), Err(PartialError::Keys));
+    let refused = |settings| Worker::new(plan(&settings), key()).expect_err("refused");
+    let counted = Settings { window: Window::Items(100), ..settings.clone() };
+    assert_eq!(refused(counted), PartialError::CountWindow);
+    let window = TimeWindow { len: 100, lateness: 30, clock: Clock::Events, expected_items: 1000 };
+    let by_events = Settings { window: Window::Time(window), ..settings.clone() };
+    assert_eq!(refused(by_events), PartialError::EventsClock);
+    let found = Settings { domain: Domain::Discovered(Discovery::new(Kind::Integers)), ..settings };
+    assert_eq!(refused(found), PartialError::UsersOrKeys);
+}
+
+#[test]
+fn absorbed_ids_survive_a_restore() {
+    let settings = settings(Unit::ReplaceOne);
+    let worker = worker(&settings);
+    let mut sealer = sealer(&settings);
+    sealer.absorb(one(&worker, 1, 1003)).expect("open");
+    let (state_key, mut store) = (StateKey::from_bytes([9; 32]), MemoryStore::default());
+    let saved = sealer.save(&state_key, &mut store).expect("randomness");
+    let mut restored =
+        DpswSketch::restore(&saved.bytes, &state_key, Noise::off(), &mut store).expect("fresh");
+    assert_eq!(restored.absorb(one(&worker, 1, 1003)), Ok(absorbed(0, 1)));
+}
