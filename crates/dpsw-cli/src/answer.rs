@@ -95,17 +95,16 @@ pub(crate) fn ask(view: &WindowView, which: &Which) -> Result<Answer> {
 }
 
 fn asked<'i>(view: &WindowView, items: &'i [String]) -> Result<Vec<Ranked<'i>>> {
-    let ask = |item: &'i String| {
-        let estimate = view
-            .frequency(item.as_str())
-            .map_err(|error| anyhow::Error::new(error).context(format!("{item:?}")))?;
-        Ok(Ranked { item: Item::from(item.as_str()), estimate })
-    };
-    items.iter().map(ask).collect()
+    let mut rows = Vec::with_capacity(items.len());
+    for item in items {
+        let asked = view.frequencies(&[Item::from(item)]);
+        rows.extend(asked.map_err(|error| anyhow::Error::new(error).context(format!("{item:?}")))?);
+    }
+    Ok(rows)
 }
 
 fn row(rank: usize, ranked: &Ranked<'_>, total: Option<u64>, view: &WindowView) -> Row {
-    let Ranked { item, estimate } = ranked;
+    let Ranked { item, estimate, .. } = ranked;
     let Estimate { value, error_bound, .. } = *estimate;
     let (text, base64) = names(*item);
     Row {

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use dpsw::{Discovery, Domain, Keys, Kind, PlanError, Strings};
+use dpsw::error::PlanError;
+use dpsw::{Discovery, Domain, Keys, Kind, Strings};
 use memchr::memchr_iter;
 
 use crate::fault::Fault;
@@ -16,16 +17,7 @@ use crate::input::reader::read_all;
 pub(crate) fn choose(file: Option<&Path>) -> Result<Domain> {
     match file {
         Some(path) => Ok(Domain::Public(Keys::Bytes(Arc::new(read(path)?)))),
-        // The planner chooses the epoch.
-        None => Ok(Domain::Discovered(Discovery { epoch: 0, ..Discovery::new(Kind::Bytes) })),
-    }
-}
-
-/// The domain for a method that no planner chooses an epoch for.
-pub(crate) fn with_epoch(domain: Domain) -> Domain {
-    match domain.discovery() {
-        Some(discovery) if discovery.epoch == 0 => Domain::Discovered(Discovery::new(discovery.kind)),
-        _ => domain,
+        None => Ok(Domain::Discovered(Discovery::new(Kind::Bytes))),
     }
 }
 

@@ -4,7 +4,7 @@ use std::fmt;
 use std::process::ExitCode;
 
 use dpsw::audit::AuditError;
-use dpsw::{IngestError, ParameterError, PlanError, QueryError, SnapshotError};
+use dpsw::error::{IngestError, ParameterError, PlanError, QueryError, SnapshotError};
 
 /// The kind of a failure, as scripts see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

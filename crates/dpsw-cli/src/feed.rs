@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
-use dpsw::{Clock, DpswSketch, Noise, Plan, Taken, Unit};
+use dpsw::{Clock, DpswSketch, Plan, Taken, Unit};
 
 use crate::arguments::OnError;
 use crate::fault::Fault;
@@ -99,7 +99,7 @@ impl<'a> Feed<'a> {
         };
         let mut feed = Self {
             has_users: matches!(plan.settings().unit, Unit::Users { .. }),
-            sketch: DpswSketch::new(plan, Noise::from_system())?,
+            sketch: DpswSketch::new(plan)?,
             timing,
             on_error,
             source: String::new(),

@@ -4,10 +4,8 @@ use std::fmt::Write as _;
 use std::io::stdout;
 
 use anyhow::Result;
-use dpsw::{
-    Clock, Cost, Domain, Expectation, Group, Keys, Law, Method, Plan, Planned, Prediction, Prior, Target,
-    Unit,
-};
+use dpsw::privacy::Cost;
+use dpsw::{Clock, Domain, Expectation, Group, Keys, Plan, Planned, Prediction, Prior, Target, Unit};
 use serde::Serialize;
 
 use crate::arguments::{MethodName, PlanCommand, UnitName};
@@ -255,7 +253,7 @@ impl Structure {
     fn new(plan: &Plan) -> Self {
         let settings = plan.settings();
         Self {
-            method: if matches!(settings.method, Method::Paper(_)) { "paper" } else { "tuned" },
+            method: plan.method().name(),
             unit: match settings.unit {
                 Unit::AddRemove => "add-remove",
                 Unit::Users { .. } => "users",
@@ -292,20 +290,15 @@ impl Predicted {
     }
 }
 
-fn noise(range: &dpsw::PlannedRange) -> NoiseDocument {
+fn noise(range: &dpsw::plan::PlannedRange) -> NoiseDocument {
     let law = range.law();
-    let (name, scale) = match law {
-        Law::Laplace { scale } => ("discrete Laplace", Some(scale.to_f64())),
-        Law::Gaussian { .. } => ("discrete Gaussian", None),
-        _ => ("another", None),
-    };
     let offsets = range.offsets();
     NoiseDocument {
         range: format!("{:?}", range.role()).to_lowercase(),
         start: offsets.start,
         end: offsets.end,
-        law: name,
-        scale,
+        law: law.name(),
+        scale: law.scale(),
         variance: law.variance(),
     }
 }

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
+use dpsw::error::{ParameterError, PlanError};
 use dpsw::{
-    Clock, CounterLayout, Delta, Domain, Epsilon, Expectation, Grid, Keys, Method, PaperMethod,
-    ParameterError, Plan, PlanError, Ratio, Request, Settings, Shares, SubstreamLen, TimeWindow, Unit,
-    Window,
+    Clock, CounterLayout, Delta, Domain, Expectation, Grid, Keys, PaperMethod, Plan, Ratio, Request,
+    Settings, Shares, SubstreamLen, TimeWindow, Unit, Window,
 };
 
 use crate::arguments::{Means, MethodName, Paper, Past, Protects, UnitName};
@@ -71,16 +71,16 @@ impl<'a> Wish<'a> {
 
     /// What the planner is asked. A large domain is moved, not copied.
     pub(crate) fn request(self) -> Result<Request> {
-        Ok(Request {
-            window: self.window,
+        let delta = self.delta_needed().map(Delta::new).transpose()?;
+        let bytes = self.means.memory.unwrap_or(MEMORY);
+        let settings = Settings {
             unit: self.unit,
-            epsilon: Epsilon::new(self.epsilon)?,
-            delta: self.delta_needed().map(Delta::new).transpose()?,
+            delta,
             domain: self.domain,
             retention: self.retention,
-            bytes: self.means.memory.unwrap_or(MEMORY),
-            expectation: self.expectation,
-        })
+            ..Settings::new(self.window, self.epsilon)?
+        };
+        Ok(Request { settings, bytes, expectation: self.expectation })
     }
 
     /// The delta that was given, or the default where finding keys needs one.
@@ -104,13 +104,12 @@ impl<'a> Wish<'a> {
 
     fn paper_settings(&self, columns: u32) -> Result<Settings, ParameterError> {
         Ok(Settings {
-            window: self.window,
             unit: self.unit,
-            epsilon: Epsilon::new(self.epsilon)?,
             delta: Some(Delta::new(self.means.delta.unwrap_or(DELTA))?),
-            domain: domain::with_epoch(self.domain.clone()),
-            method: Method::Paper(paper_method(self.paper, columns)?),
+            domain: self.domain.clone(),
+            method: Some(paper_method(self.paper, columns)?.into()),
             retention: self.retention,
+            ..Settings::new(self.window, self.epsilon)?
         })
     }
 }

@@ -5,8 +5,8 @@ use std::fmt;
 use anyhow::{Context, Result, ensure};
 use clap::builder::PossibleValue;
 use dpsw::{
-    Claim, CounterLayout, Delta, Discovery, Domain, DpswSketch, Epsilon, Expectation, Grid, Keys, Method,
-    Noise, PaperMethod, Plan, Ratio, Request, Settings, Shares, SubstreamLen, Unit, Window,
+    Claim, CounterLayout, Delta, Discovery, Domain, DpswSketch, Expectation, Grid, Keys, Method, Noise,
+    PaperMethod, Plan, Ratio, Request, Settings, Shares, SubstreamLen, Unit,
 };
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -262,9 +262,7 @@ impl MethodName {
     /// What the planner chooses for a public guess: the structure must not be made for the data.
     fn tuned(self, size: Size, expectation: Expectation) -> Result<Variant> {
         let domain = match self {
-            Self::TunedDiscovered => {
-                Domain::Discovered(Discovery { epoch: 0, ..Discovery::new(dpsw::Kind::Integers) })
-            }
+            Self::TunedDiscovered => Domain::Discovered(Discovery::new(dpsw::Kind::Integers)),
             _ => Domain::Public(Keys::Range(size.domain_len as u64)),
         };
         let unit = match self {
@@ -272,16 +270,8 @@ impl MethodName {
             _ => Unit::ReplaceOne,
         };
         let delta = (self != Self::Tuned).then(|| Delta::new(size.delta)).transpose()?;
-        let request = Request {
-            window: Window::Items(size.window_len),
-            unit,
-            epsilon: Epsilon::new(size.epsilon)?,
-            delta,
-            domain,
-            retention: 1,
-            bytes: size.bytes,
-            expectation,
-        };
+        let settings = Settings { unit, delta, ..Settings::last_items(size.window_len, size.epsilon)? };
+        let request = Request { settings: settings.with_domain(domain), bytes: size.bytes, expectation };
         let plan = request.plan()?.plan;
         let counters = if plan.is_identity() { "identity" } else { "hashed" };
         let shape = plan.shape();
@@ -293,15 +283,10 @@ impl MethodName {
     fn paper(self, size: Size, parameters: PaperParameters) -> Result<Variant> {
         let PaperParameters { rows, substreams, spacing: Spacing { checkpoints, .. } } = parameters;
         let shares = if self == Self::PaperBalanced { balanced(checkpoints)? } else { Shares::Printed };
-        let settings = Settings {
-            window: Window::Items(size.window_len),
-            unit: Unit::ReplaceOne,
-            epsilon: Epsilon::new(size.epsilon)?,
-            delta: Some(Delta::new(size.delta)?),
-            domain: Domain::Public(Keys::Range(size.domain_len as u64)),
-            method: parameters.method(size.bytes, shares)?,
-            retention: 1,
-        };
+        let settings = Settings::last_items(size.window_len, size.epsilon)?
+            .with_delta(size.delta)?
+            .with_keys(0..size.domain_len as u64)
+            .with_method(parameters.method(size.bytes, shares)?);
         let columns = parameters.columns(size.bytes);
         let parameters = format!("{rows} x {columns}, {substreams} substreams, {checkpoints} checkpoints");
         Ok(Variant { parameters, plan: AnyPlan::Library(Box::new(Plan::new(settings)?)) })
@@ -360,7 +345,7 @@ impl AnyPlan {
     pub fn start(&self, noise: Noise) -> Result<Running> {
         Ok(match self {
             Self::Library(plan) => {
-                Running::Library(Followed::new(DpswSketch::new(Plan::clone(plan), noise)?, plan))
+                Running::Library(Followed::new(DpswSketch::with_noise(Plan::clone(plan), noise)?, plan))
             }
             Self::Baseline(_, _, plan) => Running::Baseline(plan.start(noise)?),
         })

@@ -2,10 +2,7 @@
 
 use std::sync::Arc;
 
-use dpsw::{
-    Batch, Delta, Discovery, Domain, DpswSketch, Epsilon, Expectation, Item, Kind, Noise, Request, Unit,
-    Window,
-};
+use dpsw::{Batch, Discovery, Domain, DpswSketch, Expectation, Item, Kind, Noise, Request, Settings};
 use dpsw_eval::dataset::Dataset;
 use dpsw_eval::method::delta_for;
 use dpsw_eval::source::data_folder;
@@ -33,21 +30,15 @@ fn the_top_of_a_web_log_is_found() {
     let mut truth = Truth::new(items, log.domain_len, WINDOW);
     truth.advance(items.len());
     let top = truth.top(TOP);
-    let request = Request {
-        window: Window::Items(WINDOW as u64),
-        unit: Unit::ReplaceOne,
-        epsilon: Epsilon::new(1.0).expect("in range"),
-        delta: Delta::new(delta_for(items.len())).ok(),
-        domain: Domain::Discovered(Discovery { epoch: 0, ..Discovery::new(Kind::Integers) }),
-        retention: 1,
-        bytes: 1_120_000,
-        expectation: Expectation::zipf(2000),
-    };
+    let settings = Settings::last_items(WINDOW as u64, 1.0).expect("in range");
+    let settings = settings.with_delta(delta_for(items.len())).expect("in range");
+    let settings = settings.with_domain(Domain::Discovered(Discovery::new(Kind::Integers)));
+    let request = Request::new(settings).with_bytes(1_120_000).with_expectation(Expectation::zipf(2000));
     let planned = request.plan().expect("a plan");
     let seeds = 20;
     let mut hits = 0;
     for seed in 0..seeds {
-        let mut sketch = DpswSketch::new(planned.plan.clone(), Noise::seeded(seed)).expect("seeded");
+        let mut sketch = DpswSketch::with_noise(planned.plan.clone(), Noise::seeded(seed)).expect("seeded");
         sketch.extend(Batch::integers(items)).expect("integers");
         let view = sketch.view();
         let found = view.top(TOP).expect("keys");

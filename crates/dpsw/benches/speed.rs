@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use asap_sketchlib::{DataInput, FastPath, Vector2D};
+use dpsw::noise::{Law, Table};
 use dpsw::*;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -145,7 +146,7 @@ fn plan(method: Method, domain: Domain) -> Plan {
         epsilon: Epsilon::new(1.0).unwrap(),
         delta: Delta::new(1e-10).ok(),
         domain,
-        method,
+        method: Some(method),
         retention: 1,
     })
     .unwrap()
@@ -173,7 +174,7 @@ fn finding_plan() -> Plan {
 }
 
 fn sketch(plan: Plan) -> DpswSketch {
-    DpswSketch::new(plan, Noise::from_system()).unwrap()
+    DpswSketch::new(plan).unwrap()
 }
 
 const FINGERPRINT_KEY: u64 = 0x5dce_289d_e5ee_85d5;
@@ -326,7 +327,7 @@ fn never_sealing(rows: u32, columns: u32) -> DpswSketch {
         epsilon: Epsilon::new(1.0).unwrap(),
         delta: None,
         domain: Domain::Asked(Kind::Integers),
-        method: Method::Tuned(TunedMethod { substreams: 1, counters, noise: NoiseChoice::Laplace }),
+        method: Some(Method::Tuned(TunedMethod { substreams: 1, counters, noise: NoiseChoice::Laplace })),
         retention: 1,
     };
     sketch(Plan::new(settings).unwrap())

@@ -1,5 +1,6 @@
 //! What can be wrong with a parameter, a plan, an arrival or a question.
 
+use std::convert::Infallible;
 use std::fmt;
 use std::ops::Range;
 
@@ -43,9 +44,18 @@ pub enum ParameterError {
         /// What stands there.
         field: String,
     },
+    /// A text that is no number.
+    #[error("{0:?} is not a number")]
+    Number(String),
     /// A ratio with denominator zero.
     #[error("the denominator of {0}/0 must be at least 1")]
     Denominator(u64),
+}
+
+impl From<Infallible> for ParameterError {
+    fn from(never: Infallible) -> Self {
+        match never {}
+    }
 }
 
 /// Settings from which no plan can be made.
@@ -446,6 +456,9 @@ pub enum QueryError {
     /// A window of no items.
     #[error("a window must hold at least 1 item, got 0")]
     EmptyWindow,
+    /// A number outside its range.
+    #[error(transparent)]
+    Parameter(#[from] ParameterError),
 }
 
 /// Bytes from which nothing can be read.

@@ -14,7 +14,7 @@ fn settings(epsilon: f64, method: Method) -> Settings {
         epsilon: Epsilon::new(epsilon).expect("in range"),
         delta: Delta::new(1e-6).ok(),
         domain: Domain::Public(Keys::Range(1000)),
-        method,
+        method: Some(method),
         retention: 2,
     }
 }
@@ -75,17 +75,8 @@ fn texts_without_a_public_domain_hold() {
 #[test]
 fn what_the_planner_chooses_holds() {
     let plan = |bytes, unit, window| {
-        let request = Request {
-            window,
-            unit,
-            epsilon: Epsilon::new(1.0).expect("in range"),
-            delta: None,
-            domain: Domain::Public(Keys::Range(1000)),
-            retention: 1,
-            bytes,
-            expectation: Expectation::zipf(1000),
-        };
-        request.plan().expect("a plan").plan
+        let settings = Settings::new(window, 1.0).expect("in range").with_keys(0..1000).with_unit(unit);
+        Request::new(settings).with_bytes(bytes).plan().expect("a plan").plan
     };
     let window = TimeWindow { len: 3600, lateness: 0, clock: Clock::Caller, expected_items: 100_000 };
     let identity = plan(500_000, Unit::ReplaceOne, Window::Items(100_000));

@@ -1,5 +1,6 @@
 //! Views as bytes, views of several sites, partial counters and secret states.
 
+use dpsw::error::*;
 use dpsw::store::{FileStore, MemoryStore};
 use dpsw::*;
 use proptest::prelude::*;
@@ -11,7 +12,7 @@ fn base(window: Window, method: Method) -> Settings {
         epsilon: Epsilon::new(1.0).expect("in range"),
         delta: Delta::new(1e-9).ok(),
         domain: Domain::Public(Keys::Range(50)),
-        method,
+        method: Some(method),
         retention: 1,
     }
 }
@@ -60,7 +61,7 @@ fn kinds() -> Vec<Settings> {
         Settings { domain: Domain::Asked(Kind::Integers), ..base(Window::Items(100), paper()) },
         Settings {
             epsilon: Epsilon::new(30.0).expect("in range"),
-            domain: Domain::Discovered(Discovery { epoch: 2, ..Discovery::new(Kind::Integers) }),
+            domain: Domain::Discovered(Discovery { epoch: Some(2), ..Discovery::new(Kind::Integers) }),
             ..base(Window::Items(100), tuned(HASHED, NoiseChoice::Laplace))
         },
         Settings {
@@ -364,7 +365,7 @@ fn a_state_opens_with_its_key_alone_and_shows_nothing_without() {
         ..base(Window::Items(100), tuned(HASHED, NoiseChoice::Laplace))
     };
     let plan = Plan::new(settings).expect("a valid plan");
-    let mut sketch = DpswSketch::new(plan, Noise::from_system()).expect("randomness");
+    let mut sketch = DpswSketch::new(plan).expect("randomness");
     sketch.extend(Batch::bytes(&["secret"; 15])).expect("valid items");
     let saved = save(sketch);
     let open = |bytes: &[u8], key: [u8; 32]| {
@@ -460,7 +461,7 @@ fn save_bytes(settings: &Settings) -> Vec<u8> {
 /// The state after these arrivals: (time, item), at a clock that stands at 1005.
 fn state_len(settings: &Settings, events: &[(u64, &str)]) -> usize {
     let plan = Plan::new(settings.clone()).expect("a valid plan");
-    let mut sketch = DpswSketch::new(plan, Noise::off()).expect("noise is off");
+    let mut sketch = DpswSketch::with_noise(plan, Noise::off()).expect("noise is off");
     let (times, items): (Vec<u64>, Vec<&str>) = events.iter().copied().unzip();
     if settings.window.time().is_some() {
         sketch.advance(1005).expect("a clock");

@@ -1,10 +1,18 @@
 //! Keys that are found in the stream itself, and whole users.
 
+use dpsw::error::*;
+use dpsw::noise::Law;
+use dpsw::privacy::accounting;
 use dpsw::store::MemoryStore;
 use dpsw::*;
 
 fn delta(value: f64) -> Option<Delta> {
     Delta::new(value).ok()
+}
+
+/// Epochs of four substreams.
+fn in_fours(kind: Kind) -> Discovery {
+    Discovery { epoch: Some(4), ..Discovery::new(kind) }
 }
 
 fn settings(discovery: Discovery) -> Settings {
@@ -14,11 +22,11 @@ fn settings(discovery: Discovery) -> Settings {
         epsilon: Epsilon::new(4.0).expect("in range"),
         delta: delta(1e-6),
         domain: Domain::Discovered(discovery),
-        method: Method::Tuned(TunedMethod {
+        method: Some(Method::Tuned(TunedMethod {
             substreams: 10,
             counters: CounterLayout::Hashed { rows: 2, columns: 64 },
             noise: NoiseChoice::Laplace,
-        }),
+        })),
         retention: 1,
     }
 }
@@ -51,9 +59,9 @@ fn words(len: u64) -> Vec<String> {
 
 #[test]
 fn frequent_keys_are_found_when_their_epoch_ends_and_rare_ones_are_not() {
-    let threshold = plan(settings(Discovery::new(Kind::Bytes))).discovery().expect("discovery").threshold();
+    let threshold = plan(settings(in_fours(Kind::Bytes))).discovery().expect("discovery").threshold();
     assert!((20..100).contains(&threshold), "{threshold}");
-    let mut sketch = sketch(settings(Discovery::new(Kind::Bytes)), Noise::off());
+    let mut sketch = sketch(settings(in_fours(Kind::Bytes)), Noise::off());
     sketch.extend(Batch::bytes(&words(399))).expect("words");
     assert!(found(&sketch.view()).is_empty(), "the epoch of four substreams is not complete");
     sketch.extend(Batch::bytes(&words(1))).expect("words");
@@ -72,7 +80,7 @@ fn frequent_keys_are_found_when_their_epoch_ends_and_rare_ones_are_not() {
 
 #[test]
 fn found_keys_live_until_their_epoch_leaves_the_window() {
-    let mut sketch = sketch(settings(Discovery { epoch: 2, ..Discovery::new(Kind::Integers) }), Noise::off());
+    let mut sketch = sketch(settings(Discovery { epoch: Some(2), ..in_fours(Kind::Integers) }), Noise::off());
     sketch.extend(Batch::integers(&[7; 200])).expect("integers");
     assert_eq!(found(&sketch.view()), ["7"]);
     sketch.extend(Batch::integers(&(0..900).collect::<Vec<u64>>())).expect("integers");
@@ -83,10 +91,10 @@ fn found_keys_live_until_their_epoch_leaves_the_window() {
 
 #[test]
 fn a_summary_finds_what_the_exact_map_finds_but_for_its_error() {
-    let discovery = Discovery { tracking: Tracking::Summary { keys: 19 }, ..Discovery::new(Kind::Bytes) };
+    let discovery = Discovery { tracking: Tracking::Summary { keys: 19 }, ..in_fours(Kind::Bytes) };
     let plan = plan(settings(discovery));
     let planned = plan.discovery().expect("discovery");
-    let exact = Plan::new(settings(Discovery::new(Kind::Bytes))).expect("a valid plan");
+    let exact = Plan::new(settings(in_fours(Kind::Bytes))).expect("a valid plan");
     let missing = planned.count_found(0.99) - exact.discovery().expect("discovery").count_found(0.99);
     assert_eq!(missing, 20.0, "400 items / (19 + 1)");
     assert!(plan.resident_bytes() < exact.resident_bytes());
@@ -104,7 +112,7 @@ fn the_threshold_is_that_of_the_published_vector() {
         window: Window::Items(1_000_000),
         epsilon: Epsilon::new(1.0).expect("in range"),
         delta: delta(10_f64.powf(-10.5)),
-        ..settings(Discovery::new(Kind::Integers))
+        ..settings(in_fours(Kind::Integers))
     };
     let plan = plan(tuned);
     let discovery = plan.discovery().expect("discovery");
@@ -122,7 +130,7 @@ fn the_threshold_is_that_of_the_published_vector() {
 #[test]
 fn found_keys_travel_with_views_and_states() {
     for tracking in [Tracking::Exact, Tracking::Summary { keys: 30 }] {
-        let discovery = Discovery { tracking, ..Discovery::new(Kind::Bytes) };
+        let discovery = Discovery { tracking, ..in_fours(Kind::Bytes) };
         let mut sketch = sketch(settings(discovery), Noise::seeded(4));
         sketch.extend(Batch::bytes(&words(550))).expect("words");
         let view = sketch.view();
@@ -148,10 +156,8 @@ fn found_keys_travel_with_views_and_states() {
 #[test]
 fn time_windows_find_keys_too() {
     let window = TimeWindow { len: 1000, lateness: 50, clock: Clock::Events, expected_items: 1000 };
-    let mut sketch = sketch(
-        Settings { window: Window::Time(window), ..settings(Discovery::new(Kind::Bytes)) },
-        Noise::off(),
-    );
+    let mut sketch =
+        sketch(Settings { window: Window::Time(window), ..settings(in_fours(Kind::Bytes)) }, Noise::off());
     let times: Vec<u64> = (0..1000).collect();
     sketch.extend(Batch::bytes(&words(449)).at(&times[..449])).expect("in time");
     assert!(found(&sketch.view()).is_empty());
@@ -161,8 +167,7 @@ fn time_windows_find_keys_too() {
 
 #[test]
 fn keys_that_are_too_long_are_counted_but_not_found() {
-    let mut sketch =
-        sketch(settings(Discovery { key_len_max: 3, ..Discovery::new(Kind::Bytes) }), Noise::off());
+    let mut sketch = sketch(settings(Discovery { key_len_max: 3, ..in_fours(Kind::Bytes) }), Noise::off());
     let items: Vec<&str> = (0..400).map(|i| if i % 2 == 0 { "abc" } else { "abcd" }).collect();
     sketch.extend(Batch::bytes(&items)).expect("words");
     assert_eq!(found(&sketch.view()), ["abc"]);
@@ -172,13 +177,13 @@ fn keys_that_are_too_long_are_counted_but_not_found() {
 
 #[test]
 fn discoveries_that_cannot_be_are_refused() {
-    let discovery = Discovery::new(Kind::Bytes);
+    let discovery = in_fours(Kind::Bytes);
     let without_delta = Settings { delta: None, ..settings(discovery) };
     let ratio = |n, d| Ratio::new(n, d).expect("a ratio");
     for (settings, message) in [
         (without_delta, "finding keys needs a delta"),
-        (settings(Discovery { epoch: 0, ..discovery }), "substreams of an epoch"),
-        (settings(Discovery { epoch: 11, ..discovery }), "substreams of an epoch"),
+        (settings(Discovery { epoch: Some(0), ..discovery }), "substreams of an epoch"),
+        (settings(Discovery { epoch: Some(11), ..discovery }), "substreams of an epoch"),
         (settings(Discovery { share: ratio(1, 1), ..discovery }), "the share of epsilon"),
         (settings(Discovery { share: ratio(0, 1), ..discovery }), "the share of epsilon"),
         (settings(Discovery { key_len_max: 0, ..discovery }), "length of a key"),
@@ -193,12 +198,12 @@ fn users(per_substream: u32) -> Settings {
     Settings {
         unit: Unit::Users { per_substream },
         domain: Domain::Public(Keys::Range(20)),
-        method: Method::Tuned(TunedMethod {
+        method: Some(Method::Tuned(TunedMethod {
             substreams: 4,
             counters: CounterLayout::Identity,
             noise: NoiseChoice::Laplace,
-        }),
-        ..settings(Discovery::new(Kind::Integers))
+        })),
+        ..settings(in_fours(Kind::Integers))
     }
 }
 
@@ -212,7 +217,7 @@ fn the_noise_for_users_covers_a_window() {
     let gaussian = |per_substream| {
         let method =
             TunedMethod { substreams: 4, counters: CounterLayout::Identity, noise: NoiseChoice::Gaussian };
-        law(Settings { method: Method::Tuned(method), ..users(per_substream) }).variance()
+        law(Settings { method: Some(Method::Tuned(method)), ..users(per_substream) }).variance()
     };
     let epsilon = Epsilon::new(4.0).expect("in range");
     let delta = Delta::new(1e-6).expect("in range");
@@ -222,7 +227,7 @@ fn the_noise_for_users_covers_a_window() {
     assert!((gaussian(3) - zcdp).abs() <= 1.0, "{} {zcdp}", gaussian(3));
     let contract = plan(users(1)).contract();
     assert!(contract.contains("one user inside any one window"), "{contract}");
-    let paper = Settings { method: Method::Paper(PaperMethod::default()), ..users(1) };
+    let paper = Settings { method: Some(Method::Paper(PaperMethod::default())), ..users(1) };
     assert!(Plan::new(paper).is_err());
     assert!(Plan::new(users(0)).is_err());
 }
@@ -277,7 +282,7 @@ fn users_have_found_keys_as_well() {
     let settings = Settings {
         unit: Unit::Users { per_substream: 1 },
         epsilon: Epsilon::new(50.0).expect("in range"),
-        ..settings(Discovery::new(Kind::Bytes))
+        ..settings(in_fours(Kind::Bytes))
     };
     let plan = plan(settings.clone());
     // c = 11 for ten substreams, 4 of them in an epoch: 4 - 1 + the steps for 11 keys at once.
@@ -344,7 +349,7 @@ fn null_items_have_times_and_use_up_the_cap_of_their_user() {
 
 #[test]
 fn a_state_that_is_not_the_newest_gives_up_the_keys_of_its_epoch() {
-    let mut old = sketch(settings(Discovery::new(Kind::Integers)), Noise::off());
+    let mut old = sketch(settings(in_fours(Kind::Integers)), Noise::off());
     old.extend(Batch::integers(&[7; 190])).expect("integers");
     let key = StateKey::from_bytes([1; 32]);
     let saved = old.save(&key, &mut MemoryStore::default()).expect("randomness");
@@ -361,7 +366,7 @@ fn shares_too_small_for_any_threshold_are_refused() {
         let by_user = Settings {
             unit: Unit::Users { per_substream: 1 },
             epsilon: Epsilon::new(1.0).expect("in range"),
-            ..settings(Discovery { share, ..Discovery::new(Kind::Integers) })
+            ..settings(Discovery { share, ..in_fours(Kind::Integers) })
         };
         assert!(Plan::new(by_user).is_err(), "10^-{exponent}");
     }

@@ -52,11 +52,11 @@ fn plan() -> Plan {
         epsilon: Epsilon::new(1.0).expect("in range"),
         delta: Delta::new(1e-9).ok(),
         domain: Domain::Public(Keys::integers([3, 1, 4])),
-        method: Method::Paper(PaperMethod {
+        method: Some(Method::Paper(PaperMethod {
             counters,
             substream: SubstreamLen::PerWindow(4),
             ..PaperMethod::default()
-        }),
+        })),
         retention: 1,
     };
     Plan::new(settings).expect("a valid plan")

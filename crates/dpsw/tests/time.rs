@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use dpsw::error::*;
+use dpsw::noise::Law;
 use dpsw::*;
 use proptest::prelude::*;
 
@@ -16,7 +18,7 @@ fn settings(window: Window, method: Method) -> Settings {
         epsilon: Epsilon::new(1.0).expect("in range"),
         delta: Delta::new(1e-9).ok(),
         domain: Domain::Public(Keys::Range(8)),
-        method,
+        method: Some(method),
         retention: 1,
     }
 }
@@ -43,7 +45,7 @@ fn paper() -> Method {
 }
 
 fn sketch(settings: Settings) -> DpswSketch {
-    DpswSketch::new(Plan::new(settings).expect("a valid plan"), Noise::off()).expect("noise is off")
+    DpswSketch::with_noise(Plan::new(settings).expect("a valid plan"), Noise::off()).expect("noise is off")
 }
 
 fn value(sketch: &DpswSketch, item: u64) -> f64 {
@@ -212,7 +214,7 @@ fn batches_and_single_events_are_counted_alike() {
     let plan = Plan::new(Settings { domain, ..settings(window(300, 40, Clock::Events), tuned(6)) });
     let plan = plan.expect("a valid plan");
     let [mut once, mut many] =
-        [(); 2].map(|()| DpswSketch::new(plan.clone(), Noise::seeded(1)).expect("seeded"));
+        [(); 2].map(|()| DpswSketch::with_noise(plan.clone(), Noise::seeded(1)).expect("seeded"));
     let taken = once.extend(Batch::bytes(&text).at(&times)).expect("events");
     let mut late = 0;
     for (&time, item) in times.iter().zip(&text) {
@@ -247,7 +249,7 @@ fn under_add_remove_no_answer_depends_on_the_exact_number_of_events() {
     let views: Vec<WindowView> = [vec![3; 50], [vec![3; 50], vec![999]].concat()]
         .into_iter()
         .map(|items| {
-            let mut sketch = DpswSketch::new(plan.clone(), Noise::seeded(4)).expect("seeded");
+            let mut sketch = DpswSketch::with_noise(plan.clone(), Noise::seeded(4)).expect("seeded");
             sketch.advance(1000).expect("a clock");
             sketch.extend(Batch::integers(&items).at(&vec![1005; items.len()])).expect("in time");
             sketch.advance(1100).expect("a clock");
@@ -313,7 +315,7 @@ fn an_idle_window_lists_nothing_and_an_unsealed_one_claims_nothing() {
 fn a_past_window_is_unsure_at_both_edges() {
     let plan =
         Plan::new(Settings { retention: 2, ..settings(Window::Items(400), tuned(4)) }).expect("a valid plan");
-    let mut sketch = DpswSketch::new(plan, Noise::off()).expect("off");
+    let mut sketch = DpswSketch::with_noise(plan, Noise::off()).expect("off");
     sketch.extend(Batch::integers(&vec![1; 900])).expect("valid items");
     let misfit = |position: u64| {
         let view = sketch.view().last(300).expect("kept").as_of(position).expect("kept");
@@ -332,7 +334,7 @@ fn an_idle_window_lists_nothing_where_totals_are_private() {
     let mut busy = 0;
     // The noisy total of 1,000 keys passes its 95 % bound by chance in 2.5 % of the seeds.
     for seed in 0..40 {
-        let mut sketch = DpswSketch::new(plan.clone(), Noise::seeded(seed)).expect("seeded");
+        let mut sketch = DpswSketch::with_noise(plan.clone(), Noise::seeded(seed)).expect("seeded");
         sketch.advance(1000).expect("a clock");
         sketch.advance(1200).expect("a clock");
         busy += usize::from(!sketch.view().heavy_hitters(line).expect("public").is_empty());

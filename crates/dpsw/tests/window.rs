@@ -3,6 +3,9 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
+use dpsw::error::*;
+use dpsw::noise::Law;
+use dpsw::sealed::Shape;
 use dpsw::*;
 use proptest::prelude::*;
 
@@ -21,7 +24,7 @@ fn settings(window_len: u64, method: Method) -> Settings {
         epsilon: epsilon(1.0),
         delta: Delta::new(1e-9).ok(),
         domain: Domain::Public(Keys::Range(8)),
-        method,
+        method: Some(method),
         retention: 1,
     }
 }
@@ -41,7 +44,7 @@ fn tuned(substreams: u64) -> Method {
 }
 
 fn sketch(settings: Settings) -> DpswSketch {
-    DpswSketch::new(Plan::new(settings).expect("a valid plan"), Noise::off()).expect("noise is off")
+    DpswSketch::with_noise(Plan::new(settings).expect("a valid plan"), Noise::off()).expect("noise is off")
 }
 
 /// A stream over 0..8 that drifts.
@@ -168,7 +171,7 @@ fn the_covered_spans_are_those_of_the_published_vectors() {
         (950_000, 1_234_567, 270_000..1_230_000),
     ];
     for (window_len, t, wanted) in cases {
-        let mut sketch = sketch(settings(window_len, method(window_len).method));
+        let mut sketch = sketch(settings(window_len, method(window_len).method.expect("given")));
         sketch.extend(Batch::integers(&vec![3; t as usize])).expect("valid items");
         let view = sketch.view();
         assert_eq!(view.covered(), wanted, "t = {t}, w = {window_len}");
@@ -186,7 +189,7 @@ fn items_in_one_batch_or_many_are_counted_alike() {
         let settings = Settings { domain: domain.clone(), ..settings(100, method) };
         let plan = Plan::new(settings).expect("a valid plan");
         let [mut once, mut many] =
-            [(); 2].map(|()| DpswSketch::new(plan.clone(), Noise::seeded(1)).expect("seeded"));
+            [(); 2].map(|()| DpswSketch::with_noise(plan.clone(), Noise::seeded(1)).expect("seeded"));
         once.extend(Batch::bytes(&text)).expect("valid items");
         for item in &text {
             many.add(item.as_str()).expect("a valid item");
@@ -206,7 +209,7 @@ fn items_outside_an_identity_domain_take_their_position_and_count_nowhere() {
     assert_eq!(sketch.position(), 5);
     assert_eq!(view.frequency(1).expect("in the domain").value, 3.0);
     assert_eq!(view.frequency(1_000_000), Err(QueryError::NotInDomain));
-    let empty = DpswSketch::new(sketch.plan().clone(), Noise::off()).expect("off").view();
+    let empty = DpswSketch::with_noise(sketch.plan().clone(), Noise::off()).expect("off").view();
     assert_eq!(empty.frequency(1_000_000), Err(QueryError::NotInDomain));
     assert_eq!(view.top(9).expect("public").iter().map(|r| r.estimate.value).sum::<f64>(), 3.0);
 }
@@ -234,7 +237,7 @@ proptest! {
     ) {
         let method = if flat { tuned(10) } else { paper(10, 0.75, Grid::Units(10)) };
         let plan = Plan::new(settings(100, method)).expect("a valid plan");
-        let mut pair = [(); 2].map(|()| DpswSketch::new(plan.clone(), Noise::seeded(common)).expect("seeded"));
+        let mut pair = [(); 2].map(|()| DpswSketch::with_noise(plan.clone(), Noise::seeded(common)).expect("seeded"));
         // The checkpoints lie at offsets 1, 3, 7, 9 and 10; flat plans seal at 10 alone.
         let (start, room) = if flat { (common / 10 * 10, 9) } else { (common / 10 * 10 + 3, 3) };
         for sketch in &mut pair {
@@ -372,7 +375,7 @@ fn plans_that_cannot_be_are_refused_with_the_reason() {
     let method = |change: fn(&mut PaperMethod)| {
         let mut method = PaperMethod::default();
         change(&mut method);
-        Settings { method: Method::Paper(method), ..good.clone() }
+        Settings { method: Some(Method::Paper(method)), ..good.clone() }
     };
     check_refused(
         Settings { window: Window::Items(0), unit: Unit::ReplaceOne, ..good.clone() },
@@ -415,7 +418,10 @@ fn plans_that_cannot_be_are_refused_with_the_reason() {
     let share = |value| Ratio::from_decimal(value).expect("a ratio");
     let shares = |list: &[f64]| {
         let shares = Shares::Explicit(list.iter().map(|&value| share(value)).collect());
-        Settings { method: Method::Paper(PaperMethod { shares, ..PaperMethod::default() }), ..good.clone() }
+        Settings {
+            method: Some(Method::Paper(PaperMethod { shares, ..PaperMethod::default() })),
+            ..good.clone()
+        }
     };
     check_refused(
         shares(&[0.8, 0.2]),
@@ -478,7 +484,8 @@ fn the_paper_plan_has_the_printed_structure() {
         shares: Shares::Explicit(vec![Ratio::from_decimal(0.1).expect("a ratio"); 6]),
         ..PaperMethod::default()
     };
-    let plan = Plan::new(Settings { method: Method::Paper(literal), ..settings }).expect("a valid plan");
+    let plan =
+        Plan::new(Settings { method: Some(Method::Paper(literal)), ..settings }).expect("a valid plan");
     assert_eq!(plan.substream_len(), 1000);
     assert_eq!(plan.shape(), Shape { rows: 5, columns: 2719 });
     assert_eq!(plan.ranges().len(), 11);
@@ -500,9 +507,9 @@ fn a_laplace_plan_is_pure_and_a_gaussian_plan_is_not() {
 #[test]
 fn seeded_noise_claims_nothing_and_system_noise_claims_the_plan() {
     let plan = Plan::new(settings(1000, tuned(10))).expect("a valid plan");
-    let seeded = DpswSketch::new(plan.clone(), Noise::seeded(1)).expect("seeded");
+    let seeded = DpswSketch::with_noise(plan.clone(), Noise::seeded(1)).expect("seeded");
     assert_eq!(seeded.view().claim(), Claim::None);
-    let system = DpswSketch::new(plan, Noise::from_system()).expect("the system has randomness");
+    let system = DpswSketch::new(plan).expect("the system has randomness");
     assert_eq!(system.view().claim(), Claim::Pure(epsilon(1.0)));
 }
 
@@ -527,7 +534,7 @@ fn the_error_bound_is_kept_and_is_not_empty() {
         let (mut kept, mut off) = (0, 0.0);
         let seeds = 200;
         for seed in 0..seeds {
-            let mut sketch = DpswSketch::new(plan.clone(), Noise::seeded(seed)).expect("seeded");
+            let mut sketch = DpswSketch::with_noise(plan.clone(), Noise::seeded(seed)).expect("seeded");
             sketch.extend(Batch::integers(&items)).expect("valid items");
             let item = seed % 300;
             let estimate = sketch.view().frequency(item).expect("a key");
@@ -549,7 +556,7 @@ fn noise_has_the_planned_spread_in_the_sealed_counters() {
     // variance of 2,000 draws stays within 5 standard errors (fourth moment below 6 variances squared).
     let domain = Domain::Public(Keys::Range(2001));
     let plan = Plan::new(Settings { domain, ..settings(40, tuned(4)) }).expect("a valid plan");
-    let mut sketch = DpswSketch::new(plan, Noise::from_system()).expect("the system has randomness");
+    let mut sketch = DpswSketch::new(plan).expect("the system has randomness");
     sketch.extend(Batch::integers(&[2000; 40])).expect("valid items");
     let view = sketch.view();
     let values: Vec<f64> = (0..2000).map(|i| view.frequency(i).expect("a key").value).collect();
@@ -560,7 +567,7 @@ fn noise_has_the_planned_spread_in_the_sealed_counters() {
 #[test]
 fn a_seeded_run_gives_the_pinned_answers() {
     let plan = Plan::new(settings(1000, Method::Paper(PaperMethod::default()))).expect("a valid plan");
-    let mut sketch = DpswSketch::new(plan, Noise::seeded(42)).expect("seeded");
+    let mut sketch = DpswSketch::with_noise(plan, Noise::seeded(42)).expect("seeded");
     sketch.extend(Batch::integers(&stream(2345))).expect("valid items");
     let view = sketch.view();
     let values: Vec<f64> = (0..8).map(|item| view.frequency(item).expect("a key").value).collect();
@@ -577,7 +584,7 @@ fn views_can_be_shared_between_threads() {
 
 fn trending(retention: u32) -> WindowView {
     let plan = Plan::new(Settings { retention, ..settings(4000, tuned(20)) }).expect("a valid plan");
-    let mut sketch = DpswSketch::new(plan, Noise::seeded(5)).expect("seeded");
+    let mut sketch = DpswSketch::with_noise(plan, Noise::seeded(5)).expect("seeded");
     let items: Vec<u64> = (0..8000_u64)
         .map(|i| match i % 4 {
             0 => 0,
@@ -644,7 +651,7 @@ fn intervals_widen_with_confidence_and_values_below_noise_say_so() {
     assert!(0.0 < parts.noise && parts.collisions == 0.0);
     let domain = Domain::Public(Keys::Range(2000));
     let plan = Plan::new(Settings { domain, ..settings(4000, tuned(20)) }).expect("a valid plan");
-    let mut sketch = DpswSketch::new(plan, Noise::seeded(5)).expect("seeded");
+    let mut sketch = DpswSketch::with_noise(plan, Noise::seeded(5)).expect("seeded");
     sketch.extend(Batch::integers(&vec![3; 4000])).expect("valid items");
     let below = (0..2000).filter(|&i| sketch.view().frequency(i).expect("a key").is_below_noise()).count();
     // Of 1,999 absent keys about 2.5 % lie above their bound by chance; five standard errors are 35.

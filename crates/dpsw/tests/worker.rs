@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use dpsw::error::*;
 use dpsw::store::MemoryStore;
 use dpsw::*;
 
@@ -16,7 +17,7 @@ fn settings(unit: Unit) -> Settings {
         epsilon: Epsilon::new(1.0).expect("in range"),
         delta: Delta::new(1e-9).ok(),
         domain: Domain::Asked(Kind::Integers),
-        method: Method::Tuned(TunedMethod { substreams: 5, counters, ..TunedMethod::default() }),
+        method: Some(Method::Tuned(TunedMethod { substreams: 5, counters, ..TunedMethod::default() })),
         retention: 1,
     }
 }
@@ -25,7 +26,7 @@ fn settings(unit: Unit) -> Settings {
 fn in_segments() -> Settings {
     let counters = CounterLayout::Hashed { rows: 1, columns: 64 };
     let method = PaperMethod { substream: SubstreamLen::PerWindow(5), counters, ..PaperMethod::default() };
-    Settings { method: Method::Paper(method), ..settings(Unit::ReplaceOne) }
+    Settings { method: Some(Method::Paper(method)), ..settings(Unit::ReplaceOne) }
 }
 
 fn key() -> StreamKey {

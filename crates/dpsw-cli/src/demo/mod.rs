@@ -7,10 +7,7 @@ use std::io::{IsTerminal, stdout};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use dpsw::{
-    Batch, Delta, Domain, DpswSketch, Epsilon, Expectation, Keys, Method, Noise, PaperMethod, Plan, Request,
-    Settings, Unit, Window, WindowView,
-};
+use dpsw::{Batch, Domain, DpswSketch, Keys, PaperMethod, Plan, Request, Settings, WindowView};
 use ratatui::style::{Modifier, Style};
 use ratatui::text::Line;
 
@@ -109,37 +106,23 @@ impl State {
 }
 
 fn sketch(plan: Plan) -> Result<DpswSketch> {
-    Ok(DpswSketch::new(plan, Noise::from_system())?)
+    Ok(DpswSketch::new(plan)?)
 }
 
 fn domain() -> Domain {
     Domain::Public(Keys::text((0..DOMAIN_LEN).map(name)))
 }
 
+fn settings() -> Result<Settings> {
+    Ok(Settings::last_items(WINDOW_LEN, 1.0)?.with_domain(domain()))
+}
+
 fn paper_plan() -> Result<Plan> {
-    Ok(Plan::new(Settings {
-        window: Window::Items(WINDOW_LEN),
-        unit: Unit::ReplaceOne,
-        epsilon: Epsilon::new(1.0)?,
-        delta: Some(Delta::new(structure::DELTA)?),
-        domain: domain(),
-        method: Method::Paper(PaperMethod::default()),
-        retention: 1,
-    })?)
+    Ok(settings()?.with_delta(structure::DELTA)?.with_method(PaperMethod::default()).plan()?)
 }
 
 fn tuned_plan(bytes: u64) -> Result<Plan> {
-    let request = Request {
-        window: Window::Items(WINDOW_LEN),
-        unit: Unit::ReplaceOne,
-        epsilon: Epsilon::new(1.0)?,
-        delta: None,
-        domain: domain(),
-        retention: 1,
-        bytes,
-        expectation: Expectation::zipf(DOMAIN_LEN as usize),
-    };
-    Ok(request.plan()?.plan)
+    Ok(Request::new(settings()?).with_bytes(bytes).plan()?.plan)
 }
 
 /// Where the demo is shown.

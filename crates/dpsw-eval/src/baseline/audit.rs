@@ -118,7 +118,8 @@ pub(super) fn check_uncorrelated(a: &[f64], b: &[f64]) {
 }
 
 mod tests {
-    use dpsw::{Noise, Table};
+    use dpsw::Noise;
+    use dpsw::noise::Table;
 
     use super::*;
     use crate::baseline::budget::laplace_of;

@@ -1,7 +1,8 @@
 //! What a baseline is made for, and how its releases share ε.
 
 use anyhow::{Context, Result, ensure};
-use dpsw::{Delta, Epsilon, Law, Ratio};
+use dpsw::noise::Law;
+use dpsw::{Delta, Epsilon, Ratio};
 
 use crate::method::Size;
 #[cfg(test)]

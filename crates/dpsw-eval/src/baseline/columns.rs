@@ -1,6 +1,6 @@
 //! Item → one column per row, by public hash functions.
 
-use dpsw::Generator;
+use dpsw::noise::Generator;
 
 /// One hash function per row.
 #[derive(Debug)]

@@ -3,7 +3,8 @@
 use std::fmt;
 
 use anyhow::{Context, Result};
-use dpsw::{Claim, EntropyError, Noise, Ratio};
+use dpsw::error::EntropyError;
+use dpsw::{Claim, Noise, Ratio};
 
 use super::{Baseline, Listing, Task, blmz, microscope, pcc_mg, tumbling, u_sketch};
 use crate::method::Size;

@@ -2,7 +2,9 @@
 
 use std::collections::VecDeque;
 
-use dpsw::{EntropyError, Generator, Noise};
+use dpsw::Noise;
+use dpsw::error::EntropyError;
+use dpsw::noise::Generator;
 
 use super::Baseline;
 use super::budget::Task;

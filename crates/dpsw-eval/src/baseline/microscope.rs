@@ -3,7 +3,8 @@
 use std::fmt;
 
 use anyhow::{Result, ensure};
-use dpsw::{Claim, EntropyError, Noise};
+use dpsw::error::EntropyError;
+use dpsw::{Claim, Noise};
 
 use super::Baseline;
 use super::budget::Task;

@@ -4,7 +4,7 @@
 //! itself, a [`Baseline`], which counts in open blocks that nothing reads, draws noise once when a block is sealed,
 //! and answers from sealed blocks and public numbers alone. Neighbours differ in one item (replace-one).
 
-use dpsw::EntropyError;
+use dpsw::error::EntropyError;
 
 mod budget;
 mod columns;

@@ -6,7 +6,8 @@
 use std::fmt;
 
 use anyhow::{Context, Result, ensure};
-use dpsw::{Claim, Generator, Law, Noise, Ratio, Table};
+use dpsw::noise::{Generator, Law, Table};
+use dpsw::{Claim, Noise, Ratio};
 
 use super::Baseline;
 use super::budget::{Task, laplace};

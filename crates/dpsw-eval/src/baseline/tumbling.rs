@@ -9,8 +9,10 @@ use std::fmt;
 use std::ops::Range;
 
 use anyhow::{Result, ensure};
-use dpsw::accounting::gaussian_variance;
-use dpsw::{Claim, EntropyError, Law, Noise, Table};
+use dpsw::error::EntropyError;
+use dpsw::noise::{Law, Table};
+use dpsw::privacy::accounting::gaussian_variance;
+use dpsw::{Claim, Noise};
 
 use super::Baseline;
 use super::budget::{Task, laplace};

@@ -9,7 +9,9 @@ use std::fmt;
 use std::ops::{Range, RangeInclusive};
 
 use anyhow::{Result, ensure};
-use dpsw::{Claim, EntropyError, Law, Noise, Table};
+use dpsw::error::EntropyError;
+use dpsw::noise::{Law, Table};
+use dpsw::{Claim, Noise};
 
 use super::Baseline;
 use super::budget::{Task, laplace};

@@ -440,8 +440,10 @@ pub(super) fn log_ratio(law: Law, first: f64, second: f64) -> f64 {
 pub(super) fn claimed(settings: &Settings, claim: Claim) -> Result<Claimed, AuditError> {
     match (claim, &settings.method) {
         (Claim::Pure(epsilon), _) => Ok(Claimed::Epsilon(epsilon.get())),
-        (Claim::Approximate(epsilon, delta), Method::Paper(_)) => Ok(Claimed::Mu(paper_mu(epsilon, delta))),
-        (Claim::Approximate(epsilon, delta), Method::Tuned(_)) => {
+        (Claim::Approximate(epsilon, delta), Some(Method::Paper(_))) => {
+            Ok(Claimed::Mu(paper_mu(epsilon, delta)))
+        }
+        (Claim::Approximate(epsilon, delta), _) => {
             let by_ones = settings.unit.per_substream().is_none_or(|each| each == 1);
             let by_zcdp = || (2.0 * zcdp_rho(epsilon, delta).get()).sqrt();
             Ok(Claimed::Mu(if by_ones { gaussian_mu(epsilon, delta) } else { by_zcdp() }))

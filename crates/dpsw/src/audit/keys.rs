@@ -62,8 +62,8 @@ impl Finder {
             unit: settings.unit,
             epsilon: Epsilon::new(EPSILON)?,
             delta: Some(Delta::new((tight * (1.0 + 1e-8)).min(limit))?),
-            domain: Domain::Discovered(Discovery { share, epoch: SUBSTREAMS, tracking, ..discovery }),
-            method: Method::Tuned(method),
+            domain: Domain::Discovered(Discovery { share, epoch: Some(SUBSTREAMS), tracking, ..discovery }),
+            method: Some(Method::Tuned(method)),
             retention: 1,
         })?;
         let keys = tiny_keys(&settings.domain);

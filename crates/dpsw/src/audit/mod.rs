@@ -12,9 +12,8 @@
 //!
 //! ```
 //! use dpsw::audit::{self, Effort};
-//! # use dpsw::{Domain, Epsilon, Keys, Method, Settings, TunedMethod, Unit, Window};
-//! # let settings = Settings { window: Window::Items(10_000), unit: Unit::ReplaceOne, epsilon: Epsilon::new(1.0)?, delta: None,
-//! #     domain: Domain::Public(Keys::Range(100)), method: Method::Tuned(TunedMethod::default()), retention: 1 };
+//! # use dpsw::Settings;
+//! let settings = Settings::last_items(10_000, 1.0)?.with_keys(0..100);
 //! let effort = Effort { runs: 2_000, seals: 36_000, false_alarm: 1e-6 };
 //! let report = audit::run(&settings, effort)?;
 //! println!("{report}");

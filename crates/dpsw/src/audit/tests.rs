@@ -26,7 +26,7 @@ fn settings(epsilon: f64, method: Method) -> Settings {
         epsilon: Epsilon::new(epsilon).expect("in range"),
         delta: Delta::new(1e-6).ok(),
         domain: Domain::Public(Keys::Range(1000)),
-        method,
+        method: Some(method),
         retention: 1,
     }
 }

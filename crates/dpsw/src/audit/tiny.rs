@@ -34,7 +34,7 @@ pub(super) fn tiny(settings: &Settings) -> Result<Settings, AuditError> {
         CounterLayout::Identity => CounterLayout::Identity,
         _ => CounterLayout::Hashed { rows: plan.shape().rows, columns: COLUMNS },
     };
-    let (method, len) = match &settings.method {
+    let (method, len) = match plan.method() {
         Method::Paper(method) => {
             let units = tiny_units(method, plan.substream_len());
             let len = units * SUBSTREAM_LEN.div_ceil(units).max(2);
@@ -60,12 +60,12 @@ pub(super) fn tiny(settings: &Settings) -> Result<Settings, AuditError> {
         Domain::Discovered(discovery) => Domain::Asked(discovery.kind),
     };
     // Found keys have a budget of their own and are audited by themselves.
-    let budget = Budget::of(settings)?;
+    let budget = Budget::of(settings, method.noise())?;
     let (epsilon, delta) = match settings.domain {
         Domain::Discovered(_) => (budget.epsilon, budget.delta),
         _ => (settings.epsilon, settings.delta),
     };
-    Ok(Settings { window, domain, method, epsilon, delta, retention: 1, ..settings.clone() })
+    Ok(Settings { window, domain, method: Some(method), epsilon, delta, retention: 1, ..settings.clone() })
 }
 
 /// Keys of the same kind as those of the domain.

@@ -11,10 +11,13 @@ use crate::plan::settings::{
     Clock, CounterLayout, Grid, Method, NoiseChoice, PaperMethod, Settings, Shares, SubstreamLen, TimeWindow,
     TunedMethod, Unit, Window,
 };
+use crate::plan::structure::Plan;
 use crate::privacy::parameters::{Delta, Epsilon};
 
 impl Writer {
-    pub(crate) fn settings(&mut self, settings: &Settings) {
+    /// The settings of a plan, from which it is made again.
+    pub(crate) fn plan(&mut self, plan: &Plan) {
+        let settings = plan.settings();
         self.window(settings.window);
         match settings.unit {
             Unit::ReplaceOne => self.u8(0),
@@ -28,7 +31,7 @@ impl Writer {
         self.u8(settings.delta.is_some().into());
         self.f64(settings.delta.map_or(0.0, Delta::get));
         self.domain(&settings.domain);
-        self.method(&settings.method);
+        self.method(plan.method());
         self.u32(settings.retention);
     }
 
@@ -79,7 +82,7 @@ impl Writer {
             Kind::Bytes => 6,
         });
         self.ratio(share);
-        self.u64(epoch);
+        self.u64(epoch.expect("a plan has chosen the epoch"));
         self.option(match tracking {
             Tracking::Exact => None,
             Tracking::Summary { keys } => Some(keys),
@@ -163,7 +166,7 @@ impl Reader<'_> {
         let delta = has_delta.then(|| Delta::new(delta)).transpose();
         let delta = delta.map_err(|_| SnapshotError::Invalid("delta is out of range"))?;
         let (domain, method, retention) = (self.domain()?, self.method()?, self.u32()?);
-        Ok(Settings { window, unit, epsilon, delta, domain, method, retention })
+        Ok(Settings { window, unit, epsilon, delta, domain, method: Some(method), retention })
     }
 
     fn window(&mut self) -> Result<Window, SnapshotError> {
@@ -202,7 +205,7 @@ impl Reader<'_> {
         Ok(Discovery {
             kind,
             share: self.ratio()?,
-            epoch: self.u64()?,
+            epoch: Some(self.u64()?),
             tracking: self.option()?.map_or(Tracking::Exact, |keys| Tracking::Summary { keys }),
             key_len_max: self.u32()?,
         })

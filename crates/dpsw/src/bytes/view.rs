@@ -44,7 +44,7 @@ impl WindowView {
 }
 
 pub(crate) fn write_view(writer: &mut Writer, view: &WindowView) {
-    writer.settings(view.plan.settings());
+    writer.plan(&view.plan);
     writer.u8((view.claim == Claim::None).into());
     writer.len(view.sites.len());
     view.sites.iter().for_each(|&site| writer.u64(site));

@@ -24,9 +24,9 @@ pub struct Discovery {
     pub kind: Kind,
     /// The share of ε that finding keys takes, strictly between 0 and 1; counting them has the rest.
     pub share: Ratio,
-    /// Substreams in an epoch. Longer epochs find rarer keys, later. In a [`Request`](crate::Request) 0 stands for as few
-    /// as find keys with 0.1 % of the window, or a whole window.
-    pub epoch: u64,
+    /// Substreams in an epoch. Longer epochs find rarer keys, later. `None` takes as few as find keys with 0.1 % of the
+    /// window, or a whole window.
+    pub epoch: Option<u64>,
     /// How the keys of an epoch are counted.
     pub tracking: Tracking,
     /// Longer keys are never found. At most 65,536 bytes.
@@ -47,11 +47,11 @@ pub enum Tracking {
 }
 
 impl Discovery {
-    /// A fifth of ε, epochs of four substreams, exact counts, keys of up to 256 bytes.
+    /// A fifth of ε, exact counts, keys of up to 256 bytes.
     #[must_use]
     pub fn new(kind: Kind) -> Self {
         let share = Ratio::new(1, 5).expect("5 is not zero");
-        Self { kind, share, epoch: 4, tracking: Tracking::Exact, key_len_max: 256 }
+        Self { kind, share, epoch: None, tracking: Tracking::Exact, key_len_max: 256 }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Lists of keys.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::item::value::{Item, Kind};
@@ -121,6 +122,11 @@ impl Keys {
         }
     }
 
+    /// The keys in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Item<'_>> {
+        (0..self.len()).map(|index| self.get(index))
+    }
+
     /// The kind of the keys.
     #[must_use]
     pub fn kind(&self) -> Kind {
@@ -147,6 +153,31 @@ impl Keys {
             Kind::Integers => Self::integers(items.filter_map(integer)),
             Kind::Bytes => Self::bytes(items.filter_map(bytes)),
         }
+    }
+}
+
+impl<T: AsRef<str>, const N: usize> From<[T; N]> for Keys {
+    fn from(keys: [T; N]) -> Self {
+        Self::text(keys)
+    }
+}
+
+impl<T: AsRef<str>> From<&[T]> for Keys {
+    fn from(keys: &[T]) -> Self {
+        Self::text(keys)
+    }
+}
+
+impl<T: AsRef<str>> From<Vec<T>> for Keys {
+    fn from(keys: Vec<T>) -> Self {
+        Self::text(keys)
+    }
+}
+
+/// The integers of the range.
+impl From<Range<u64>> for Keys {
+    fn from(keys: Range<u64>) -> Self {
+        if keys.start == 0 { Self::Range(keys.end) } else { Self::integers(keys) }
     }
 }
 

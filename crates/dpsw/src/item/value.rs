@@ -38,6 +38,24 @@ impl From<u64> for Item<'_> {
     }
 }
 
+impl<'a> From<&'a String> for Item<'a> {
+    fn from(value: &'a String) -> Self {
+        Self::Bytes(value.as_bytes())
+    }
+}
+
+impl<'a> From<&'a Vec<u8>> for Item<'a> {
+    fn from(value: &'a Vec<u8>) -> Self {
+        Self::Bytes(value)
+    }
+}
+
+impl<'a, const N: usize> From<&'a [u8; N]> for Item<'a> {
+    fn from(value: &'a [u8; N]) -> Self {
+        Self::Bytes(value)
+    }
+}
+
 impl<'a> From<&'a [u8]> for Item<'a> {
     fn from(value: &'a [u8]) -> Self {
         Self::Bytes(value)

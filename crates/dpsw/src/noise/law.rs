@@ -3,6 +3,8 @@
 //! [`Law::draw_exactly`] is the textbook rejection sampler, slow and simple. The sketches use the tables of
 //! [`table`](crate::noise::table), which draw from the same law without any error, so that δ = 0 means zero.
 
+use std::fmt;
+
 use crate::noise::generator::{Generator, clamp};
 use crate::ratio::Ratio;
 
@@ -22,7 +24,34 @@ pub enum Law {
     },
 }
 
+impl fmt::Display for Law {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Laplace { scale } => write!(f, "{}, scale {scale:.4}", self.name()),
+            Self::Gaussian { variance } => write!(f, "{}, variance {variance}", self.name()),
+        }
+    }
+}
+
 impl Law {
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Laplace { .. } => "discrete Laplace",
+            Self::Gaussian { .. } => "discrete Gaussian",
+        }
+    }
+
+    /// The scale of a Laplace law.
+    #[must_use]
+    pub fn scale(self) -> Option<f64> {
+        match self {
+            Self::Laplace { scale } => Some(scale.to_f64()),
+            Self::Gaussian { .. } => None,
+        }
+    }
+
     /// The variance of a draw; for the Gaussian its parameter, which the true variance does not exceed.
     #[must_use]
     pub fn variance(self) -> f64 {

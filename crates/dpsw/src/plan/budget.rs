@@ -24,8 +24,7 @@ pub(crate) struct KeyBudget {
 }
 
 impl Budget {
-    pub(crate) fn of(settings: &Settings) -> Result<Self, PlanError> {
-        let noise = settings.method.noise();
+    pub(crate) fn of(settings: &Settings, noise: NoiseChoice) -> Result<Self, PlanError> {
         Self::new(settings.epsilon, settings.delta, settings.domain.discovery(), noise)
     }
 

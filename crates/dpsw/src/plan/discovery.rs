@@ -20,6 +20,7 @@ use crate::ratio::Ratio;
 #[derive(Debug, Clone)]
 pub struct PlannedDiscovery {
     discovery: Discovery,
+    epoch: u64,
     items_max: u64,
     release: Release,
     table: LazyTable,
@@ -29,7 +30,7 @@ impl PlannedDiscovery {
     /// Substreams of an epoch.
     #[must_use]
     pub fn epoch(&self) -> u64 {
-        self.discovery.epoch
+        self.epoch
     }
 
     /// The items of an epoch, or as many as are looked at in a time window; the others are null items here.
@@ -141,16 +142,37 @@ impl PlannedDiscovery {
         ledger: &mut Ledger,
     ) -> Result<Self, PlanError> {
         let kept = kept(settings.window.len(), settings.retention, substream_len);
-        let items_max = items_max(settings.window, discovery.epoch, substream_len);
-        check_discovery(discovery, kept, items_max)?;
         let events = settings.unit.events(touched(settings.window.len(), substream_len));
-        let refused = || ParameterError::Epsilon(budget.epsilon.to_f64());
-        let release = Release::new(events, discovery.epoch, budget).ok_or_else(refused)?;
+        let with = |epoch: u64| {
+            let items_max = items_max(settings.window, epoch, substream_len);
+            check_discovery(discovery, epoch, kept, items_max)?;
+            let refused = ParameterError::Epsilon(budget.epsilon.to_f64());
+            let release = Release::new(events, epoch, budget).ok_or(refused)?;
+            Ok::<_, PlanError>(Self { discovery, epoch, items_max, release, table: LazyTable::default() })
+        };
+        let planned = match discovery.epoch {
+            Some(epoch) => with(epoch)?,
+            None => with(with(1)?.epoch_wanted(settings.window.len().div_ceil(substream_len)))?,
+        };
         let delta = (1.0 + settings.epsilon.get().exp()) * budget.delta_of_key;
         ledger.charge("the keys of an epoch", Cost::Approximate(budget.epsilon, delta))?;
-        Ok(Self { discovery, items_max, release, table: LazyTable::default() })
+        Ok(planned)
+    }
+
+    /// As few substreams as find keys with a small share of the window, at most a whole window; this is a plan for one.
+    fn epoch_wanted(&self, window: u64) -> u64 {
+        ((self.share_found(FOUND) / SHARE_FOUND).ceil() as u64).clamp(1, window)
+    }
+
+    /// What was asked for, with the epoch that was chosen.
+    pub(crate) fn chosen(&self) -> Discovery {
+        Discovery { epoch: Some(self.epoch), ..self.discovery }
     }
 }
+
+/// Where the length of an epoch is not given, it finds keys with this share of the window, with this probability.
+const SHARE_FOUND: f64 = 0.001;
+const FOUND: f64 = 0.99;
 
 /// Which noisy counts come out.
 #[derive(Debug, Clone, Copy)]
@@ -185,8 +207,8 @@ fn items_max(window: Window, epoch: u64, substream_len: u64) -> u64 {
     substream_items(window, substream_len).saturating_mul(epoch).saturating_mul(room)
 }
 
-fn check_discovery(discovery: Discovery, kept: u64, items_max: u64) -> Result<(), PlanError> {
-    check(Quantity::Epoch, discovery.epoch, 1, kept.min(EPOCH_MAX))?;
+fn check_discovery(discovery: Discovery, epoch: u64, kept: u64, items_max: u64) -> Result<(), PlanError> {
+    check(Quantity::Epoch, epoch, 1, kept.min(EPOCH_MAX))?;
     check(Quantity::KeyLen, discovery.key_len_max.into(), 1, KEY_LEN_MAX)?;
     check(Quantity::EpochItems, items_max, 1, EPOCH_ITEMS_MAX)?;
     let entries = match discovery.tracking {

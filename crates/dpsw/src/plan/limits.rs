@@ -2,7 +2,7 @@
 
 use crate::error::{Fraction, ParameterError, PlanError, Quantity};
 use crate::noise::law::Law;
-use crate::plan::settings::{Clock, Method, Settings, Unit};
+use crate::plan::settings::{Clock, Settings, Unit};
 
 /// The longest window, in items.
 pub(crate) const WINDOW_LEN_MAX: u64 = 1 << 40;
@@ -91,15 +91,13 @@ pub(crate) fn check_settings(settings: &Settings) -> Result<(), PlanError> {
     check_time(settings)?;
     check(Quantity::Retention, settings.retention.into(), 1, RETENTION_MAX.into())?;
     check_delta(settings)?;
-    check_unit(settings)
+    check_unit(settings.unit)
 }
 
-fn check_unit(settings: &Settings) -> Result<(), PlanError> {
-    let Unit::Users { per_substream } = settings.unit else { return Ok(()) };
-    check(Quantity::UserItems, per_substream.into(), 1, 1 << 20)?;
-    match settings.method {
-        Method::Tuned(_) => Ok(()),
-        Method::Paper(_) => Err(PlanError::PaperUsers),
+fn check_unit(unit: Unit) -> Result<(), PlanError> {
+    match unit {
+        Unit::ReplaceOne | Unit::AddRemove => Ok(()),
+        Unit::Users { per_substream } => check(Quantity::UserItems, per_substream.into(), 1, 1 << 20),
     }
 }
 

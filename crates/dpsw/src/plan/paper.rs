@@ -20,6 +20,9 @@ pub(crate) fn sketches(
     method: &PaperMethod,
     budget: Budget,
 ) -> Result<Sketches, PlanError> {
+    if settings.unit.per_substream().is_some() {
+        return Err(PlanError::PaperUsers);
+    }
     let delta = budget.delta.ok_or(PlanError::DeltaNeeded(DeltaUse::Paper))?;
     check_fraction(Fraction::Alpha, method.alpha.to_f64())?;
     let substream_len = substream_len(method.substream, settings.window.len())?;

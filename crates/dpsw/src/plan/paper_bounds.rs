@@ -28,7 +28,7 @@ impl Plan {
     /// windows, whose number of items is not known, and for identity counters.
     #[must_use]
     pub fn paper_bounds(&self) -> Option<PaperBounds> {
-        let Method::Paper(method) = &self.settings().method else { return None };
+        let Method::Paper(method) = self.method() else { return None };
         let Window::Items(window_len) = self.settings().window else { return None };
         let shifts = self.settings().unit.shifts() * u64::from(self.shape().rows);
         let columns = self.collision_columns()?;

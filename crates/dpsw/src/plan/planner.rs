@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::error::PlanError;
-use crate::item::domain::{Discovery, Domain};
+use crate::item::keys::Keys;
 use crate::noise::law::Law;
 use crate::plan::budget::Budget;
 use crate::plan::layout::{kept, open_max, touched};
@@ -11,31 +11,59 @@ use crate::plan::limits::{VARIANCE_MAX, check_settings};
 use crate::plan::memory::overflow_bytes;
 use crate::plan::predict::{Expectation, Prediction, Structure};
 use crate::plan::reach::Reach;
-use crate::plan::settings::{CounterLayout, Method, NoiseChoice, Settings, TunedMethod, Unit, Window};
+use crate::plan::settings::{CounterLayout, Method, NoiseChoice, Settings, TunedMethod};
 use crate::plan::structure::Plan;
 use crate::plan::tuned::reach_variance;
 use crate::privacy::accounting::laplace_scale;
-use crate::privacy::parameters::{Delta, Epsilon};
+use crate::privacy::parameters::Epsilon;
 
 /// What a plan is wanted for. The planner chooses substreams, counters and noise.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
-    /// Which recent part of the stream answers are about.
-    pub window: Window,
-    /// What one event's privacy means.
-    pub unit: Unit,
-    /// ε.
-    pub epsilon: Epsilon,
-    /// δ, if Gaussian noise is allowed.
-    pub delta: Option<Delta>,
-    /// Which keys may be listed.
-    pub domain: Domain,
-    /// For how many windows sealed substreams are kept.
-    pub retention: u32,
+    /// Window, budget, keys; a method in it is ignored.
+    pub settings: Settings,
     /// Bytes that the sketches may take.
     pub bytes: u64,
     /// A public guess of what a window looks like, never made from the stream.
     pub expectation: Expectation,
+}
+
+/// Sketches take this many bytes where nothing else is said.
+const BYTES: u64 = 400_000;
+/// Counters for each key of a public list may take this many.
+const IDENTITY_BYTES: u64 = 64_000_000;
+/// Keys that are expected where there is no list.
+const KEYS_EXPECTED: usize = 100_000;
+
+impl Settings {
+    /// The plan: of the method that is given, or the best that the planner finds for a window that looks like most
+    /// (see [`Request::new`]).
+    ///
+    /// # Errors
+    /// A number is out of range, a delta is missing or too large, the plan costs more than the budget, or the noise would
+    /// hide every item.
+    pub fn plan(self) -> Result<Plan, PlanError> {
+        match self.method.clone() {
+            Some(method) => Plan::derive(self, method),
+            None => Request::new(self).plan().map(|planned| planned.plan),
+        }
+    }
+}
+
+impl Plan {
+    /// As [`Settings::plan`].
+    ///
+    /// # Errors
+    /// See there.
+    pub fn new(settings: Settings) -> Result<Self, PlanError> {
+        settings.plan()
+    }
+}
+
+impl From<Planned> for Plan {
+    fn from(planned: Planned) -> Self {
+        planned.plan
+    }
 }
 
 /// Items whose error is aimed at.
@@ -89,9 +117,6 @@ const SUBSTREAMS: std::ops::RangeInclusive<u64> = 5..=50;
 const ROWS: std::ops::RangeInclusive<u32> = 1..=5;
 /// Narrower sketches are not worth having.
 const COLUMNS_MIN: u64 = 16;
-/// Where the planner chooses the length of an epoch, it finds keys with this share of it, with this probability.
-const SHARE_FOUND: f64 = 0.001;
-const FOUND: f64 = 0.99;
 /// Bounds of the searches for an epsilon or a size.
 const EPSILON_RANGE: (f64, f64) = (1e-3, 1e3);
 const BYTES_RANGE: (f64, f64) = (1e3, 1e11);
@@ -99,6 +124,32 @@ const BYTES_RANGE: (f64, f64) = (1e3, 1e11);
 const ROUNDS: usize = 24;
 
 impl Request {
+    /// With as many bytes as a counter for each key of a public list takes, if that is at most 64 MB, else 400 KB; for keys
+    /// that follow Zipf's law and drift moderately.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        let keys = settings.domain.keys().map(Keys::len);
+        let fits = |keys: usize| {
+            let kept = u64::from(settings.retention).saturating_mul(*SUBSTREAMS.end());
+            (keys as u64).saturating_mul(Plan::flat_cell_bytes(kept, 3)) <= IDENTITY_BYTES
+        };
+        let bytes = if keys.is_some_and(fits) { IDENTITY_BYTES } else { BYTES };
+        let expectation = Expectation::zipf(keys.unwrap_or(KEYS_EXPECTED).max(1));
+        Self { settings, bytes, expectation }
+    }
+
+    /// The same with this many bytes.
+    #[must_use]
+    pub fn with_bytes(self, bytes: u64) -> Self {
+        Self { bytes, ..self }
+    }
+
+    /// The same with another guess.
+    #[must_use]
+    pub fn with_expectation(self, expectation: Expectation) -> Self {
+        Self { expectation, ..self }
+    }
+
     /// The plan with the smallest predicted error, of frequent and rare items together.
     ///
     /// # Errors
@@ -109,10 +160,11 @@ impl Request {
 
     fn planned(&self, best: Choice) -> Result<Planned, PlanError> {
         if 1.0 <= best.prediction.detectable_share() {
-            return Err(PlanError::OnlyNoise { epsilon: self.epsilon.get(), items: self.items() });
+            return Err(PlanError::OnlyNoise { epsilon: self.settings.epsilon.get(), items: self.items() });
         }
         let Choice { substreams, counters, noise, .. } = best;
-        let plan = Plan::new(self.settings(TunedMethod { substreams, counters, noise }))?;
+        let method = TunedMethod { substreams, counters, noise };
+        let plan = Plan::derive(self.settings.clone(), method.into())?;
         debug_assert!(plan.sketch_bytes() <= self.bytes, "{} bytes for {}", plan.sketch_bytes(), self.bytes);
         Ok(Planned { plan, prediction: best.prediction })
     }
@@ -122,7 +174,10 @@ impl Request {
     /// # Errors
     /// No ε between 1e-3 and 1e3 does, or see [`plan`](Self::plan).
     pub fn smallest_epsilon(&self, target: Target) -> Result<Planned, PlanError> {
-        let at = |epsilon: f64| Ok(Self { epsilon: Epsilon::new(epsilon)?, ..self.clone() });
+        let at = |epsilon: f64| {
+            let settings = Settings { epsilon: Epsilon::new(epsilon)?, ..self.settings.clone() };
+            Ok(Self { settings, ..self.clone() })
+        };
         search(EPSILON_RANGE, target, at)?.ok_or(PlanError::UnreachableEpsilon)
     }
 
@@ -137,13 +192,13 @@ impl Request {
 
     /// The structure with the smallest score.
     fn best(&self, score: impl Fn(&Prediction) -> f64) -> Result<Choice, PlanError> {
-        check_settings(&self.settings(smallest(1)))?;
+        check_settings(&self.settings)?;
         let counts = self.expectation.counts(self.items())?;
         let mut best: Option<Choice> = None;
         let mut laws = Vec::new();
-        for substreams in SUBSTREAMS.filter(|&substreams| substreams <= self.window.len()) {
+        for substreams in SUBSTREAMS.filter(|&substreams| substreams <= self.settings.window.len()) {
             // What one event reaches does not depend on the number of substreams; what a user reaches does.
-            if laws.is_empty() || self.unit.per_substream().is_some() {
+            if laws.is_empty() || self.settings.unit.per_substream().is_some() {
                 laws = self.laws(substreams)?;
             }
             let Some(keys) = self.keys(substreams) else { continue };
@@ -152,7 +207,7 @@ impl Request {
                 let Some(counters) = self.layout(cells, counting) else { continue };
                 let structure = Structure {
                     least_fitted: keys.least,
-                    ..structure(self.window.len(), substreams, counters, law)
+                    ..structure(self.settings.window.len(), substreams, counters, law)
                 };
                 let prediction = Prediction::new(structure, &counts, self.expectation.drift);
                 let score = score(&prediction);
@@ -164,37 +219,24 @@ impl Request {
         best.ok_or(PlanError::TooSmall { bytes: self.bytes })
     }
 
-    /// The domain, with the length of an epoch for so many substreams where the planner chooses it.
-    fn domain(&self, substreams: u64) -> Domain {
-        let Some(discovery) = self.domain.discovery().filter(|discovery| discovery.epoch == 0) else {
-            return self.domain.clone();
-        };
-        let with = |epoch| Domain::Discovered(Discovery { epoch, ..discovery });
-        let shortest = Self { domain: with(1), ..self.clone() };
-        let plan = Plan::new(shortest.settings(smallest(substreams))).ok();
-        let share = plan.as_ref().and_then(Plan::discovery).map_or(1.0, |found| found.share_found(FOUND));
-        let window = self.window.len().div_ceil(self.window.len().div_ceil(substreams));
-        with(((share / SHARE_FOUND).ceil() as u64).clamp(1, window))
-    }
-
     /// What found keys take and which are found, with so many substreams; `None` if there is no such plan.
     fn keys(&self, substreams: u64) -> Option<FoundKeys> {
-        if self.domain.discovery().is_none() {
+        if self.settings.domain.discovery().is_none() {
             return Some(FoundKeys { bytes: 0, least: 0.0 });
         }
-        let plan = Plan::new(self.settings(smallest(substreams))).ok()?;
+        let plan = Plan::derive(self.settings.clone(), smallest(substreams).into()).ok()?;
         Some(FoundKeys { bytes: plan.found_bytes(), least: plan.least_found() })
     }
 
     /// The noise for each number of rows; identity counters are like one row.
     fn laws(&self, substreams: u64) -> Result<Vec<Variant>, PlanError> {
         let mut laws = Vec::new();
-        let substreams = touched(self.window.len(), self.window.len().div_ceil(substreams));
+        let substreams = touched(self.settings.window.len(), self.settings.window.len().div_ceil(substreams));
         let [pure, approximate] =
             [NoiseChoice::Laplace, NoiseChoice::Gaussian].map(|noise| self.budget(noise));
         let (pure, approximate) = (pure?, approximate?);
         for rows in ROWS {
-            let reach = Reach::new(self.unit, rows, substreams);
+            let reach = Reach::new(self.settings.unit, rows, substreams);
             let laplace = laplace_scale(pure.epsilon, reach.sum)
                 .map(|scale| (Law::Laplace { scale }, NoiseChoice::Laplace));
             let gaussian = approximate.delta.map(|delta| reach_variance(approximate.epsilon, delta, reach));
@@ -212,13 +254,13 @@ impl Request {
     }
 
     fn budget(&self, noise: NoiseChoice) -> Result<Budget, PlanError> {
-        Budget::new(self.epsilon, self.delta, self.domain.discovery(), noise)
+        Budget::new(self.settings.epsilon, self.settings.delta, self.settings.domain.discovery(), noise)
     }
 
     fn layout(&self, cells: u64, counting: Counting) -> Option<CounterLayout> {
         match counting {
             Counting::Identity => {
-                let keys = self.domain.keys()?.len() as u64;
+                let keys = self.settings.domain.keys()?.len() as u64;
                 (keys <= cells).then_some(CounterLayout::Identity)
             }
             Counting::Hashed { rows } => {
@@ -230,27 +272,15 @@ impl Request {
 
     /// How many counters a sketch can have beside found keys of so many bytes.
     fn cells(&self, substreams: u64, found: u64) -> u64 {
-        let len = self.window.len().div_ceil(substreams);
-        let kept = kept(self.window.len(), self.retention, len);
-        let open = open_max(self.window, len);
+        let len = self.settings.window.len().div_ceil(substreams);
+        let kept = kept(self.settings.window.len(), self.settings.retention, len);
+        let open = open_max(self.settings.window, len);
         let reserve = kept * overflow_bytes(*ROWS.end(), self.items().div_ceil(substreams));
         self.bytes.saturating_sub(reserve + found) / Plan::flat_cell_bytes(kept, open)
     }
 
     fn items(&self) -> u64 {
-        self.window.expected_items()
-    }
-
-    fn settings(&self, method: TunedMethod) -> Settings {
-        Settings {
-            window: self.window,
-            unit: self.unit,
-            epsilon: self.epsilon,
-            delta: self.delta,
-            domain: self.domain(method.substreams),
-            method: Method::Tuned(method),
-            retention: self.retention,
-        }
+        self.settings.window.expected_items()
     }
 }
 
@@ -294,7 +324,7 @@ impl Plan {
     /// # Errors
     /// The expectation has no key or a negative share.
     pub fn predict(&self, expectation: &Expectation) -> Result<Option<Prediction>, PlanError> {
-        let Method::Tuned(method) = &self.settings().method else { return Ok(None) };
+        let Method::Tuned(method) = self.method() else { return Ok(None) };
         let settings = self.settings();
         let items = settings.window.expected_items();
         let shape = self.shape();
@@ -368,25 +398,19 @@ fn search(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::item::keys::Keys;
+    use crate::item::domain::Domain;
+    use crate::item::value::Kind;
+
+    fn settings() -> Settings {
+        Settings::last_items(1_000_000, 1.0).expect("in range").with_keys(0..25_600)
+    }
 
     fn request(bytes: u64) -> Request {
-        Request {
-            window: Window::Items(1_000_000),
-            unit: Unit::ReplaceOne,
-            epsilon: Epsilon::new(1.0).expect("in range"),
-            delta: None,
-            domain: Domain::Public(Keys::Range(25_600)),
-            retention: 1,
-            bytes,
-            expectation: Expectation::zipf(25_600),
-        }
+        Request::new(settings()).with_bytes(bytes)
     }
 
     fn layout(planned: &Planned) -> CounterLayout {
-        let Method::Tuned(method) = &planned.plan.settings().method else {
-            unreachable!("the planner is tuned")
-        };
+        let Method::Tuned(method) = planned.plan.method() else { unreachable!("the planner is tuned") };
         method.counters
     }
 
@@ -405,10 +429,8 @@ mod tests {
     #[test]
     fn the_bytes_are_nearly_all_spent_and_never_exceeded() {
         for bytes in [20_000, 112_000, 560_000, 1_120_000] {
-            let planned = Request { domain: Domain::Asked(crate::Kind::Bytes), ..request(bytes) }
-                .plan()
-                .expect("a plan");
-            let spent = planned.plan.sketch_bytes();
+            let asked = settings().with_domain(Domain::Asked(Kind::Bytes));
+            let spent = Request::new(asked).with_bytes(bytes).plan().expect("a plan").plan.sketch_bytes();
             assert!(spent <= bytes && bytes * 9 / 10 < spent, "{spent} of {bytes}");
         }
     }
@@ -430,23 +452,19 @@ mod tests {
 
     #[test]
     fn what_cannot_be_useful_is_refused_and_says_what_would_help() {
-        let tiny = Request { epsilon: Epsilon::new(1e-6).expect("in range"), ..request(560_000) };
-        let message = tiny.plan().expect_err("only noise").to_string();
-        assert!(message.contains("raise epsilon"), "{message}");
-        let message = request(100).plan().expect_err("too small").to_string();
-        assert!(message.contains("100 bytes"), "{message}");
-        let endless = Request { window: Window::Items(1 << 50), ..request(560_000) };
-        let message = endless.plan().expect_err("too long").to_string();
-        assert!(message.starts_with("window length must lie"), "{message}");
-        let found = Request {
-            delta: Delta::new(1e-10).ok(),
-            domain: Domain::Discovered(Discovery { epoch: 0, ..Discovery::new(crate::Kind::Bytes) }),
-            ..request(560_000)
-        };
-        let nobody = Request { unit: Unit::Users { per_substream: 0 }, ..found.clone() };
-        assert!(matches!(nobody.plan(), Err(PlanError::OutOfRange { value: 0, .. })));
-        let loud = Request { epsilon: Epsilon::new(1000.0).expect("in range"), ..found };
-        assert!(matches!(loud.plan(), Err(PlanError::KeysEpsilon { .. })));
+        let message = |settings: Settings| settings.plan().expect_err("refused").to_string();
+        let tiny = Epsilon::new(1e-6).expect("in range");
+        let hidden = message(Settings { epsilon: tiny, ..settings() });
+        assert!(hidden.contains("raise epsilon"), "{hidden}");
+        let small = request(100).plan().expect_err("too small").to_string();
+        assert!(small.contains("100 bytes"), "{small}");
+        let endless = message(Settings::last_items(1 << 50, 1.0).expect("in range"));
+        assert!(endless.starts_with("window length must lie"), "{endless}");
+        let found = settings().with_found_keys().with_delta(1e-10).expect("in range");
+        let nobody = found.clone().with_users(0).plan();
+        assert!(matches!(nobody, Err(PlanError::OutOfRange { value: 0, .. })));
+        let loud = Settings { epsilon: Epsilon::new(1000.0).expect("in range"), ..found }.plan();
+        assert!(matches!(loud, Err(PlanError::KeysEpsilon { .. })));
         let impossible = request(560_000).smallest_epsilon(Target::Absolute(Group::Frequent, 0.0));
         assert!(matches!(impossible, Err(PlanError::UnreachableEpsilon)));
     }
@@ -466,7 +484,7 @@ mod tests {
     fn drift_asks_for_more_substreams() {
         let substreams = |drift| {
             let expectation = Expectation { drift, ..Expectation::zipf(25_600) };
-            let planned = Request { expectation, ..request(3_000_000) }.plan().expect("a plan");
+            let planned = request(3_000_000).with_expectation(expectation).plan().expect("a plan");
             planned.plan.substreams_kept()
         };
         assert!(substreams(None) < substreams(Some(crate::plan::predict::Drift::MODERATE)));

@@ -1,10 +1,22 @@
 //! What is asked for. [`Plan`](crate::Plan) derives everything else.
 
-use crate::item::domain::Domain;
+use crate::error::ParameterError;
+use crate::item::domain::{Discovery, Domain};
+use crate::item::keys::Keys;
+use crate::item::value::Kind;
 use crate::privacy::parameters::{Delta, Epsilon};
 use crate::ratio::Ratio;
 
-/// What is asked for: window, budget, keys and method.
+/// What is asked for: window, budget, keys.
+///
+/// ```
+/// use dpsw::{Settings, Unit};
+///
+/// let settings = Settings::last_items(1_000_000, 1.0)?.with_keys(["/", "/cart"]);
+/// let settings = Settings::last_ticks(3_600, 50_000, 0.5)?.with_found_keys().with_delta(1e-9)?;
+/// println!("{}", settings.plan()?); // the planner chooses the structure
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     /// Which recent part of the stream answers are about.
@@ -17,10 +29,132 @@ pub struct Settings {
     pub delta: Option<Delta>,
     /// Which keys may be listed.
     pub domain: Domain,
-    /// How the budget is spent.
-    pub method: Method,
+    /// How the budget is spent; `None` lets the planner choose.
+    pub method: Option<Method>,
     /// For how many windows sealed substreams are kept; at least 1.
     pub retention: u32,
+}
+
+impl Settings {
+    /// About the last items of a stream, with ε for everything that is ever released. One event is protected, and keys can be
+    /// asked for by name; the `with_` methods change that.
+    ///
+    /// # Errors
+    /// ε is not between 1e-6 and 1e6.
+    pub fn last_items<E>(window_len: u64, epsilon: E) -> Result<Self, ParameterError>
+    where
+        E: TryInto<Epsilon>,
+        ParameterError: From<E::Error>,
+    {
+        Self::new(Window::Items(window_len), epsilon)
+    }
+
+    /// About the last ticks of event time, in which about so many items are expected. Events move the clock and must come in
+    /// order; see [`with_lateness`](Self::with_lateness) and [`with_clock`](Self::with_clock).
+    ///
+    /// # Errors
+    /// ε is not between 1e-6 and 1e6.
+    pub fn last_ticks<E>(window_len: u64, expected_items: u64, epsilon: E) -> Result<Self, ParameterError>
+    where
+        E: TryInto<Epsilon>,
+        ParameterError: From<E::Error>,
+    {
+        let window = TimeWindow { len: window_len, lateness: 0, clock: Clock::Events, expected_items };
+        Self::new(Window::Time(window), epsilon)
+    }
+
+    /// About any window.
+    ///
+    /// # Errors
+    /// ε is not between 1e-6 and 1e6.
+    pub fn new<E>(window: Window, epsilon: E) -> Result<Self, ParameterError>
+    where
+        E: TryInto<Epsilon>,
+        ParameterError: From<E::Error>,
+    {
+        Ok(Self {
+            window,
+            unit: Unit::ReplaceOne,
+            epsilon: epsilon.try_into()?,
+            delta: None,
+            domain: Domain::Asked(Kind::Bytes),
+            method: None,
+            retention: 1,
+        })
+    }
+
+    /// The same with a public list of keys that may be listed. It must not be made from the stream itself.
+    #[must_use]
+    pub fn with_keys(self, keys: impl Into<Keys>) -> Self {
+        self.with_domain(Domain::Public(keys.into()))
+    }
+
+    /// The same with keys, bytes or text, that are found privately in the stream itself. Needs a δ.
+    #[must_use]
+    pub fn with_found_keys(self) -> Self {
+        self.with_domain(Domain::Discovered(Discovery::new(Kind::Bytes)))
+    }
+
+    /// The same with any domain.
+    #[must_use]
+    pub fn with_domain(self, domain: Domain) -> Self {
+        Self { domain, ..self }
+    }
+
+    /// The same with a δ.
+    ///
+    /// # Errors
+    /// δ is not strictly between 0 and 1.
+    pub fn with_delta<D>(self, delta: D) -> Result<Self, ParameterError>
+    where
+        D: TryInto<Delta>,
+        ParameterError: From<D::Error>,
+    {
+        Ok(Self { delta: Some(delta.try_into()?), ..self })
+    }
+
+    /// The same for other neighbours.
+    #[must_use]
+    pub fn with_unit(self, unit: Unit) -> Self {
+        Self { unit, ..self }
+    }
+
+    /// The same for whole users, of each of whom this many items per substream count.
+    #[must_use]
+    pub fn with_users(self, per_substream: u32) -> Self {
+        self.with_unit(Unit::Users { per_substream })
+    }
+
+    /// The same with sealed substreams kept for this many windows.
+    #[must_use]
+    pub fn with_retention(self, retention: u32) -> Self {
+        Self { retention, ..self }
+    }
+
+    /// The same with a method of your own instead of the planner's.
+    #[must_use]
+    pub fn with_method(self, method: impl Into<Method>) -> Self {
+        Self { method: Some(method.into()), ..self }
+    }
+
+    /// The same with a clock of the caller's or of the events. Count windows have none and stay as they are.
+    #[must_use]
+    pub fn with_clock(self, clock: Clock) -> Self {
+        self.with_time(|time| TimeWindow { clock, ..time })
+    }
+
+    /// The same with events that may come this many ticks late. Count windows stay as they are.
+    #[must_use]
+    pub fn with_lateness(self, lateness: u64) -> Self {
+        self.with_time(|time| TimeWindow { lateness, ..time })
+    }
+
+    fn with_time(self, change: impl FnOnce(TimeWindow) -> TimeWindow) -> Self {
+        match self.window {
+            Window::Items(_) => self,
+            Window::Time(time) => Self { window: Window::Time(change(time)), ..self },
+        }
+    }
 }
 
 /// The recent part of a stream.
@@ -128,7 +262,28 @@ pub enum Method {
     Tuned(TunedMethod),
 }
 
+impl From<PaperMethod> for Method {
+    fn from(method: PaperMethod) -> Self {
+        Self::Paper(method)
+    }
+}
+
+impl From<TunedMethod> for Method {
+    fn from(method: TunedMethod) -> Self {
+        Self::Tuned(method)
+    }
+}
+
 impl Method {
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Paper(_) => "paper",
+            Self::Tuned(_) => "tuned",
+        }
+    }
+
     /// The law of the noise.
     pub(crate) fn noise(&self) -> NoiseChoice {
         match self {

@@ -1,15 +1,16 @@
 //! Settings → Plan: every derived number, checked once.
 
 use crate::error::{PlanError, Quantity};
+use crate::item::domain::Domain;
 use crate::item::index::check_distinct;
 use crate::item::mapping::Shape;
 #[cfg(test)]
 use crate::noise::law::Law;
-use crate::plan::budget::Budget;
+use crate::plan::budget::{Budget, KeyBudget};
 use crate::plan::discovery::PlannedDiscovery;
 use crate::plan::layout::{kept, open_max, substream_items};
 use crate::plan::limits::{KEYS_MAX, ROOM, SUBSTREAMS_MAX, Width, check, check_settings};
-use crate::plan::range::{PlannedRange, boundaries};
+use crate::plan::range::{PlannedRange, Sketches, boundaries};
 use crate::plan::settings::{CounterLayout, Method, Settings, Unit, Window};
 use crate::plan::{paper, tuned};
 use crate::privacy::ledger::Ledger;
@@ -21,6 +22,7 @@ use crate::privacy::parameters::Claim;
 #[derive(Debug, Clone)]
 pub struct Plan {
     settings: Settings,
+    method: Method,
     substream_len: u64,
     shape: Shape,
     ranges: Vec<PlannedRange>,
@@ -39,51 +41,58 @@ pub(crate) enum Covering {
 }
 
 impl Plan {
-    /// Derives the plan.
+    /// The plan of this method.
     ///
     /// # Errors
     /// A number is out of range, a delta is missing or too large, or the plan costs more than the budget.
-    pub fn new(settings: Settings) -> Result<Self, PlanError> {
+    pub(crate) fn derive(settings: Settings, method: Method) -> Result<Self, PlanError> {
         check_settings(&settings)?;
         if let Some(keys) = settings.domain.keys() {
             check(Quantity::Keys, keys.len() as u64, 1, KEYS_MAX)?;
             check_distinct(keys)?;
         }
-        let plan = Self::derive(settings)?;
+        let budget = Budget::of(&settings, method.noise())?;
+        let sketches = match &method {
+            Method::Paper(method) => paper::sketches(&settings, method, budget)?,
+            Method::Tuned(method) => tuned::sketches(&settings, method, budget)?,
+        };
+        let plan = Self::assemble(settings, method, sketches, budget.keys)?;
         check(Quantity::SubstreamsKept, plan.substreams_kept(), 1, SUBSTREAMS_MAX)?;
         #[cfg(test)]
         let plan = crate::testing::fault::planned(plan);
         Ok(plan)
     }
 
-    fn derive(settings: Settings) -> Result<Self, PlanError> {
-        let budget = Budget::of(&settings)?;
-        let mut sketches = match &settings.method {
-            Method::Paper(method) => paper::sketches(&settings, method, budget)?,
-            Method::Tuned(method) => tuned::sketches(&settings, method, budget)?,
-        };
-        let discovery = match (settings.domain.discovery(), budget.keys) {
+    fn assemble(
+        settings: Settings,
+        method: Method,
+        sketches: Sketches,
+        keys: Option<KeyBudget>,
+    ) -> Result<Self, PlanError> {
+        let Sketches { substream_len, shape, ranges, mut ledger } = sketches;
+        let discovery = match (settings.domain.discovery(), keys) {
             (Some(discovery), Some(keys)) => {
-                let len = sketches.substream_len;
-                Some(PlannedDiscovery::new(&settings, discovery, keys, len, &mut sketches.ledger)?)
+                Some(PlannedDiscovery::new(&settings, discovery, keys, substream_len, &mut ledger)?)
             }
             _ => None,
         };
-        Ok(Self {
-            substream_len: sketches.substream_len,
-            shape: sketches.shape,
-            boundaries: boundaries(&sketches.ranges),
-            ranges: sketches.ranges,
-            discovery,
-            ledger: sketches.ledger,
-            settings,
-        })
+        // What was left open is now chosen.
+        let domain = discovery.as_ref().map_or(settings.domain, |found| Domain::Discovered(found.chosen()));
+        let settings = Settings { domain, method: Some(method.clone()), ..settings };
+        let boundaries = boundaries(&ranges);
+        Ok(Self { settings, method, substream_len, shape, ranges, boundaries, discovery, ledger })
     }
 
-    /// What was asked for.
+    /// What was asked for, with everything that was left to the planner.
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// How the budget is spent.
+    #[must_use]
+    pub fn method(&self) -> &Method {
+        &self.method
     }
 
     /// The length of a substream, in items.
@@ -101,7 +110,7 @@ impl Plan {
     /// Whether there is one counter for each key of the domain.
     #[must_use]
     pub fn is_identity(&self) -> bool {
-        self.settings.method.counters() == CounterLayout::Identity
+        self.method.counters() == CounterLayout::Identity
     }
 
     /// The ranges of a substream, the whole first.
@@ -145,7 +154,7 @@ impl Plan {
 
     /// How sealed ranges are put together to a window.
     pub(crate) fn covering(&self) -> Covering {
-        match self.settings.method {
+        match self.method {
             Method::Paper(_) => Covering::Nearest,
             Method::Tuned(_) => Covering::Interpolated,
         }
@@ -153,7 +162,7 @@ impl Plan {
 
     /// The number under which a substream is hashed.
     pub(crate) fn hash_number(&self, substream: u64) -> u64 {
-        match self.settings.method {
+        match self.method {
             // One family for the stream, as in the paper.
             Method::Paper(_) => 0,
             Method::Tuned(_) => substream,
@@ -163,7 +172,7 @@ impl Plan {
     /// How wide sealed counters are stored: 32 bits in the paper's structure, else 16 with a list for the few that are
     /// larger.
     pub(crate) fn width(&self) -> Width {
-        match self.settings.method {
+        match self.method {
             Method::Paper(_) => Width::Wide,
             Method::Tuned(_) => Width::Narrow,
         }
@@ -171,7 +180,7 @@ impl Plan {
 
     /// By what share of the window heavy hitters may fall short of the threshold: ζ = 1/columns in the paper's method.
     pub(crate) fn threshold_slack(&self) -> f64 {
-        match self.settings.method {
+        match self.method {
             Method::Paper(_) => self.collision_columns().map_or(0.0, |columns| 1.0 / f64::from(columns)),
             Method::Tuned(_) => 0.0,
         }

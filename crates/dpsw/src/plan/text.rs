@@ -3,15 +3,14 @@
 use std::fmt;
 use std::ops::Range;
 
-use crate::noise::law::Law;
 use crate::plan::paper_bounds::PaperBounds;
-use crate::plan::settings::{Method, Unit};
+use crate::plan::settings::Unit;
 use crate::plan::structure::Plan;
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let settings = self.settings();
-        let name = name(&settings.method);
+        let name = self.method().name();
         writeln!(
             f,
             "method     {name}, {}",
@@ -28,12 +27,7 @@ impl fmt::Display for Plan {
         writeln!(f, "sketch     {} x {} counters", self.shape().rows, self.shape().columns)?;
         for range in self.ranges() {
             let Range { start, end } = range.offsets();
-            writeln!(
-                f,
-                "  {:<8} [{start}, {end})  {}",
-                format!("{:?}", range.role()),
-                describe(range.law())
-            )?;
+            writeln!(f, "  {:<8} [{start}, {end})  {}", format!("{:?}", range.role()), range.law())?;
         }
         writeln!(f, "bytes      {} in sketches, {} resident", self.sketch_bytes(), self.resident_bytes())?;
         let (epsilon, delta) = self.ledger().spent();
@@ -55,7 +49,7 @@ impl fmt::Display for Plan {
             writeln!(
                 f,
                 "keys       found in epochs of {epoch} substreams by {}, above {}",
-                describe(discovery.law()),
+                discovery.law(),
                 discovery.threshold()
             )?;
             writeln!(
@@ -87,19 +81,5 @@ impl Plan {
                 windows: epsilon n-fold over n of them, delta faster"
             ),
         }
-    }
-}
-
-fn describe(law: Law) -> String {
-    match law {
-        Law::Laplace { scale } => format!("discrete Laplace, scale {scale:.4}"),
-        Law::Gaussian { variance } => format!("discrete Gaussian, variance {variance}"),
-    }
-}
-
-fn name(method: &Method) -> &'static str {
-    match method {
-        Method::Paper(_) => "paper",
-        Method::Tuned(_) => "tuned",
     }
 }

@@ -1,6 +1,7 @@
 //! The privacy parameters as types, and the claim that a stream makes.
 
 use std::fmt;
+use std::str::FromStr;
 
 use crate::error::ParameterError;
 use crate::ratio::Ratio;
@@ -93,6 +94,70 @@ impl Threshold {
     }
 }
 
+impl TryFrom<f64> for Epsilon {
+    type Error = ParameterError;
+
+    fn try_from(value: f64) -> Result<Self, ParameterError> {
+        Self::new(value)
+    }
+}
+
+impl FromStr for Epsilon {
+    type Err = ParameterError;
+
+    fn from_str(text: &str) -> Result<Self, ParameterError> {
+        Self::new(number(text)?)
+    }
+}
+
+impl TryFrom<f64> for Delta {
+    type Error = ParameterError;
+
+    fn try_from(value: f64) -> Result<Self, ParameterError> {
+        Self::new(value)
+    }
+}
+
+impl FromStr for Delta {
+    type Err = ParameterError;
+
+    fn from_str(text: &str) -> Result<Self, ParameterError> {
+        Self::new(number(text)?)
+    }
+}
+
+impl TryFrom<f64> for Threshold {
+    type Error = ParameterError;
+
+    fn try_from(value: f64) -> Result<Self, ParameterError> {
+        Self::new(value)
+    }
+}
+
+impl FromStr for Threshold {
+    type Err = ParameterError;
+
+    fn from_str(text: &str) -> Result<Self, ParameterError> {
+        Self::new(number(text)?)
+    }
+}
+
+fn number(text: &str) -> Result<f64, ParameterError> {
+    text.trim().parse().map_err(|_| ParameterError::Number(text.to_owned()))
+}
+
+impl fmt::Display for Epsilon {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for Delta {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:e}", self.0)
+    }
+}
+
 /// What is promised of everything that a stream ever releases, for what its plan protects (see [`Unit`](crate::Unit)).
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
@@ -108,9 +173,9 @@ pub enum Claim {
 impl fmt::Display for Claim {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Pure(epsilon) => write!(f, "epsilon = {}, delta = 0", epsilon.ratio()),
+            Self::Pure(epsilon) => write!(f, "epsilon = {epsilon}, delta = 0"),
             Self::Approximate(epsilon, delta) => {
-                write!(f, "epsilon = {}, delta = {:e}", epsilon.ratio(), delta.get())
+                write!(f, "epsilon = {epsilon}, delta = {delta}")
             }
             Self::None => write!(f, "none (reproducible noise)"),
         }

@@ -4,5 +4,7 @@ pub(crate) mod released;
 pub(crate) mod sketch;
 pub(crate) mod substream;
 
+pub use crate::item::mapping::Shape;
 pub use crate::plan::limits::Width;
+pub use crate::view::window_view::Sealed;
 pub use sketch::SealedSketch;

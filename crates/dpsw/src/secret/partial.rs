@@ -35,7 +35,7 @@ pub(crate) struct Origin {
 impl Origin {
     pub(crate) fn new(plan: &Plan, key: &StreamKey) -> Self {
         let mut writer = Writer::new(MAGIC, VERSION);
-        writer.settings(plan.settings());
+        writer.plan(plan);
         Self { plan: xxh3_64(&writer.finish()), key: key.check_word() }
     }
 }

@@ -303,8 +303,8 @@ mod tests {
             unit: Unit::ReplaceOne,
             epsilon: Epsilon::new(1.0).expect("in range"),
             delta: Delta::new(1e-9).ok(),
-            domain: Domain::Discovered(Discovery { epoch: 1, tracking, ..Discovery::new(kind) }),
-            method: Method::Tuned(TunedMethod { substreams: 1, counters, noise: NoiseChoice::Laplace }),
+            domain: Domain::Discovered(Discovery { epoch: Some(1), tracking, ..Discovery::new(kind) }),
+            method: Some(Method::Tuned(TunedMethod { substreams: 1, counters, noise: NoiseChoice::Laplace })),
             retention: 1,
         })
         .expect("a plan")

@@ -99,18 +99,27 @@ pub(crate) struct Time {
 }
 
 impl DpswSketch {
-    /// An empty sketch with its own hash key.
+    /// An empty sketch with noise from the system and a hash key of its own.
     ///
     /// # Errors
     /// The system gives no randomness.
-    pub fn new(plan: Plan, mut noise: Noise) -> Result<Self, EntropyError> {
+    pub fn new(plan: impl Into<Plan>) -> Result<Self, EntropyError> {
+        Self::with_noise(plan, Noise::from_system())
+    }
+
+    /// The same with noise that may be reproducible, for tests and experiments.
+    ///
+    /// # Errors
+    /// The system gives no randomness.
+    pub fn with_noise(plan: impl Into<Plan>, mut noise: Noise) -> Result<Self, EntropyError> {
         let key = StreamKey::draw(&mut noise)?;
         Ok(Self::with_key(plan, key, noise))
     }
 
     /// An empty sketch that hashes like all others with this key.
     #[must_use]
-    pub fn with_key(plan: Plan, key: StreamKey, noise: Noise) -> Self {
+    pub fn with_key(plan: impl Into<Plan>, key: StreamKey, noise: Noise) -> Self {
+        let plan = plan.into();
         plan.prepare();
         let keys = HashKeys::new(&plan, key);
         let open = OpenSubstream::new(keys.mapping(&plan, 0));
@@ -436,10 +445,11 @@ mod tests {
             epsilon: Epsilon::new(1.0).expect("in range"),
             delta: None,
             domain: Domain::Public(Keys::Range(4)),
-            method: Method::Tuned(method),
+            method: Some(Method::Tuned(method)),
             retention: 1,
         };
-        DpswSketch::new(Plan::new(settings).expect("a valid plan"), Noise::off()).expect("noise is off")
+        DpswSketch::with_noise(Plan::new(settings).expect("a valid plan"), Noise::off())
+            .expect("noise is off")
     }
 
     #[test]
@@ -459,7 +469,7 @@ mod tests {
         assert_eq!(sketch.view().covered(), 0..10);
         // Ten are sealed, four are predicted.
         assert_eq!(sketch.view().frequency(1).expect("a key").value, 14.0);
-        assert!(DpswSketch::new(sketch.plan().clone(), Noise::failing()).is_err());
+        assert!(DpswSketch::with_noise(sketch.plan().clone(), Noise::failing()).is_err());
     }
 
     #[test]
@@ -485,7 +495,7 @@ mod tests {
         settings.domain = Domain::Public(Keys::text(["a", "b"]));
         settings.window = Window::Items(5000);
         let mut sketch =
-            DpswSketch::new(Plan::new(settings).expect("a valid plan"), Noise::off()).expect("off");
+            DpswSketch::with_noise(Plan::new(settings).expect("a valid plan"), Noise::off()).expect("off");
         let items: Vec<Trap> = (0..300).map(Trap).collect();
         let caught =
             std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| sketch.extend(Batch::bytes(&items))));
@@ -527,7 +537,7 @@ mod tests {
         let mut settings = sketch().plan().settings().clone();
         settings.domain = Domain::Public(Keys::Range(4000));
         let plan = Plan::new(settings).expect("a valid plan");
-        let mut sketch = DpswSketch::new(plan, Noise::from_system()).expect("the system has randomness");
+        let mut sketch = DpswSketch::new(plan).expect("the system has randomness");
         sketch.extend(Batch::integers(&[3; 20])).expect("valid items");
         let cells = |number| {
             sketch.readable.released.substream(number).and_then(|s| s.sketch(0)).map(SealedSketch::cells)

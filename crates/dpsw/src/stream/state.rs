@@ -416,15 +416,15 @@ mod tests {
             epsilon: Epsilon::new(1.0).expect("in range"),
             delta: Delta::new(1e-9).ok(),
             domain: Domain::Public(Keys::Range(5)),
-            method: Method::Paper(PaperMethod {
+            method: Some(Method::Paper(PaperMethod {
                 counters,
                 substream: SubstreamLen::PerWindow(4),
                 ..PaperMethod::default()
-            }),
+            })),
             retention: 1,
         };
         let plan = Plan::new(settings).expect("a valid plan");
-        let mut sketch = DpswSketch::new(plan, Noise::seeded(1)).expect("seeded");
+        let mut sketch = DpswSketch::with_noise(plan, Noise::seeded(1)).expect("seeded");
         sketch.extend(Batch::integers(&[1, 2, 3, 4, 0]).at(&[1000, 1012, 1049, 1031, 1060])).expect("events");
         sketch
     }
@@ -436,12 +436,12 @@ mod tests {
             unit: Unit::Users { per_substream: 3 },
             epsilon: Epsilon::new(20.0).expect("in range"),
             delta: Delta::new(1e-9).ok(),
-            domain: Domain::Discovered(Discovery { epoch: 2, ..Discovery::new(Kind::Bytes) }),
-            method: Method::Tuned(TunedMethod { substreams: 5, counters, ..TunedMethod::default() }),
+            domain: Domain::Discovered(Discovery { epoch: Some(2), ..Discovery::new(Kind::Bytes) }),
+            method: Some(Method::Tuned(TunedMethod { substreams: 5, counters, ..TunedMethod::default() })),
             retention: 1,
         };
         let plan = Plan::new(settings).expect("a valid plan");
-        let mut sketch = DpswSketch::new(plan, Noise::seeded(1)).expect("seeded");
+        let mut sketch = DpswSketch::with_noise(plan, Noise::seeded(1)).expect("seeded");
         let users: Vec<u64> = (0..70).map(|i| i % 9).collect();
         sketch
             .extend(Batch::bytes(&["a", "bc", "a", "", "def", "a", "g"].repeat(10)).by(&users))

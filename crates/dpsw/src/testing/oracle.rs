@@ -186,13 +186,13 @@ fn engine(case: &Case) -> DpswSketch {
         epsilon: Epsilon::new(1e6).expect("in range"),
         delta: Some(Delta::new(1e-9).expect("in range")),
         domain: Domain::Public(Keys::Range(DOMAIN)),
-        method: Method::Paper(PaperMethod {
+        method: Some(Method::Paper(PaperMethod {
             substream: SubstreamLen::Items(case.substream_len),
             alpha: Ratio::from_decimal(case.alpha).expect("a ratio"),
             grid: case.units.map_or(Grid::Items, Grid::Units),
             counters: CounterLayout::Hashed { rows: case.rows, columns: case.columns },
             shares: equal_shares(case),
-        }),
+        })),
         retention: 1,
     });
     DpswSketch::with_key(plan.expect("a valid plan"), StreamKey::from_bytes([3; 32]), Noise::off())

@@ -1,5 +1,6 @@
 //! Answers: a value, how far it may be off, and what it covers.
 
+use std::fmt;
 use std::ops::Range;
 
 use crate::error::{Fraction, ParameterError};
@@ -11,6 +12,7 @@ pub const CONFIDENCE: f64 = 0.95;
 
 /// How often an item occurred in a window.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Estimate {
     /// The estimated count; noise can make it negative.
     pub value: f64,
@@ -28,6 +30,7 @@ pub struct Estimate {
 
 /// The parts of a standard error: independent deviations, whose squares add up.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct Deviations {
     /// Of the noise that protects events.
     pub noise: f64,
@@ -94,9 +97,59 @@ pub(crate) const NORMAL_95: f64 = 1.96;
 
 /// A key with its estimate.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Ranked<'a> {
     /// The key.
     pub item: Item<'a>,
     /// Its estimated count.
     pub estimate: Estimate,
+}
+
+/// The value for people and its 95 % error: `1,204 ± 18`.
+impl fmt::Display for Estimate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format!("{} ± {}", grouped(self.display_value()), grouped(self.error_bound)))
+    }
+}
+
+/// The key and its estimate: `/cart 1,204 ± 18`.
+impl fmt::Display for Ranked<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format!("{} {}", self.item, self.estimate))
+    }
+}
+
+/// A whole number that is not negative, its digits in groups of three.
+fn grouped(value: f64) -> String {
+    if !value.is_finite() {
+        return "unknown".to_owned();
+    }
+    let digits = format!("{value:.0}");
+    let comma = |(index, digit): (usize, char)| {
+        let is_start = 0 < index && (digits.len() - index).is_multiple_of(3);
+        is_start.then_some(',').into_iter().chain([digit])
+    };
+    digits.chars().enumerate().flat_map(comma).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn estimates_print_as_people_write_them() {
+        let estimate = |value, error_bound| Estimate {
+            value,
+            error_bound,
+            deviations: None,
+            covered: 0..10,
+            window: 0..10,
+        };
+        assert_eq!(estimate(1_203.6, 18.2).to_string(), "1,204 ± 18");
+        assert_eq!(estimate(-3.0, 12.0).to_string(), "0 ± 12");
+        assert_eq!(estimate(999.0, 1_000_000.0).to_string(), "999 ± 1,000,000");
+        assert_eq!(estimate(5.0, f64::INFINITY).to_string(), "5 ± unknown");
+        let ranked = Ranked { item: Item::from("/cart"), estimate: estimate(12_345.0, 1.0) };
+        assert_eq!(format!("{ranked:>20}"), "    /cart 12,345 ± 1");
+    }
 }

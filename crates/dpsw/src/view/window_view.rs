@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use crate::error::QueryError;
+use crate::error::{ParameterError, QueryError};
 use crate::item::keys::Keys;
 use crate::item::value::Item;
 use crate::plan::settings::Window;
@@ -132,26 +132,42 @@ impl WindowView {
         Ok(estimate)
     }
 
+    /// How often each of these items occurred, in their order.
+    ///
+    /// # Errors
+    /// See [`frequency`](Self::frequency).
+    pub fn frequencies<'i>(&self, items: &[Item<'i>]) -> Result<Vec<Ranked<'i>>, QueryError> {
+        items.iter().map(|&item| Ok(Ranked { item, estimate: self.frequency(item)? })).collect()
+    }
+
     /// The keys of the public domain whose estimate reaches the threshold, largest first; in the paper's method
     /// (γ - 1/columns) w. The first call after a seal looks at every key in every sketch, later ones at one number per key.
     ///
     /// # Errors
-    /// The domain is not public.
-    pub fn heavy_hitters(&self, threshold: Threshold) -> Result<Vec<Ranked<'_>>, QueryError> {
-        let least = self.least(threshold);
+    /// The domain is not public, or the threshold is out of range.
+    pub fn heavy_hitters<T>(&self, threshold: T) -> Result<Vec<Ranked<'_>>, QueryError>
+    where
+        T: TryInto<Threshold>,
+        ParameterError: From<T::Error>,
+    {
+        let least = self.least(checked(threshold)?);
         self.ranked(|values| (0..values.len()).filter(|&i| least <= values[i]).collect())
     }
 
     /// The same with a choice on which side to err.
     ///
     /// # Errors
-    /// The domain is not public.
-    pub fn heavy_hitters_with(
+    /// The domain is not public, or the threshold is out of range.
+    pub fn heavy_hitters_with<T>(
         &self,
-        threshold: Threshold,
+        threshold: T,
         certainty: Certainty,
-    ) -> Result<Vec<Ranked<'_>>, QueryError> {
-        let least = self.least(threshold);
+    ) -> Result<Vec<Ranked<'_>>, QueryError>
+    where
+        T: TryInto<Threshold>,
+        ParameterError: From<T::Error>,
+    {
+        let least = self.least(checked(threshold)?);
         let reaches = |estimate: &Estimate| match certainty {
             Certainty::Plain => least <= estimate.value,
             Certainty::Sure => least <= estimate.value - estimate.error_bound,
@@ -165,7 +181,7 @@ impl WindowView {
     /// [`heavy_hitters`](Self::heavy_hitters).
     ///
     /// # Errors
-    /// The domain is not public.
+    /// The domain is not public, or the threshold is out of range.
     pub fn top(&self, count: usize) -> Result<Vec<Ranked<'_>>, QueryError> {
         self.ranked(|values| largest(values, count))
     }
@@ -174,19 +190,18 @@ impl WindowView {
     ///
     /// # Errors
     /// A candidate cannot be asked for; see [`frequency`](Self::frequency).
-    pub fn heavy_hitters_among<'i>(
+    pub fn heavy_hitters_among<'i, T>(
         &self,
         candidates: &[Item<'i>],
-        threshold: Threshold,
-    ) -> Result<Vec<Ranked<'i>>, QueryError> {
-        let least = self.least(threshold);
-        let mut ranked = Vec::new();
-        for &item in candidates {
-            let estimate = self.frequency(item)?;
-            if least <= estimate.value {
-                ranked.push(Ranked { item, estimate });
-            }
-        }
+        threshold: T,
+    ) -> Result<Vec<Ranked<'i>>, QueryError>
+    where
+        T: TryInto<Threshold>,
+        ParameterError: From<T::Error>,
+    {
+        let least = self.least(checked(threshold)?);
+        let mut ranked = self.frequencies(candidates)?;
+        ranked.retain(|ranked| least <= ranked.estimate.value);
         ranked.sort_by(|a, b| b.estimate.value.total_cmp(&a.estimate.value));
         Ok(ranked)
     }
@@ -298,6 +313,14 @@ impl Answers<'_> {
             Self::Interpolated(interpolated) => interpolated.ranked(keys, choose),
         }
     }
+}
+
+fn checked<T>(threshold: T) -> Result<Threshold, ParameterError>
+where
+    T: TryInto<Threshold>,
+    ParameterError: From<T::Error>,
+{
+    Ok(threshold.try_into()?)
 }
 
 /// The last `len` positions of a span, or all of a shorter one.
