@@ -136,7 +136,7 @@ fn word(source: &mut impl Read) -> Result<Option<[u8; 4]>> {
     if word.is_empty() { Ok(None) } else { word.try_into().map(Some).map_err(|_| cut()) }
 }
 
-/// So many bytes; memory grows with what is there, not with what is announced.
+/// Exactly this many bytes; memory grows with what is there, not with what is announced.
 fn exactly(source: &mut impl Read, len: u64) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     source.take(len).read_to_end(&mut bytes).map_err(damaged)?;

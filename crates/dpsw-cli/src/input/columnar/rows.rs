@@ -46,7 +46,7 @@ fn cells<T: Cells>(column: &mut impl Column, count: usize) -> Result<T> {
 
 /// A column that is read from its start to its end.
 pub(super) trait Column {
-    /// Hands over the next values, exactly so many.
+    /// Hands over the next `count` values.
     fn read(&mut self, count: usize, cells: &mut impl Cells) -> Result<()>;
 }
 
@@ -66,10 +66,11 @@ struct Texts {
 
 impl Cells for Texts {
     fn push(&mut self, value: Value<'_>) {
-        if matches!(value, Value::Null) {
-            self.nulls.push(self.ends.len());
+        match value {
+            Value::Bytes(bytes) => self.bytes.extend_from_slice(bytes),
+            Value::Null => self.nulls.push(self.ends.len()),
+            _ => value.write(&mut self.bytes),
         }
-        value.write(&mut self.bytes);
         self.ends.push(self.bytes.len());
     }
 }

@@ -189,7 +189,7 @@ fn decimal(table: Table<'_>) -> Result<Kind> {
     }
 }
 
-/// The bytes of a number of so many bits.
+/// How many bytes a number of this many bits takes.
 fn bytes(bits: i64) -> Result<usize> {
     match bits {
         8 => Ok(1),
