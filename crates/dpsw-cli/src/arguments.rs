@@ -65,7 +65,7 @@ const PLAN_EXAMPLES: &str = "Examples:
 const AUDIT_EXAMPLES: &str = "Examples:
   dpsw audit --epsilon 1 --runs 2000 --seals 36000
   dpsw audit --epsilon 1 --runs 2000 --seals 36000 --discovered
-  dpsw audit --epsilon 1 --runs 2000 --seals 36000 --method paper --json
+  dpsw audit --epsilon 1 --runs 4000 --seals 36000 --method paper --json
 ";
 
 const COMPLETIONS_EXAMPLES: &str = "Examples:

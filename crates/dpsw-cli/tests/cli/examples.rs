@@ -1,7 +1,7 @@
 //! Every example in the help and in the README does what it says.
 
+use std::io::Read;
 use std::process::Command;
-use std::time::Duration;
 
 use crate::run::Run;
 use crate::sandbox::{PATTERN, Sandbox, errors, text};
@@ -57,9 +57,10 @@ fn check(sandbox: &Sandbox, example: &str) {
     let rarely = if example.starts_with("dpsw audit") { " --false-alarm 1e-6" } else { "" };
     let shell = format!("exec 2>&1; {}{example}{rarely}", if follows { "exec " } else { "" });
     let mut command = Command::new("sh");
-    let run = Run::start(command.args(["-c", &shell]).current_dir(sandbox.path("")).env("PATH", path));
+    let mut run = Run::start(command.args(["-c", &shell]).current_dir(sandbox.path("")).env("PATH", path));
     if follows {
-        std::thread::sleep(Duration::from_millis(500));
+        // It listens to signals before it says its first word.
+        run.stdout.as_mut().expect("a pipe").read_exact(&mut [0]).expect("it has begun");
         run.signal("-INT");
     }
     let output = run.output();
