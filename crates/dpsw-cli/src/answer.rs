@@ -1,4 +1,4 @@
-//! What a view has to say, in the words of the outside.
+//! The answers of a view, as they are printed.
 
 use std::ops::Range;
 
@@ -65,9 +65,9 @@ pub(crate) struct Row {
     pub(crate) estimate: f64,
     pub(crate) lower: f64,
     pub(crate) upper: f64,
-    /// Of the items of the window; `null` if there are none.
+    /// Of the items of the window; `null` if there are none, or their number is all noise.
     pub(crate) share: Option<f64>,
-    /// `rising`, `steady`, `falling`, or `null` where that is unknown.
+    /// `rising`, `steady`, `falling`, or `null` if that is unknown.
     pub(crate) trend: Option<&'static str>,
     /// Whether the count cannot be told from zero.
     pub(crate) below_noise: bool,

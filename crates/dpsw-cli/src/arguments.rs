@@ -65,7 +65,7 @@ const PLAN_EXAMPLES: &str = "Examples:
 const AUDIT_EXAMPLES: &str = "Examples:
   dpsw audit --epsilon 1 --runs 2000 --seals 36000
   dpsw audit --epsilon 1 --runs 2000 --seals 36000 --discovered
-  dpsw audit --epsilon 1 --runs 2000 --seals 36000 --method paper --json
+  dpsw audit --epsilon 1 --runs 4000 --seals 36000 --method paper --json
 ";
 
 const COMPLETIONS_EXAMPLES: &str = "Examples:
@@ -73,10 +73,10 @@ const COMPLETIONS_EXAMPLES: &str = "Examples:
   dpsw completions man > dpsw.1
 ";
 
-/// How many items of a user and substream may count.
+/// How many items of each user may count per substream.
 const PER_USER: RangeInclusive<i64> = 1..=1 << 20;
 
-/// What says how a stream is read, and nothing to a view.
+/// Options that say how to read a stream, and so cannot be given with `--view`.
 const STREAM_ONLY: [&str; 16] = [
     "column",
     "delta",
@@ -100,14 +100,15 @@ const PRIVACY_NOTES: &str = "Privacy:
   Each run on a file spends epsilon on its events again: two runs cost
   twice. --save keeps what a run released, and --view answers from it, as
   often as you like, at no further cost.
-  With --user-column all that one user sends in a window is protected
-  together, in each window for itself; without it, each event.
-  The domain must be public: never make it from the stream itself, or it
-  tells who was there.
+  With --user-column everything that one user sends in a window is
+  protected together, for each window separately; without it, each event
+  is protected on its own.
+  The domain must be public: a list made from the stream itself reveals
+  who was in it.
   The interval of an estimate holds the true count with 95 % probability;
-  \"~\" marks what the noise may have made.";
+  \"~\" marks items whose count may be nothing but noise.";
 
-/// Which items are frequent in the recent part of a stream, with differential privacy.
+/// Private frequency counts and heavy hitters over a sliding window, with an error bar on every answer.
 #[derive(Debug, Parser)]
 #[command(name = "dpsw", version, help_template = TEMPLATE, before_help = EXAMPLES, after_help = EXIT_CODES)]
 pub(crate) struct Arguments {
@@ -118,8 +119,8 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    /// What was typed; a mistake ends the program. Negative numbers are values, so that errors name the range of an option
-    /// and not one that there is not.
+    /// What was typed; a mistake ends the program. Negative numbers are read as values, so that an error names the range of
+    /// the option instead of complaining about an option `-5`.
     pub(crate) fn typed() -> Self {
         let with_negatives = |argument: Arg| {
             let takes_values = argument.get_action().takes_values();
@@ -163,7 +164,7 @@ pub(crate) enum Command {
     /// What a budget buys, or what an error costs, before any item is read
     #[command(help_template = TEMPLATE, before_help = PLAN_EXAMPLES)]
     Plan(Box<PlanCommand>),
-    /// Attack a plan and compare what shows with what is claimed
+    /// Attack a plan and compare what leaks with what is claimed
     #[command(help_template = TEMPLATE, before_help = AUDIT_EXAMPLES)]
     Audit(Box<Audit>),
     /// What a saved view holds and promises
@@ -202,13 +203,13 @@ pub(crate) struct Source {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct Show {
-    /// Show so many items
+    /// How many items to show
     #[arg(long, default_value_t = 20, value_name = "COUNT", conflicts_with = "threshold")]
     pub(crate) top: usize,
     /// Show the items with at least this share of the window
     #[arg(long, value_name = "SHARE")]
     pub(crate) threshold: Option<f64>,
-    /// Answer again and again: every so many items, or every so often
+    /// Answer repeatedly: after each number of items (1000), or at each interval (10s)
     #[arg(long, value_parser = quantity::span, value_name = "ITEMS|TIME", conflicts_with = "view")]
     pub(crate) every: Option<Span>,
     /// A live full-screen view; q ends it
@@ -224,7 +225,7 @@ pub(crate) struct Layout {
     /// One JSON document: {window, covered, epsilon, delta, items}
     #[arg(long)]
     pub(crate) json: bool,
-    /// One JSON document a line and answer
+    /// One JSON document per answer, each on its own line
     #[arg(long)]
     pub(crate) ndjson: bool,
     /// Comma-separated rows with a header
@@ -246,7 +247,7 @@ pub(crate) struct Count {
     pub(crate) layout: Layout,
 }
 
-/// Where records come from and what stands where in them.
+/// Where records come from, and which parts of them are read.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Input")]
 pub(crate) struct Input {
@@ -258,7 +259,7 @@ pub(crate) struct Input {
     /// path, status, referrer, agent or host
     #[arg(long)]
     pub(crate) column: Option<String>,
-    /// Which part is the user, in the same forms (host in an access log); whole users are protected then, in any one window
+    /// Which part is the user, in the same forms (host in an access log); this protects whole users, within each window
     #[arg(long, value_name = "COLUMN")]
     pub(crate) user_column: Option<String>,
     /// Which part is the time: unix seconds or milliseconds, RFC 3339, or as in access logs
@@ -270,10 +271,11 @@ pub(crate) struct Input {
     /// The first line is a record
     #[arg(long)]
     pub(crate) no_header: bool,
-    /// Wait for more at the end of the file, also when it is rotated or not there yet; events then happen when they arrive
+    /// Wait for more at the end of the file, even if it is rotated or does not exist yet; without --time-column, events
+    /// happen when they arrive
     #[arg(long)]
     pub(crate) follow: bool,
-    /// What to do with a record that cannot be read; skipped ones take their place and count nowhere
+    /// What to do with a record that cannot be read; a skipped record keeps its position and counts for no item
     #[arg(long, value_enum, default_value_t = OnError::Stop, value_name = "WHAT")]
     pub(crate) on_error: OnError,
 }
@@ -299,24 +301,24 @@ pub(crate) enum OnError {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Window, privacy and keys")]
 pub(crate) struct Stream {
-    /// The recent part that answers are about: so many items (1000000) or so much time (15m). Of a view: a shorter one
+    /// The recent part that answers are about: a number of items (1000000) or a time (15m). With --view: a shorter window
     #[arg(long, value_parser = quantity::span, value_name = "ITEMS|TIME", required_unless_present = "view")]
     pub(crate) window: Option<Span>,
-    /// The privacy budget of everything that this run shows. There is no default: `dpsw plan` tells what it buys
+    /// The privacy budget of everything that this run shows. There is no default: `dpsw plan` shows what it buys
     #[arg(long, required_unless_present = "view")]
     pub(crate) epsilon: Option<f64>,
     #[command(flatten)]
     pub(crate) means: Means,
-    /// The keys that may be listed, one a line. A public list: never made from the stream itself. Without one, a share of
-    /// the budget finds frequent keys privately
+    /// The keys that may be listed, one per line. The list must be public, never made from the stream itself. Without a
+    /// list, a share of the budget finds frequent keys privately
     #[arg(long, value_name = "FILE")]
     pub(crate) domain: Option<PathBuf>,
-    /// How many items of one user and substream count, with --user-column
+    /// How many items of each user count per substream, with --user-column
     #[arg(long, default_value_t = 1, value_name = "COUNT", requires = "user_column", value_parser = clap::value_parser!(u32).range(PER_USER))]
     pub(crate) per_user: u32,
     #[command(flatten)]
     pub(crate) past: Past,
-    /// Save what was released; it answers later without spending anything
+    /// Save what was released, to answer from it later without spending anything
     #[arg(long, value_name = "VIEW", conflicts_with = "view")]
     pub(crate) save: Option<PathBuf>,
     /// Answer from a saved view instead of reading a stream
@@ -324,27 +326,27 @@ pub(crate) struct Stream {
     pub(crate) view: Option<PathBuf>,
 }
 
-/// What a plan may take, beside epsilon.
+/// What a plan may use, besides epsilon.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct Means {
-    /// The delta of the promise; 1e-10 where one is needed. Giving one allows Gaussian noise
+    /// The delta of the promise; 1e-10 if the plan needs one and none is given. Giving one allows Gaussian noise
     #[arg(long)]
     pub(crate) delta: Option<f64>,
-    /// Bytes that the sketches may take; 400KB if not given, or what finding keys needs
+    /// Memory for the sketches; 400KB by default, or more if finding keys needs it
     #[arg(long, value_parser = quantity::bytes, value_name = "SIZE")]
     pub(crate) memory: Option<u64>,
-    /// One well-tuned sketch a substream, or the sketches of the paper
+    /// One well-tuned sketch per substream, or the sketches of the paper
     #[arg(long, value_enum, default_value_t = MethodName::Tuned)]
     pub(crate) method: MethodName,
 }
 
-/// What is protected, where no stream tells.
+/// What is protected, for commands that read no stream.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct Protects {
     /// What is protected
     #[arg(long, value_enum, default_value_t = UnitName::ReplaceOne)]
     pub(crate) unit: UnitName,
-    /// How many items of one user and substream count, with --unit users; 1 if not given
+    /// How many items of each user count per substream, with --unit users; 1 by default
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(PER_USER))]
     pub(crate) per_user: Option<u32>,
 }
@@ -352,10 +354,10 @@ pub(crate) struct Protects {
 /// How far a plan reaches back.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct Past {
-    /// For how many windows the past is kept; trends compare this window with the one before it from 2 on
+    /// How many windows of the past to keep; from 2 on, trends compare this window with the one before it
     #[arg(long, default_value_t = 1, value_name = "WINDOWS")]
     pub(crate) retention: u32,
-    /// By how much an event may lag behind the newest one and still be counted
+    /// How far an event may lag behind the newest one and still be counted
     #[arg(long, value_parser = quantity::duration, default_value = "0", value_name = "TIME")]
     pub(crate) lateness: Duration,
     /// About how many items a time window holds: a public guess
@@ -373,7 +375,7 @@ pub(crate) enum MethodName {
 #[derive(Debug, Default, Args)]
 #[command(next_help_heading = "With --method paper")]
 pub(crate) struct Paper {
-    /// Substreams of a window
+    /// Substreams per window
     #[arg(long, value_name = "COUNT", conflicts_with = "beta")]
     pub(crate) substreams: Option<u64>,
     /// Substreams of w^beta items instead
@@ -388,7 +390,7 @@ pub(crate) struct Paper {
     /// Rows of a sketch
     #[arg(long)]
     pub(crate) rows: Option<u32>,
-    /// Columns of a sketch; as many as --memory allows if not given
+    /// Columns of a sketch; by default as many as --memory allows
     #[arg(long)]
     pub(crate) columns: Option<u32>,
     /// Columns by the relative error zeta of a sketch; needs --eta
@@ -397,7 +399,7 @@ pub(crate) struct Paper {
     /// Rows by the failure probability eta of a sketch; needs --zeta
     #[arg(long, conflicts_with_all = ["rows", "columns"], requires = "zeta")]
     pub(crate) eta: Option<f64>,
-    /// Budget shares: of the whole sketch, then of each further checkpoint; as printed in the paper if not given
+    /// Budget shares: of the whole sketch, then of each further checkpoint; by default as printed in the paper
     #[arg(long, value_delimiter = ',', value_name = "SHARE,...")]
     pub(crate) shares: Vec<f64>,
 }
@@ -412,14 +414,14 @@ impl Paper {
     }
 }
 
-/// What is planned and audited.
+/// What is planned.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Window, privacy and keys")]
 pub(crate) struct PlanCommand {
-    /// The window: so many items (1000000) or so much time (15m)
+    /// The window: a number of items (1000000) or a time (15m)
     #[arg(long, value_parser = quantity::span, value_name = "ITEMS|TIME")]
     pub(crate) window: Span,
-    /// The privacy budget; with a target and none given, the smallest one that reaches it is found
+    /// The privacy budget; if only a target is given, the smallest budget that reaches it is found
     #[arg(long, required_unless_present_any = ["target_error", "target_share"])]
     pub(crate) epsilon: Option<f64>,
     #[command(flatten)]
@@ -427,14 +429,14 @@ pub(crate) struct PlanCommand {
     /// How many keys the domain has; without this and --domain, keys are found privately
     #[arg(long, value_parser = quantity::count, value_name = "COUNT", conflicts_with = "domain")]
     pub(crate) keys: Option<u64>,
-    /// The public keys, one a line
+    /// The public keys, one per line
     #[arg(long, value_name = "FILE")]
     pub(crate) domain: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) protects: Protects,
     #[command(flatten)]
     pub(crate) past: Past,
-    /// Expected counts, one a line, never made from the stream; Zipf over all keys if not given
+    /// Expected counts, one per line, never made from the stream; by default Zipf over all keys
     #[arg(long, value_name = "FILE")]
     pub(crate) expect: Option<PathBuf>,
     /// Reach this mean error of the 50 most frequent items, in items
@@ -455,17 +457,17 @@ pub(crate) struct PlanCommand {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum UnitName {
-    /// One event is another one; totals are public
+    /// One event is replaced by another; totals are public
     ReplaceOne,
-    /// One event is there or not; totals are private
+    /// One event is added or removed; totals are private
     AddRemove,
-    /// All that one user sends in a window is something else; who sends when is public
+    /// Everything that one user sends in a window is replaced; who sends when is public
     Users,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Audit {
-    /// The privacy budget that is claimed; the audit has power from about 0.3 to 5
+    /// The privacy budget that is claimed; the audit can tell something from about 0.3 to 5
     #[arg(long)]
     pub(crate) epsilon: f64,
     #[command(flatten)]
@@ -475,10 +477,10 @@ pub(crate) struct Audit {
     pub(crate) window: Span,
     #[command(flatten)]
     pub(crate) protects: Protects,
-    /// How many keys the domain has; few enough get a counter each
+    /// How many keys the domain has; a small domain gets one counter per key
     #[arg(long, value_parser = quantity::count, value_name = "COUNT", default_value = "25000")]
     pub(crate) keys: u64,
-    /// Keys are found privately; what they show is audited too
+    /// Find keys privately, and audit what the found keys reveal too
     #[arg(long, conflicts_with = "keys")]
     pub(crate) discovered: bool,
     #[command(flatten)]
@@ -486,7 +488,7 @@ pub(crate) struct Audit {
     /// Runs on each of two neighbouring streams
     #[arg(long, default_value_t = 20_000, value_name = "COUNT", help_heading = "Effort")]
     pub(crate) runs: usize,
-    /// Seals among which no noise may repeat
+    /// Number of seals to check for repeated noise
     #[arg(long, default_value_t = 400_000, value_name = "COUNT", help_heading = "Effort")]
     pub(crate) seals: usize,
     /// The probability with which the audit of a correct build may fail

@@ -16,7 +16,7 @@ use crate::quantity::{Span, grouped};
 use crate::remark;
 use crate::structure::{self, Wish};
 
-/// Items of a time window, for the planner.
+/// What is assumed of the past and of a time window.
 const PAST: Past = Past { retention: 1, lateness: Duration::ZERO, expected_items: 1_000_000 };
 
 /// Runs `dpsw audit`.

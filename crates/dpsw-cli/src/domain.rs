@@ -32,7 +32,7 @@ pub(crate) fn asked(items: &[String]) -> Domain {
     Domain::Public(Keys::text(keys))
 }
 
-/// One key a line; empty lines are skipped.
+/// One key per line; empty lines are skipped.
 fn read(path: &Path) -> Result<Strings> {
     let bytes = read_all(path).context("the domain cannot be read")?;
     let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
@@ -47,7 +47,7 @@ fn read(path: &Path) -> Result<Strings> {
         start = end + 1;
     }
     if keys.is_empty() {
-        return Err(Fault::data(format!("the domain {} has no keys; list one a line", path.display())));
+        return Err(Fault::data(format!("the domain {} has no keys; list one per line", path.display())));
     }
     Ok(keys)
 }
@@ -62,7 +62,7 @@ pub(crate) fn explain(error: PlanError, file: Option<&Path>) -> anyhow::Error {
         if let Some(first) = first {
             let (path, second) = (path.display(), index + 1);
             return Fault::data(format!(
-                "{path}:{second}: this key stands in line {first} already; list each once"
+                "{path}:{second}: this key is in line {first} already; list each key once"
             ));
         }
     }

@@ -12,7 +12,7 @@ use crate::input::{BATCH, Problem, Record, Sink};
 use crate::quantity::Span;
 use crate::structure::millis;
 
-/// Takes what is shown whenever an answer is due.
+/// Called with the sketch whenever an answer is due.
 pub(crate) type Due<'a> = Box<dyn FnMut(&DpswSketch) -> Result<()> + 'a>;
 
 /// The way of records into the sketch.
@@ -131,7 +131,7 @@ impl<'a> Feed<'a> {
         Ok(())
     }
 
-    /// The period by the clock on the wall, where that decides when to answer.
+    /// The period between answers, if real time decides when they are due.
     pub(crate) fn wall_period(&self) -> Option<Duration> {
         match (self.every, self.timing) {
             (Some(Span::Time(period)), Timing::None) => Some(period),
@@ -145,7 +145,7 @@ impl<'a> Feed<'a> {
         (self.due)(&self.sketch)
     }
 
-    /// Answers now, unless the last answer was about the same.
+    /// Answers now, unless nothing has arrived since the last answer.
     pub(crate) fn answer_at_last(&mut self) -> Result<()> {
         if self.answered == Some(self.place_now()) { Ok(()) } else { self.answer() }
     }
@@ -203,7 +203,7 @@ impl<'a> Feed<'a> {
         Ok(())
     }
 
-    /// A record that cannot be read takes its place and counts nowhere.
+    /// A record that cannot be read keeps its position and counts for no item.
     fn take_null(&mut self, time: Option<u64>, user: Option<u64>) -> Result<()> {
         self.flush()?;
         let time = if let Timing::Arrival(now) = self.timing { Some(now) } else { time };
@@ -236,7 +236,7 @@ impl<'a> Feed<'a> {
         }
     }
 
-    /// What periods are measured by: records or ticks. `None` if the clock on the wall decides, or nothing does.
+    /// How far the stream is and how long a period is, in records or ticks. `None` if real time decides, or nothing does.
     fn progress(&self) -> Option<(u64, u64)> {
         match (self.every?, self.timing) {
             (Span::Items(items), _) => Some((self.counts.records, items)),
@@ -275,7 +275,7 @@ impl<'a> Feed<'a> {
         if self.pending.ends.len() == BATCH { self.flush() } else { Ok(()) }
     }
 
-    /// The time of a record; one without takes that of the newest before it.
+    /// The time of a record; a record without one takes the newest time before it.
     fn place(&mut self, time: Option<u64>) -> Result<Option<u64>> {
         if let (Some(time), None) = (time, self.newest) {
             let nobody = self.user(None);
@@ -287,7 +287,7 @@ impl<'a> Feed<'a> {
         Ok(time.or(self.newest))
     }
 
-    /// The number of a user, where users are protected. Records without one are those of nobody, and none of them counts.
+    /// The number of a user, if users are protected. A record without a user belongs to nobody and does not count.
     fn user(&self, name: Option<&[u8]>) -> Option<u64> {
         self.has_users.then(|| self.sketch.user(name.unwrap_or_default()))
     }
@@ -326,7 +326,7 @@ impl Sink for Feed<'_> {
     }
 }
 
-/// A user has a name: what nobody sent would otherwise share the items that someone may send.
+/// A user has a name: the empty name is for records without a user.
 fn named(user: Result<&[u8], Problem>) -> Result<&[u8], Problem> {
     user.and_then(|name| if name.is_empty() { Err(Problem::new("the user is empty")) } else { Ok(name) })
 }

@@ -121,7 +121,7 @@ fn curve(wish: &Wish<'_>) -> Result<Vec<Point>> {
     let mut points = Vec::new();
     for factor in FACTORS {
         let epsilon = wish.epsilon * factor;
-        // Where noise hides everything, or the arithmetic ends, the curve ends too.
+        // Where noise hides everything, or the arithmetic overflows, the curve has no point.
         let Ok(plan) = wish.at(epsilon).plan() else { continue };
         let error = match plan.predict(&wish.expectation)? {
             Some(prediction) => Some(prediction.frequent()),
@@ -157,7 +157,7 @@ pub(crate) struct PlanDocument {
 struct Structure {
     method: &'static str,
     unit: &'static str,
-    /// Items of one user and substream that count.
+    /// Items of each user that count per substream.
     #[serde(skip_serializing_if = "Option::is_none")]
     per_user: Option<u32>,
     /// In items or milliseconds.

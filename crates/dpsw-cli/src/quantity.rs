@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// A window or a period: so many items, or so much time.
+/// A window or a period: a number of items, or a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Span {
     Items(u64),

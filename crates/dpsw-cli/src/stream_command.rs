@@ -34,7 +34,7 @@ pub(crate) fn top(command: &Top) -> Result<()> {
         return answer_view(path, command.source.stream.window, &which, writer);
     }
     if writer == Writer::Json && show.every.is_some() {
-        return Err(Fault::usage("--json is one document; take --ndjson with --every"));
+        return Err(Fault::usage("--json is one document; use --ndjson with --every"));
     }
     let stream = Read {
         files: &command.files,
@@ -224,13 +224,13 @@ fn say_before(stream: &Stream, plan: &Plan, paths: &[PathBuf]) {
     ));
     if let Unit::Users { per_substream } = plan.settings().unit {
         remark::note(format!(
-            "whole users are protected, in each window for itself; of each user {per_substream} item(s) count in every {}, \
+            "whole users are protected, for each window separately; {per_substream} item(s) of each user count in every {}, \
             and shares are of all items",
             substream(plan)
         ));
     }
     if stream.domain.is_some() {
-        remark::note("the domain must be public: one that is made from the stream itself gives events away");
+        remark::note("the domain must be public: a list made from the stream itself reveals who was in it");
     }
     if let Some(found) = plan.discovery() {
         say_found(found.share_found(0.5), plan.settings().window);
@@ -255,15 +255,15 @@ fn substream(plan: &Plan) -> String {
     }
 }
 
-/// What share of the items a key needs to be found as often as not.
+/// Says what share of the items a key needs to be found half of the time.
 fn say_found(share: f64, window: Window) {
     if 1.0 <= share {
         return remark::note(
-            "no key can be frequent enough to be found: raise --epsilon, take a longer --window, or give a --domain",
+            "no key can be frequent enough to be found: raise --epsilon, use a longer --window, or give a --domain",
         );
     }
     let of = match window.time() {
-        Some(time) => format!("{} items a window (--expected-items)", grouped(time.expected_items as f64)),
+        Some(time) => format!("{} items per window (--expected-items)", grouped(time.expected_items as f64)),
         None => "the items".to_owned(),
     };
     remark::note(format!(
@@ -304,8 +304,8 @@ fn say_after(view: &WindowView, counts: Counts) {
     let number = |count: u64| grouped(count as f64);
     if view.covered().is_empty() {
         remark::note(format!(
-            "nothing can be answered yet: the first substream of {} is not complete, {} records were read; give more, or \
-            take a shorter --window",
+            "nothing can be answered yet: the first substream of {} is not complete, {} records were read; read more, or \
+            use a shorter --window",
             substream(view.plan()),
             number(records)
         ));
@@ -329,7 +329,7 @@ fn say_after(view: &WindowView, counts: Counts) {
     remark::detail(format!("{} records were read", number(records)));
 }
 
-/// So that errors name what they are about.
+/// A file as text; errors name the file.
 pub(crate) fn read_text(path: &std::path::Path) -> Result<String> {
     std::fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))
 }

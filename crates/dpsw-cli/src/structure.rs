@@ -15,11 +15,11 @@ use crate::domain;
 use crate::fault::Fault;
 use crate::quantity::Span;
 
-/// The delta where one is needed and none is given.
+/// The delta if a plan needs one and none is given.
 pub(crate) const DELTA: f64 = 1e-10;
-/// The bytes where none are given.
+/// The bytes of the sketches if none are given.
 pub(crate) const MEMORY: u64 = 400_000;
-/// The most bytes that are taken without being given.
+/// The most bytes that the sketches take unless more are given.
 const MEMORY_MAX: u64 = 50_000_000;
 
 /// What a plan is wanted for, whatever command asks.
@@ -31,7 +31,7 @@ pub(crate) struct Wish<'a> {
     pub(crate) domain: Domain,
     pub(crate) domain_file: Option<&'a Path>,
     pub(crate) retention: u32,
-    /// `None` for the default.
+    /// The public guess of how counts are spread.
     pub(crate) expectation: Expectation,
     pub(crate) paper: &'a Paper,
 }
@@ -62,7 +62,7 @@ impl<'a> Wish<'a> {
         loop {
             match request.plan() {
                 Err(PlanError::TooSmall { .. }) if may_grow && request.bytes < MEMORY_MAX => {
-                    request.bytes *= 2;
+                    request.bytes = (2 * request.bytes).min(MEMORY_MAX);
                 }
                 planned => return Ok(planned.map(|planned| planned.plan)),
             }
@@ -148,7 +148,7 @@ fn paper_method(paper: &Paper, columns: u32) -> Result<PaperMethod, ParameterErr
 }
 
 const PAPER_ROWS: u32 = 4;
-/// Columns with which the bytes of a plan are measured; they grow in proportion.
+/// Columns of the plan whose bytes are measured; bytes grow in proportion to columns.
 const COLUMNS_FIRST: u32 = 1024;
 /// Narrower sketches are not worth having.
 const COLUMNS_MIN: u32 = 16;
@@ -179,7 +179,7 @@ pub(crate) fn unit(Protects { unit, per_user }: Protects) -> Result<Unit> {
     }
 }
 
-/// What to expect of so many keys without knowing better.
+/// What to expect of a number of keys when nothing better is known.
 pub(crate) fn expectation(domain: &Domain) -> Expectation {
     Expectation::zipf(domain.keys().map_or(100_000, Keys::len).max(1))
 }

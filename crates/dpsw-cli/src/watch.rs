@@ -30,7 +30,7 @@ pub(crate) fn check_terminal() -> Result<()> {
     if stdout().is_terminal() {
         Ok(())
     } else {
-        Err(Fault::usage("--watch needs a terminal; take --every with --ndjson for a pipe"))
+        Err(Fault::usage("--watch needs a terminal; use --every with --ndjson in a pipe"))
     }
 }
 
@@ -98,7 +98,7 @@ impl Watch {
         let records = feed.counts.records;
         let rate = records as f64 / self.started.elapsed().as_secs_f64();
         let title = format!(
-            "dpsw top  {}  {} records, {} a second",
+            "dpsw top  {}  {} records, {} per second",
             feed.source,
             grouped(records as f64),
             grouped(rate)

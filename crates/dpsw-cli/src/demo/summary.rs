@@ -72,7 +72,7 @@ impl fmt::Display for Summary {
         let rate = self.items_per_second / 1e6;
         writeln!(
             f,
-            "speed      {} items at {rate:.0} million a second, noise and sealing included",
+            "speed      {} items at {rate:.0} million per second, noise and sealing included",
             grouped(self.items as f64)
         )?;
         let (Some(error), Some(paper)) = (self.error, self.paper_error) else {
@@ -95,14 +95,14 @@ impl fmt::Display for Summary {
         )?;
         writeln!(
             f,
-            "contract   everything shown, for ever, together, for one event replaced by another: {}",
+            "contract   everything ever shown, taken together, if one event is replaced by another: {}",
             self.claim
         )?;
         writeln!(f, "           (the paper's method: {})", self.paper_claim)?;
         writeln!(f, "next       dpsw top --help, dpsw plan --help\n")?;
         write!(
             f,
-            "demo: {} items at {rate:.0} million a second, mean error of the top 50 {error:.1} %, {}",
+            "demo: {} items at {rate:.0} million per second, mean error of the top 50 {error:.1} %, {}",
             self.items, self.claim
         )
     }

@@ -98,7 +98,7 @@ impl Delimited {
         Ok((start + len, lines + more))
     }
 
-    /// Whether there was no header yet.
+    /// Whether a header is still to come.
     pub(crate) fn awaits_header(&self) -> bool {
         self.awaits_header
     }
@@ -154,7 +154,7 @@ impl Delimited {
         done
     }
 
-    /// The field at this index, unquoted; the second buffer is used if there are quotes to remove.
+    /// The field at this index, unquoted; the buffer holds it if there are quotes to remove.
     fn field<'f>(&self, record: &'f [u8], index: usize, field: &'f mut Vec<u8>) -> Result<&'f [u8], Problem> {
         if !self.is_quoted || memchr(b'"', record).is_none() {
             return Ok(&record[self.plain_field(record, index)?]);

@@ -1,4 +1,4 @@
-//! One JSON document a line: the values at up to three pointers, found without building the document.
+//! One JSON document per line: the values at up to three pointers, found without building the document.
 
 use std::fmt;
 

@@ -55,7 +55,7 @@ impl Files {
 pub(crate) struct Reader {
     messages: Receiver<Result<Message>>,
     used: Sender<Vec<u8>>,
-    /// Bytes taken from the files so far, packed.
+    /// Bytes read from the files so far, before unpacking; Arrow files are not counted.
     progress: Arc<AtomicU64>,
 }
 

@@ -1,4 +1,4 @@
-//! Times as they stand in files, in milliseconds since 1970.
+//! Times in files, read as milliseconds since 1970.
 
 use jiff::Timestamp;
 
@@ -37,7 +37,7 @@ fn whole(text: &[u8]) -> Option<u64> {
     if (1..=15).contains(&text.len()) { text.iter().try_fold(0, digit) } else { None }
 }
 
-/// `2026-01-31T12:00:00.5+01:00`; a blank may stand for the T, and without a zone it is UTC.
+/// `2026-01-31T12:00:00.5+01:00`; a blank may replace the T, and a time without a zone is UTC.
 fn rfc3339(text: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(text).ok()?.trim();
     let with_zone = text.parse::<Timestamp>();

@@ -2,7 +2,8 @@
 
 use std::io::Read;
 
-use crate::sandbox::{Sandbox, ends, errors, fails, json, signal, text};
+use crate::run::Run;
+use crate::sandbox::{Sandbox, errors, fails, json, text};
 
 #[test]
 fn a_plan_is_a_readable_page_with_a_chart() {
@@ -109,12 +110,12 @@ fn an_audit_holds_and_catches_its_controls() {
 #[test]
 fn an_interrupt_ends_an_audit_at_once() {
     let sandbox = Sandbox::new();
-    let mut child = sandbox.start(&mut sandbox.command(&["audit", "--epsilon", "1", "--runs", "10000000"]));
+    let mut run = Run::start(&mut sandbox.command(&["audit", "--epsilon", "1", "--runs", "10000000"]));
     let mut first = [0];
-    child.stderr.as_mut().expect("a pipe").read_exact(&mut first).expect("it has begun");
-    signal(&child, "-INT");
+    run.stderr.as_mut().expect("a pipe").read_exact(&mut first).expect("it has begun");
+    run.signal("-INT");
     // Ended by the signal, which a shell reports as 130.
-    assert_eq!(ends(&mut child), None);
+    assert_eq!(run.code(), None);
 }
 
 #[test]

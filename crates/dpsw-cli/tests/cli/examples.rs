@@ -1,9 +1,10 @@
 //! Every example in the help and in the README does what it says.
 
+use std::io::Read;
 use std::process::Command;
-use std::time::Duration;
 
-use crate::sandbox::{PATTERN, Sandbox, errors, signal, text};
+use crate::run::Run;
+use crate::sandbox::{PATTERN, Sandbox, errors, text};
 
 /// The files that the examples speak of.
 fn prepared() -> Sandbox {
@@ -56,12 +57,13 @@ fn check(sandbox: &Sandbox, example: &str) {
     let rarely = if example.starts_with("dpsw audit") { " --false-alarm 1e-6" } else { "" };
     let shell = format!("exec 2>&1; {}{example}{rarely}", if follows { "exec " } else { "" });
     let mut command = Command::new("sh");
-    let child = sandbox.start(command.args(["-c", &shell]).current_dir(sandbox.path("")).env("PATH", path));
+    let mut run = Run::start(command.args(["-c", &shell]).current_dir(sandbox.path("")).env("PATH", path));
     if follows {
-        std::thread::sleep(Duration::from_millis(500));
-        signal(&child, "-INT");
+        // It listens to signals before it says its first word.
+        run.stdout.as_mut().expect("a pipe").read_exact(&mut [0]).expect("it has begun");
+        run.signal("-INT");
     }
-    let output = child.wait_with_output().expect("it ends");
+    let output = run.output();
     let wanted = if follows { Some(130) } else { Some(0) };
     assert_eq!(output.status.code(), wanted, "{example}: {}{}", text(&output), errors(&output));
     let is_answered = !text(&output).contains("nothing can be answered yet");
@@ -81,7 +83,7 @@ fn every_example_runs() {
         &["audit", "--help"],
         &["completions", "--help"],
     ] {
-        let help = text(&sandbox.command(command).env("COLUMNS", "200").output().expect("help"));
+        let help = text(&Run::start(sandbox.command(command).env("COLUMNS", "200")).output());
         let found = examples(&help);
         assert!(!found.is_empty(), "{help}");
         count += found.len();

@@ -4,7 +4,8 @@ use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 
-use crate::sandbox::{EXACT, Live, Sandbox, check_shares, ends, records, text};
+use crate::run::Run;
+use crate::sandbox::{EXACT, Live, Sandbox, check_shares, records, text};
 
 /// A run that answers every 1,000 items, without noise.
 struct Following {
@@ -29,7 +30,7 @@ impl Following {
 fn start(sandbox: &Sandbox, arguments: &[&str]) -> Live {
     let fixed = ["top", "--domain", "keys.txt", "--ndjson"];
     let mut command = sandbox.command(&[&fixed[..], arguments, &EXACT].concat());
-    Live::new(sandbox.start(command.stdin(Stdio::piped())))
+    Live::new(Run::start(command.stdin(Stdio::piped())))
 }
 
 fn append(sandbox: &Sandbox, name: &str, text: &str) {
@@ -62,7 +63,7 @@ fn a_file_that_grows_is_followed_and_an_interrupt_prints_what_is_there() {
 fn a_file_that_is_not_there_yet_is_waited_for() {
     let sandbox = Sandbox::new();
     let mut live = start(&sandbox, &["t.txt", "--follow", "--window", "1000", "--every", "1000"]);
-    let mut remarks = BufReader::new(live.child.stderr.take().expect("a pipe")).lines();
+    let mut remarks = BufReader::new(live.run.stderr.take().expect("a pipe")).lines();
     let waits = |line: &String| line.contains("t.txt is not there yet; waiting for it");
     remarks.by_ref().map_while(Result::ok).find(waits).expect("it says so");
     append(&sandbox, "t.txt", &lines(1000));
@@ -128,7 +129,7 @@ fn followed_events_happen_when_they_arrive() {
 fn an_interrupt_while_a_pipe_is_silent_prints_what_is_there() {
     let sandbox = Sandbox::new();
     let mut live = start(&sandbox, &["--window", "1000", "--every", "1000", "--save", "t.view"]);
-    let mut input = live.child.stdin.take().expect("a pipe");
+    let mut input = live.run.stdin.take().expect("a pipe");
     input.write_all(lines(1500).as_bytes()).expect("written");
     live.answer();
     live.interrupt();
@@ -144,7 +145,7 @@ fn whoever_stops_reading_is_no_failure() {
     sandbox.write("t.txt", lines(100_000));
     let arguments =
         ["top", "t.txt", "--window", "1000", "--domain", "keys.txt", "--every", "100", "--ndjson"];
-    let mut child = sandbox.start(&mut sandbox.command(&[&arguments[..], &EXACT].concat()));
-    drop(child.stdout.take());
-    assert_eq!(ends(&mut child), Some(0));
+    let mut run = Run::start(&mut sandbox.command(&[&arguments[..], &EXACT].concat()));
+    drop(run.stdout.take());
+    assert_eq!(run.code(), Some(0));
 }

@@ -1,5 +1,6 @@
 //! The real binary, as a person would run it, in a temporary directory.
 
+mod run;
 mod sandbox;
 
 mod formats;

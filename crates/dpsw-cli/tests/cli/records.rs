@@ -1,5 +1,8 @@
 //! Records that cannot be read, and files that are not what they seem.
 
+use std::process::Command;
+
+use crate::run::Run;
 use crate::sandbox::{EXACT, PATTERN, Sandbox, check_shares, errors, fails, json, records, text, timed};
 
 const TOP: [&str; 5] = ["top", "--window", "1000", "--domain", "keys.txt"];
@@ -104,9 +107,8 @@ fn a_line_of_100_megabytes_takes_one_place_and_little_memory() {
         TOP.join(" "),
         EXACT.join(" ")
     );
-    let output =
-        std::process::Command::new("sh").args(["-c", &command]).current_dir(sandbox.path("")).output();
-    let answer = json(&output.expect("a shell"));
+    let mut shell = Command::new("sh");
+    let answer = json(&Run::start(shell.args(["-c", &command]).current_dir(sandbox.path(""))).output());
     assert_eq!(answer["window"]["end"], 1001);
     check_shares(&answer, [0.5, 0.3, 0.2]);
 }

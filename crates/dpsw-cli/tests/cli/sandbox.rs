@@ -2,12 +2,13 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
-use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tempfile::TempDir;
+
+use crate::run::{PATIENCE, Run};
 
 /// With an epsilon this large noise is zero but for a probability below e^-100000.
 pub(crate) const EXACT: [&str; 2] = ["--epsilon", "1000000"];
@@ -36,18 +37,14 @@ impl Sandbox {
     }
 
     pub(crate) fn run(&self, arguments: &[&str]) -> Output {
-        self.command(arguments).output().expect("the binary runs")
+        Run::start(&mut self.command(arguments)).output()
     }
 
     pub(crate) fn pipe(&self, arguments: &[&str], input: &[u8]) -> Output {
-        let mut child = self.start(self.command(arguments).stdin(Stdio::piped()));
+        let mut run = Run::start(self.command(arguments).stdin(Stdio::piped()));
         // The program may stop early.
-        let _ = child.stdin.take().expect("a pipe").write_all(input);
-        child.wait_with_output().expect("the binary ends")
-    }
-
-    pub(crate) fn start(&self, command: &mut Command) -> Child {
-        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary runs")
+        let _ = run.stdin.take().expect("a pipe").write_all(input);
+        run.output()
     }
 
     /// `dpsw top` without noise over 1,000 items, as JSON.
@@ -104,23 +101,23 @@ pub(crate) fn records(count: usize, record: impl Fn(usize, &str) -> String) -> S
     (0..count).map(|number| record(number, PATTERN[number % 10])).collect()
 }
 
-/// A run whose answers are read line by line as they come. It ends with its owner.
+/// A run whose answers are read line by line as they come.
 pub(crate) struct Live {
-    pub(crate) child: Child,
+    pub(crate) run: Run,
     lines: Receiver<String>,
 }
 
 impl Live {
-    pub(crate) fn new(mut child: Child) -> Self {
-        let output = BufReader::new(child.stdout.take().expect("a pipe"));
+    pub(crate) fn new(mut run: Run) -> Self {
+        let output = BufReader::new(run.stdout.take().expect("a pipe"));
         let (sender, lines) = channel();
         std::thread::spawn(move || {
             output.lines().map_while(Result::ok).try_for_each(|line| sender.send(line))
         });
-        Self { child, lines }
+        Self { run, lines }
     }
 
-    /// The next answer; waits half a minute at most.
+    /// The next answer.
     #[track_caller]
     pub(crate) fn answer(&self) -> Value {
         let line = self.lines.recv_timeout(PATIENCE).expect("an answer in time");
@@ -128,48 +125,12 @@ impl Live {
     }
 
     pub(crate) fn interrupt(&self) {
-        signal(&self.child, "-INT");
+        self.run.signal("-INT");
     }
 
     #[track_caller]
     pub(crate) fn wait(&mut self) -> Option<i32> {
-        ends(&mut self.child)
-    }
-}
-
-impl Drop for Live {
-    fn drop(&mut self) {
-        // It may have ended.
-        let _ = self.child.kill();
-    }
-}
-
-/// The exit code, within half a minute.
-#[track_caller]
-pub(crate) fn ends(child: &mut Child) -> Option<i32> {
-    let mut status = None;
-    wait_until("the run ends", || {
-        status = child.try_wait().expect("a process");
-        status.is_some()
-    });
-    status.and_then(|status| status.code())
-}
-
-const PATIENCE: Duration = Duration::from_secs(30);
-
-/// Sends a signal as a person at the terminal would.
-pub(crate) fn signal(child: &Child, name: &str) {
-    let done = Command::new("kill").args([name, &child.id().to_string()]).status();
-    assert!(done.expect("kill runs").success());
-}
-
-/// Waits until something is true; fails after half a minute.
-#[track_caller]
-pub(crate) fn wait_until(what: &str, mut is_true: impl FnMut() -> bool) {
-    let started = Instant::now();
-    while !is_true() {
-        assert!(started.elapsed() < PATIENCE, "waited in vain until {what}");
-        std::thread::sleep(Duration::from_millis(20));
+        self.run.code()
     }
 }
 

@@ -1,14 +1,15 @@
 //! The live view, in a terminal made by `script`.
 
 use std::io::{Read, Write};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 
-use crate::sandbox::{Sandbox, ends, records, wait_until};
+use crate::run::{Run, wait_until};
+use crate::sandbox::{Sandbox, records};
 
 /// A run in a terminal of 100 x 30, and what it wrote there.
 struct Terminal {
-    child: Child,
+    run: Run,
     seen: Arc<Mutex<Vec<u8>>>,
 }
 
@@ -16,16 +17,12 @@ impl Terminal {
     /// `None`, with a message, where there is no `script`.
     fn run(sandbox: &Sandbox, arguments: &str) -> Option<Self> {
         let command = format!("stty rows 30 cols 100; '{}' {arguments}", env!("CARGO_BIN_EXE_dpsw"));
-        let mut child = Command::new("script")
-            .args(["-qfec", &command, "/dev/null"])
-            .current_dir(sandbox.path(""))
-            .env("TERM", "xterm-256color")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
+        let mut script = Command::new("script");
+        script.args(["-qfec", &command, "/dev/null"]).current_dir(sandbox.path(""));
+        let mut run = Run::try_start(script.env("TERM", "xterm-256color").stdin(Stdio::piped()))
             .inspect_err(|_| eprintln!("SKIPPED: there is no `script` to make a terminal with"))
             .ok()?;
-        let mut output = child.stdout.take().expect("a pipe");
+        let mut output = run.stdout.take().expect("a pipe");
         let seen = Arc::new(Mutex::new(Vec::new()));
         let shared = Arc::clone(&seen);
         std::thread::spawn(move || {
@@ -34,7 +31,7 @@ impl Terminal {
                 shared.lock().expect("not poisoned").extend(&block[..len]);
             }
         });
-        Some(Self { child, seen })
+        Some(Self { run, seen })
     }
 
     fn text(&self) -> String {
@@ -47,7 +44,7 @@ impl Terminal {
     }
 
     fn press(&mut self, keys: &[u8]) {
-        let input = self.child.stdin.as_mut().expect("a pipe");
+        let input = self.run.stdin.as_mut().expect("a pipe");
         input.write_all(keys).and_then(|()| input.flush()).expect("pressed");
     }
 }
@@ -68,7 +65,7 @@ fn the_live_view_shows_bars_and_intervals_and_ends_with_a_table() {
             assert!(text.contains(part), "{part:?} in {text:?}");
         }
         terminal.press(keys);
-        assert_eq!(ends(&mut terminal.child), Some(code));
+        assert_eq!(terminal.run.code(), Some(code));
         terminal.wait_for("95 % interval");
         let text = terminal.text();
         let left = text.rfind(LEAVE).expect("the screen is given back");
@@ -82,7 +79,7 @@ fn the_demo_fills_the_screen_and_ends_with_a_summary() {
     let Some(mut terminal) = Terminal::run(&sandbox, "demo") else { return };
     terminal.wait_for("◆");
     terminal.press(b"q");
-    assert_eq!(ends(&mut terminal.child), Some(0));
+    assert_eq!(terminal.run.code(), Some(0));
     terminal.wait_for("demo: ");
 }
 
@@ -92,7 +89,7 @@ fn a_data_error_gives_the_screen_back_before_it_is_told() {
     sandbox.write("t.ndjson", "{\n");
     let arguments = "top t.ndjson --column k --window 10000 --epsilon 1 --domain keys.txt --watch";
     let Some(mut terminal) = Terminal::run(&sandbox, arguments) else { return };
-    assert_eq!(ends(&mut terminal.child), Some(4));
+    assert_eq!(terminal.run.code(), Some(4));
     terminal.wait_for("t.ndjson:1:");
     let text = terminal.text();
     assert!(text.find(LEAVE).expect("given back") < text.find("t.ndjson:1:").expect("told"), "{text:?}");

@@ -42,7 +42,11 @@ fn a_user_who_sends_much_counts_no_more_than_others() {
         assert!((1.0..=most + 0.5).contains(&estimate(&answer, "c")), "{most} at most: {answer}");
         assert!((estimate(&answer, "a") - 9000.0).abs() < 100.0, "{answer}");
         assert_eq!(answer["window"]["end"], 10_000);
-        assert!(errors(&output).contains("whole users are protected, in each window"), "{}", errors(&output));
+        assert!(
+            errors(&output).contains("whole users are protected, for each window"),
+            "{}",
+            errors(&output)
+        );
     }
     let counted = ["count", "c", "--column", "k", "--window", "10000", "--json"];
     let answer = json(&sandbox.run(&[&counted[..], &EXACT, &USERS, &["--", "t.csv"]].concat()));

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::sandbox::{EXACT, Sandbox, check_shares, errors, fails, json, records, text, timed};
 
 fn documents(text: &str) -> Vec<Value> {
-    text.lines().map(|line| serde_json::from_str(line).expect("a document a line")).collect()
+    text.lines().map(|line| serde_json::from_str(line).expect("a document per line")).collect()
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn found_keys_get_the_memory_that_they_need_unless_a_size_is_given() {
     let fixed = ["top", "t.tsv", "--column", "2", "--time-column", "1", "--window", "15m", "--epsilon", "1"];
     let output = sandbox.run(&fixed);
     assert!(output.status.success(), "{}", errors(&output));
-    for part in ["more memory than usual", "% of 1,000,000 items a window (--expected-items)"] {
+    for part in ["more memory than usual", "% of 1,000,000 items per window (--expected-items)"] {
         assert!(errors(&output).contains(part), "{part:?} in {}", errors(&output));
     }
     fails(&sandbox.run(&[&fixed[..], &["--memory", "400KB"]].concat()), 2, &["400000 bytes; give more"]);

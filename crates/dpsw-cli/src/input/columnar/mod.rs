@@ -1,0 +1,83 @@
+//! Parquet and Arrow files: up to three columns of them, in batches of rows.
+
+mod arrow;
+mod array;
+mod flatbuffer;
+mod parquet;
+mod rows;
+mod schema;
+#[cfg(test)]
+mod tests;
+mod value;
+
+use std::io::BufReader;
+use std::path::Path;
+use std::sync::atomic::AtomicU64;
+
+use anyhow::Result;
+
+use crate::arguments::Format;
+use crate::fault::Fault;
+use crate::input::delimited::{Column, no_column};
+use crate::input::reader::{is_stdin, open_file};
+use rows::Chosen;
+pub(crate) use rows::Rows;
+
+const ROWS_AT_ONCE: usize = 8192;
+
+/// Which columns were asked for.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Selection {
+    pub(crate) item: Option<String>,
+    pub(crate) time: Option<String>,
+    pub(crate) user: Option<String>,
+}
+
+impl Selection {
+    /// Where they are among columns of these names.
+    fn find(&self, names: &[String]) -> Result<Chosen<usize>> {
+        let index = |text: &String| match Column::new(text)? {
+            Column::Index(index) if index < names.len() => Ok(index),
+            Column::Index(_) => Err(no_column(text, names)),
+            Column::Name(name) => {
+                names.iter().position(|known| *known == name).ok_or_else(|| no_column(text, names))
+            }
+        };
+        let item = match &self.item {
+            Some(item) => index(item)?,
+            None if names.len() == 1 => 0,
+            None => {
+                return Err(Fault::usage(format!(
+                    "which column is the item? Name it with --column: {names:?}"
+                )));
+            }
+        };
+        let [time, user] = [&self.time, &self.user].map(|column| column.as_ref().map(index).transpose());
+        Ok(Chosen { item, time: time?, user: user? })
+    }
+}
+
+/// Reads a file; `rows` says whether anyone still listens.
+pub(crate) fn read(
+    path: &Path,
+    format: Format,
+    selection: &Selection,
+    progress: &AtomicU64,
+    rows: impl FnMut(Rows) -> bool,
+) -> Result<()> {
+    match format {
+        Format::Arrow if is_stdin(path) => arrow::read_stream(std::io::stdin().lock(), selection, rows),
+        _ if is_stdin(path) => Err(Fault::usage("Parquet cannot be read from a pipe; name a file")),
+        Format::Arrow => arrow::read(BufReader::new(open_file(path)?), selection, rows),
+        _ => parquet::read(open_file(path)?, selection, progress, rows),
+    }
+}
+
+fn damaged(error: impl std::fmt::Display) -> anyhow::Error {
+    Fault::data(format!("it is damaged or not of this format: {error}"))
+}
+
+/// A column whose values are no items.
+fn unsuited(name: &str) -> anyhow::Error {
+    Fault::data(format!("column {name:?} does not hold plain values: texts, bytes, numbers or times"))
+}
