@@ -686,19 +686,23 @@ mod tests {
         }
     }
 
+    /// While three large keys are left, the middling one does not stand out.
     #[test]
-    fn a_key_that_stands_out_from_what_the_others_leave_is_added_once() {
+    fn keys_that_stand_out_from_what_the_others_leave_are_added() {
         let (counts, mut generator) = (counts(), generator(3));
+        let shape = Shape { rows: 3, columns: 40 };
         let samples: Vec<Sample> =
-            (0..8).map(|number| Sample::new(SHAPE, number, &counts).with_noise(&mut generator)).collect();
+            (0..8).map(|number| Sample::new(shape, number, &counts).with_noise(&mut generator)).collect();
         let observed: Vec<Observed<'_>> = samples.iter().map(Sample::observed).collect();
-        let near = (0..ABSENT.end as usize).collect();
-        let mut candidates = Candidates { near, ..heaviest(&counts[..12], SHAPE) };
-        let fitted = candidates.fit(&observed, &Keys::Range(ABSENT.end));
-        assert!(candidates.add(&observed, &fitted, &samples[0].fingerprints(ABSENT.end)));
-        assert_eq!(candidates.places[12..], [12]);
-        let fitted = candidates.fit(&observed, &Keys::Range(ABSENT.end));
-        assert!(!candidates.add(&observed, &fitted, &samples[0].fingerprints(ABSENT.end)));
+        let (keys, fingerprints) = (Keys::Range(ABSENT.end), samples[0].fingerprints(ABSENT.end));
+        let near = (0..keys.len()).collect();
+        let mut candidates = Candidates { near, ..heaviest(&counts[..10], shape) };
+        for added in [&[10, 11, 12][..], &[40], &[]] {
+            let known = candidates.places.clone();
+            let fitted = candidates.fit(&observed, &keys);
+            assert_eq!(candidates.add(&observed, &fitted, &fingerprints), !added.is_empty());
+            assert_eq!(candidates.places, [&known, added].concat());
+        }
     }
 
     #[test]

@@ -512,6 +512,17 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_substream_that_came_and_left_between_two_questions_is_not_taken_off() {
+        let stream = Stream::new(TWO_ROWS);
+        let fits = Fits::default();
+        fits.made(stream.source(0..1));
+        let fits = fits.next(&stream.substreams[0..1], 1).next(&stream.substreams[1..2], 2);
+        assert_eq!(fits.earlier.as_ref().map(|earlier| earlier.left.len()), Some(1));
+        let fresh = contents(&Fits::default(), stream.source(2..3));
+        assert_eq!(contents(&fits, stream.source(2..3)), fresh);
+    }
+
     const WALKS: usize = 20_000;
     const SUBSTREAMS: usize = 20;
 
