@@ -349,13 +349,17 @@ impl Running {
     }
 }
 
-/// How much the count changes from substream to substream beyond noise and chance.
+/// Counts of neighbouring substreams differ by 2/3 of the variance with which the rate walks over one; see
+/// docs/estimation.md.
+const WALK_PER_CHANGE: f64 = 1.5;
+
+/// With which variance the rate walks from substream to substream, from how much counts change beyond noise and chance.
 fn drift(count: f64, squares: f64, sum: f64, variance: f64) -> f64 {
     if count < 3.0 {
         return 0.0;
     }
     let chance = 2.0 * variance + 2.0 * sum.max(0.0) / count;
-    1.5 * (squares / (count - 1.0) - chance).max(0.0)
+    WALK_PER_CHANGE * (squares / (count - 1.0) - chance).max(0.0)
 }
 
 #[cfg(test)]
