@@ -195,6 +195,7 @@ impl DpswSketch {
     /// # Errors
     /// The batch does not fit the plan (nothing was taken), or the system gives no randomness for a seal, in which case
     /// the error says how many items were taken. See [`IngestError`].
+    #[expect(clippy::needless_pass_by_value, reason = "a batch is made for one call")]
     pub fn extend(&mut self, batch: Batch<'_>) -> Result<Taken, IngestError> {
         self.check(&batch)?;
         let mut taken = Taken::default();

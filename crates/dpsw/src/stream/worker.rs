@@ -61,6 +61,7 @@ impl Worker {
     ///
     /// # Errors
     /// The range is empty or reaches over more than 1000 substreams, or the batch does not fit the plan.
+    #[expect(clippy::needless_pass_by_value, reason = "a batch is made for one call")]
     pub fn count(&self, id: PartialId, range: Range<u64>, batch: Batch<'_>) -> Result<Counted, PartialError> {
         let numbers = self.numbers(&range)?;
         let times = self.check(&batch)?;

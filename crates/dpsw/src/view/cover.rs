@@ -94,3 +94,24 @@ pub(crate) fn misfit(covered: &Range<u64>, window: &Range<u64>) -> u64 {
     let both = covered.start.max(window.start)..covered.end.min(window.end);
     len(covered) + len(window) - 2 * len(&both)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_in_one_span_but_not_in_both_are_misfits() {
+        for (covered, wanted) in [
+            (10..20, 0),
+            (12..20, 2),
+            (5..20, 5),
+            (12..25, 7),
+            (0..30, 20),
+            (20..30, 20),
+            (40..50, 20),
+            (20..20, 10),
+        ] {
+            assert_eq!(misfit(&covered, &(10..20)), wanted, "{covered:?}");
+        }
+    }
+}

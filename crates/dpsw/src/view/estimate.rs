@@ -152,4 +152,27 @@ mod tests {
         let ranked = Ranked { item: Item::from("/cart"), estimate: estimate(12_345.0, 1.0) };
         assert_eq!(format!("{ranked:>20}"), "    /cart 12,345 ± 1");
     }
+
+    fn estimate(value: f64, deviations: Option<Deviations>) -> Estimate {
+        Estimate { value, error_bound: 19.6, deviations, covered: 0..10, window: 0..10 }
+    }
+
+    #[test]
+    fn the_error_bound_is_the_interval_of_95_percent() {
+        for (confidence, reach) in [(CONFIDENCE, 19.6), (0.682_689_5, 10.0), (0.99, 25.758)] {
+            let interval = estimate(100.0, None).interval(confidence).expect("a confidence");
+            assert!((interval.start - (100.0 - reach)).abs() < 1e-3, "{confidence}: {interval:?}");
+            assert!((interval.end - (100.0 + reach)).abs() < 1e-3, "{confidence}: {interval:?}");
+        }
+        for confidence in [0.0, 1.0, -0.5, f64::NAN] {
+            assert!(estimate(100.0, None).interval(confidence).is_err(), "{confidence}");
+        }
+    }
+
+    #[test]
+    fn squares_of_deviations_add_up_to_that_of_the_standard_error() {
+        let deviations = Deviations { noise: 2.0, collisions: 3.0, misfit: 6.0 };
+        assert_eq!(estimate(0.0, Some(deviations)).standard_error(), 7.0);
+        assert!((estimate(0.0, None).standard_error() - 10.0).abs() < 1e-9);
+    }
 }

@@ -9,12 +9,16 @@ use crate::item::mapping::{Mapping, Shape};
 use crate::plan::limits::{CANDIDATE_DEVIATIONS, CANDIDATE_SHARE};
 use crate::sealed::sketch::SealedSketch;
 
-/// Random bucket tuples by which the bias of a minimum is measured.
+/// Random bucket tuples by which the bias of a minimum is measured: to 1/32 of a deviation.
 const DUMMIES: usize = 1024;
-/// Sweeps of the least-squares fit.
+/// Sweeps of the least-squares fit. More do not lower the errors; docs/estimation.md has the measurement.
 const SWEEPS: usize = 6;
 
-/// Collisions are looked at again where they add this much to the noise.
+/// The share of a normal law that lies more than one deviation below its median.
+const DEVIATION_SHARE: f64 = 0.159;
+
+/// Collisions are looked at again where they raise the variance to this many times that of the noise: below it, bars could
+/// shrink by at most 9 %.
 const COLLISIONS_MIN: f64 = 1.2;
 
 /// How many keys are estimated at a time, so that they stay at hand for the processor.
@@ -217,7 +221,7 @@ impl Candidates {
             let index = (sorted.len().saturating_sub(1) as f64 * share) as usize;
             *sorted.select_nth_unstable(index).1 as f64
         };
-        let (median, lower) = (quantile(0.5), quantile(0.159));
+        let (median, lower) = (quantile(0.5), quantile(DEVIATION_SHARE));
         let deviation = median - lower;
         let near = (0..totals.len()).filter(|&place| median + deviation < totals[place] as f64).collect();
         Self { near, ..Self::above(median + CANDIDATE_DEVIATIONS * deviation, totals, cells) }
@@ -443,4 +447,300 @@ fn sum_of(values: &[f32], of: impl Fn(f32) -> f64) -> f64 {
         sums.iter_mut().zip(lane).for_each(|(sum, &value)| *sum += of(value));
     }
     sums.iter().sum::<f64>() + rest.iter().map(|&value| of(value)).sum::<f64>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ops::Range;
+
+    use crate::item::hash::StreamKey;
+    use crate::item::mapping::Columns;
+    use crate::noise::generator::{Generator, Noise};
+    use crate::noise::law::Law;
+    use crate::plan::limits::Width;
+    use crate::privacy::accounting::normal_quantile;
+    use crate::ratio::Ratio;
+
+    const SHAPE: Shape = Shape { rows: 3, columns: 30 };
+
+    /// A sealed substream whose true counts are known.
+    struct Sample {
+        sketch: SealedSketch,
+        mapping: Mapping,
+        noise_variance: f64,
+        number: u64,
+    }
+
+    impl Sample {
+        /// Holds each key so many times.
+        fn new(shape: Shape, number: u64, counts: &[i32]) -> Self {
+            let stream = StreamKey::from_bytes([9; 32]);
+            let columns = Columns::Hashed(stream.row_keys(number, shape.rows as usize).into());
+            let mapping = Mapping { shape, fingerprint_key: stream.fingerprint_key(), columns };
+            let mut cells = vec![0; shape.cells()];
+            for (key, count) in counts.iter().enumerate() {
+                mapping.cells((key as u64).into()).for_each(|cell| cells[cell] += count);
+            }
+            let sketch = SealedSketch::new(shape, &cells, None, Width::Narrow);
+            Self { sketch, mapping, noise_variance: 0.0, number }
+        }
+
+        fn with_noise(self, generator: &mut Generator) -> Self {
+            let law = Law::Laplace { scale: Ratio::new(6, 1).expect("a ratio") };
+            let noisy = self.sketch.cells().into_iter().map(|cell| cell + law.draw_exactly(generator) as i32);
+            let cells: Vec<i32> = noisy.collect();
+            let sketch = SealedSketch::new(self.sketch.shape(), &cells, None, Width::Narrow);
+            Self { sketch, noise_variance: law.variance(), ..self }
+        }
+
+        fn observed(&self) -> Observed<'_> {
+            let Self { sketch, mapping, noise_variance, number } = self;
+            Observed { sketch, mapping, noise_variance: *noise_variance, number: *number }
+        }
+
+        fn fingerprints(&self, keys: u64) -> Vec<u64> {
+            (0..keys).map(|key| self.mapping.fingerprint_key.integer(key)).collect()
+        }
+
+        fn estimate(&self, fitted: &Fitted, candidates: &Candidates, key: u64) -> f64 {
+            let rank = candidates.places.iter().position(|&place| place as u64 == key);
+            fitted.estimate(&self.sketch, self.mapping.cells(key.into()), rank)
+        }
+    }
+
+    fn generator(seed: u64) -> Generator {
+        Noise::seeded(seed).generator().expect("seeded")
+    }
+
+    /// 13 keys that stand out, which is the most that 3 x 30 counters can fit, 27 rare ones and one of middling size.
+    fn counts() -> Vec<i32> {
+        let heavy = (0..13).map(|rank| 1000 - 50 * rank);
+        heavy.chain((0..27).map(|rank| 1 + rank % 4)).chain([40]).collect()
+    }
+
+    const HEAVY: Range<u64> = 0..13;
+    const MIDDLING: Range<u64> = 40..41;
+    const ABSENT: Range<u64> = 41..91;
+
+    fn heaviest(counts: &[i32], shape: Shape) -> Candidates {
+        let totals: Vec<i64> = counts.iter().map(|&count| count.into()).collect();
+        Candidates::all(&totals, shape.cells())
+    }
+
+    fn no_candidates() -> Candidates {
+        Candidates { places: Vec::new(), least: 0.0, near: Vec::new() }
+    }
+
+    /// Over many substreams: the errors of some keys, and the variance claimed for each.
+    fn errors(keys: Range<u64>, candidates: impl Fn(&[i32]) -> Candidates) -> Vec<(Vec<f64>, f64)> {
+        let (counts, mut generator) = (counts(), generator(1));
+        let list = Keys::Range(ABSENT.end);
+        let mut one = |number: u64| {
+            let sample = Sample::new(SHAPE, number, &counts).with_noise(&mut generator);
+            let mut candidates = candidates(&counts);
+            let fitted = candidates.fit(&[sample.observed()], &list).remove(0);
+            let error = |key: u64| {
+                let truth = counts.get(key as usize).copied().unwrap_or(0);
+                sample.estimate(&fitted, &candidates, key) - f64::from(truth)
+            };
+            (keys.clone().map(error).collect(), fitted.variance(SHAPE).0)
+        };
+        (0..SUBSTREAMS).map(&mut one).collect()
+    }
+
+    const SUBSTREAMS: u64 = 2000;
+
+    fn mean(values: &[f64]) -> f64 {
+        values.iter().sum::<f64>() / values.len() as f64
+    }
+
+    /// The mean over independent substreams lies within five of its standard errors but for chance: 6e-7.
+    #[track_caller]
+    fn check_unbiased(errors: &[(Vec<f64>, f64)]) {
+        let means: Vec<f64> = errors.iter().map(|(errors, _)| mean(errors)).collect();
+        let squares: Vec<f64> = means.iter().map(|m| (m - mean(&means)).powi(2)).collect();
+        let deviation = (mean(&squares) / means.len() as f64).sqrt();
+        assert!(mean(&means).abs() < 5.0 * deviation, "{} ± {deviation}", mean(&means));
+    }
+
+    /// The mean square against the mean variance that is claimed, with five standard errors of their difference: 6e-7. The
+    /// claim itself may be too large by one part in the number of columns.
+    #[track_caller]
+    fn check_variance(errors: &[(Vec<f64>, f64)]) {
+        let square = |errors: &Vec<f64>| errors.iter().map(|e| e * e).sum::<f64>() / errors.len() as f64;
+        let differences: Vec<f64> = errors.iter().map(|(errors, claimed)| square(errors) - claimed).collect();
+        let squares: Vec<f64> = differences.iter().map(|d| (d - mean(&differences)).powi(2)).collect();
+        let deviation = (mean(&squares) / differences.len() as f64).sqrt();
+        let claimed = mean(&errors.iter().map(|(_, claimed)| *claimed).collect::<Vec<_>>());
+        let off = mean(&differences);
+        let slack = claimed / f64::from(SHAPE.columns);
+        assert!(off.abs() < slack + 5.0 * deviation, "{off} of {claimed} ± {deviation}");
+    }
+
+    #[test]
+    fn a_key_that_never_occurred_is_estimated_at_zero_on_average() {
+        check_unbiased(&errors(ABSENT, |_| no_candidates()));
+        check_unbiased(&errors(ABSENT, |counts| heaviest(counts, SHAPE)));
+    }
+
+    #[test]
+    fn a_key_that_occurred_is_estimated_at_its_count_on_average() {
+        check_unbiased(&errors(MIDDLING, |counts| heaviest(counts, SHAPE)));
+        check_unbiased(&errors(HEAVY, |counts| heaviest(counts, SHAPE)));
+    }
+
+    #[test]
+    fn errors_are_as_large_as_their_variance_says() {
+        check_variance(&errors(ABSENT, |_| no_candidates()));
+        check_variance(&errors(ABSENT, |counts| heaviest(counts, SHAPE)));
+    }
+
+    /// The counts and the level that leave the least sum of squares, by the normal equations.
+    fn least_squares(sample: &Sample, candidates: &[usize]) -> Vec<f64> {
+        let cells_of = |place: usize| -> Vec<usize> { sample.mapping.cells((place as u64).into()).collect() };
+        let cells = sample.sketch.cells();
+        let touches: Vec<Vec<f64>> = candidates
+            .iter()
+            .map(|&place| (0..cells.len()).map(|cell| f64::from(cells_of(place).contains(&cell))).collect())
+            .chain([vec![1.0; cells.len()]])
+            .collect();
+        let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+        let counters: Vec<f64> = cells.iter().map(|&cell| cell.into()).collect();
+        let row = |of: &Vec<f64>| touches.iter().chain([&counters]).map(|t| product(of, t)).collect();
+        eliminate(touches.iter().map(row).collect())
+    }
+
+    /// Solves linear equations that are given with their right sides.
+    fn eliminate(mut equations: Vec<Vec<f64>>) -> Vec<f64> {
+        for pivot in 0..equations.len() {
+            let of_pivot = equations[pivot].clone();
+            for (_, equation) in equations.iter_mut().enumerate().filter(|(row, _)| *row != pivot) {
+                let factor = equation[pivot] / of_pivot[pivot];
+                equation.iter_mut().zip(&of_pivot).for_each(|(value, pivot)| *value -= factor * pivot);
+            }
+        }
+        let right = |(row, equation): (usize, &Vec<f64>)| equation[equation.len() - 1] / equation[row];
+        equations.iter().enumerate().map(right).collect()
+    }
+
+    fn check_least_squares(got: impl Iterator<Item = f64>, wanted: &[f64], slack: f64) {
+        let off = got.zip(wanted).map(|(got, wanted)| (got - wanted).abs()).fold(0.0, f64::max);
+        assert!(off < slack, "{off}");
+    }
+
+    /// Six sweeps suffice where candidates have room; what is left is far below the noise, whose deviation is 8.5.
+    #[test]
+    fn fitted_counts_equal_least_squares_solved_directly() {
+        let (counts, mut generator) = (counts(), generator(2));
+        for number in 0..20 {
+            let sample =
+                Sample::new(Shape { rows: 3, columns: 400 }, number, &counts).with_noise(&mut generator);
+            let mut candidates = heaviest(&counts[..13], SHAPE);
+            let fitted = candidates.fit(&[sample.observed()], &Keys::Range(41)).remove(0);
+            let Fitted::Residual { counts, mean, .. } = &fitted else { panic!("there are candidates") };
+            let got = counts.iter().map(|&count| f64::from(count)).chain([*mean]);
+            check_least_squares(got, &least_squares(&sample, &candidates.places), 0.01);
+        }
+    }
+
+    #[test]
+    fn sweeps_approach_least_squares_however_crowded_the_counters_are() {
+        let (counts, mut generator) = (counts(), generator(2));
+        for number in 0..20 {
+            let sample =
+                Sample::new(Shape { rows: 3, columns: 50 }, number, &counts).with_noise(&mut generator);
+            let places: Vec<usize> = (0..13).collect();
+            let mut fit = Fit::new(&sample.observed(), &Keys::Range(41), &places);
+            (0..100).for_each(|_| fit.sweep());
+            let got = fit.counts.iter().copied().chain([fit.level]);
+            check_least_squares(got, &least_squares(&sample, &places), 1e-6);
+        }
+    }
+
+    #[test]
+    fn candidates_stand_out_by_four_deviations_of_the_bulk() {
+        let bulk =
+            (0..10_000).map(|rank| (1000.0 * normal_quantile((f64::from(rank) + 0.5) / 10_000.0)) as i64);
+        let totals: Vec<i64> = bulk.chain([3900, 4100, 5000, 4200]).collect();
+        assert_eq!(Candidates::new(&totals, 100_000).places, [10_002, 10_003, 10_001]);
+        // A cell in seven can be spent.
+        assert_eq!(Candidates::new(&totals, 14).places, [10_002, 10_003]);
+        let near = Candidates::new(&totals, 100_000).near.len();
+        assert!((1580..1610).contains(&near), "{near} keys lie one deviation above the middle");
+    }
+
+    /// Without noise: two keys, and one that never occurred but shares a counter with each of them.
+    #[test]
+    fn a_key_that_only_shares_counters_with_others_is_dropped() {
+        let shape = Shape { rows: 2, columns: 40 };
+        let counts = [1000, 900];
+        let sample = Sample::new(shape, 1, &counts);
+        let fingerprints = sample.fingerprints(5000);
+        let mut totals = vec![0; fingerprints.len()];
+        sample.observed().minima(&fingerprints, |place, minimum| totals[place] = minimum.into());
+        let seen: Vec<usize> = (2..5000).filter(|&place| totals[place] == 900).collect();
+        assert!(!seen.is_empty(), "one in 1,600 shares a counter with both");
+        let mut candidates = Candidates::above(200.0, &totals, shape.cells());
+        assert!(2 < candidates.places.len());
+        let fitted = candidates.fit(&[sample.observed()], &Keys::Range(5000)).remove(0);
+        assert_eq!(candidates.places, [0, 1]);
+        for (key, wanted) in [(0, 1000.0), (1, 900.0), (seen[0] as u64, 0.0)] {
+            assert!((sample.estimate(&fitted, &candidates, key) - wanted).abs() < 1e-3, "key {key}");
+        }
+    }
+
+    /// While three large keys are left, the middling one does not stand out.
+    #[test]
+    fn keys_that_stand_out_from_what_the_others_leave_are_added() {
+        let (counts, mut generator) = (counts(), generator(3));
+        let shape = Shape { rows: 3, columns: 40 };
+        let samples: Vec<Sample> =
+            (0..8).map(|number| Sample::new(shape, number, &counts).with_noise(&mut generator)).collect();
+        let observed: Vec<Observed<'_>> = samples.iter().map(Sample::observed).collect();
+        let (keys, fingerprints) = (Keys::Range(ABSENT.end), samples[0].fingerprints(ABSENT.end));
+        let near = (0..keys.len()).collect();
+        let mut candidates = Candidates { near, ..heaviest(&counts[..10], shape) };
+        for added in [&[10, 11, 12][..], &[40], &[]] {
+            let known = candidates.places.clone();
+            let fitted = candidates.fit(&observed, &keys);
+            assert_eq!(candidates.add(&observed, &fitted, &fingerprints), !added.is_empty());
+            assert_eq!(candidates.places, [&known, added].concat());
+        }
+    }
+
+    #[test]
+    fn the_smallest_counters_of_many_keys_are_those_of_each() {
+        let shape = Shape { rows: 2, columns: 5 };
+        let sample = Sample::new(shape, 4, &[40_000, -50_000, 7, -32_768, 32_767]);
+        let wide = SealedSketch::new(shape, &sample.sketch.cells(), None, Width::Wide);
+        let fingerprints = sample.fingerprints(100);
+        for sketch in [&sample.sketch, &wide] {
+            Observed { sketch, ..sample.observed() }.minima(&fingerprints, |place, minimum| {
+                let cells = sample.mapping.cells((place as u64).into());
+                assert_eq!(i64::from(minimum), wide.minimum(cells), "{place}");
+            });
+        }
+    }
+
+    #[test]
+    fn around_takes_the_middle() {
+        let values = [10.0, 2.0, 100.0, 4.0, 8.0, 1.0];
+        let wanted = [51.0, 10.0, 6.0, 5.0, 4.0, 6.0];
+        for (place, wanted) in wanted.into_iter().enumerate() {
+            assert_eq!(around(&values, place), wanted, "place {place}");
+        }
+        assert_eq!([around(&[3.0], 0), around(&[3.0, 5.0], 0)], [3.0, 5.0]);
+    }
+
+    #[test]
+    fn every_key_is_in_one_block() {
+        let fingerprints: Vec<u64> = (0..2 * BLOCK as u64 + 5).collect();
+        let mut made = vec![0; fingerprints.len()];
+        by_blocks(&fingerprints, &mut made, |first, block, made| {
+            assert_eq!(block[0], first as u64);
+            made.iter_mut().zip(block).for_each(|(made, fingerprint)| *made += fingerprint + 1);
+        });
+        assert!(made.into_iter().eq(1..=fingerprints.len() as u64));
+    }
 }
