@@ -88,7 +88,7 @@ fn planned(command: &PlanCommand, wish: &Wish<'_>) -> Result<(Plan, Option<Predi
     } else {
         request.smallest_epsilon(target)
     };
-    let Planned { plan, prediction } = found.map_err(|error| domain::explain(error, wish.domain_file))?;
+    let Planned { plan, prediction, .. } = found.map_err(|error| domain::explain(error, wish.domain_file))?;
     Ok((plan, Some(prediction)))
 }
 
@@ -279,12 +279,12 @@ impl Structure {
 
 impl Predicted {
     fn new(prediction: &Prediction) -> Self {
-        let rank = |rank| prediction.rank(rank).map(|(count, error)| RankError { rank, count, error });
+        let rank = |of: dpsw::RankError| RankError { rank: of.rank, count: of.count, error: of.error };
         Self {
             frequent: prediction.frequent(),
             frequent_share: prediction.frequent_relative(),
             rare: prediction.rare(),
-            ranks: [1, 10, 100, 1000].into_iter().filter_map(rank).collect(),
+            ranks: prediction.ranks().map(rank).collect(),
             smallest_share: prediction.detectable_share(),
         }
     }

@@ -325,6 +325,7 @@ impl fmt::Display for DeltaUse {
 /// A charge that the budget cannot bear.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{what} would bring the cost to {spent}, over the budget of {budget}")]
+#[non_exhaustive]
 pub struct OverBudget {
     /// What was to be charged.
     pub what: String,
@@ -337,6 +338,7 @@ pub struct OverBudget {
 /// The system gave no randomness, so nothing was sealed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the system gave no randomness: {reason}")]
+#[non_exhaustive]
 pub struct EntropyError {
     /// The system's words.
     pub reason: String,
@@ -626,6 +628,7 @@ pub enum StateError {
 /// A store could not keep or take a note of a saved state.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the store of saved states failed: {reason}")]
+#[non_exhaustive]
 pub struct StoreError {
     /// Where and why.
     pub reason: String,

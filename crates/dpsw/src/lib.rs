@@ -164,7 +164,7 @@ pub use item::keys::{Keys, Strings};
 pub use item::value::{Item, Kind};
 pub use noise::generator::Noise;
 pub use plan::planner::{Group, Planned, Request, Target};
-pub use plan::predict::{Drift, Expectation, Prediction, Prior};
+pub use plan::predict::{Drift, Expectation, Prediction, Prior, RankError};
 pub use plan::settings::{
     Clock, CounterLayout, Grid, Method, NoiseChoice, PaperMethod, Settings, Shares, SubstreamLen, TimeWindow,
     TunedMethod, Unit, Window,

@@ -9,6 +9,7 @@ use crate::privacy::parameters::Delta;
 
 /// What the paper proves about a plan, in items. The bounds are far above typical errors.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub struct PaperBounds {
     /// Theorem on the private count-min sketch, for the sketch of a whole substream.
     pub sketch: f64,

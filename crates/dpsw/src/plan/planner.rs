@@ -9,7 +9,7 @@ use crate::plan::budget::Budget;
 use crate::plan::layout::{kept, open_max, touched};
 use crate::plan::limits::{VARIANCE_MAX, check_settings};
 use crate::plan::memory::overflow_bytes;
-use crate::plan::predict::{Expectation, Prediction, Structure};
+use crate::plan::predict::{Expectation, Prediction, RankError, Structure};
 use crate::plan::reach::Reach;
 use crate::plan::settings::{CounterLayout, Method, NoiseChoice, Settings, TunedMethod};
 use crate::plan::structure::Plan;
@@ -106,6 +106,7 @@ impl Target {
 
 /// A plan with the error that it will probably have.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Planned {
     /// The plan.
     pub plan: Plan,
@@ -338,20 +339,15 @@ impl Plan {
     }
 }
 
-/// Ranks whose errors are printed.
-const RANKS: [usize; 4] = [1, 10, 100, 1000];
-
 impl fmt::Display for Planned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.plan)?;
-        for rank in RANKS {
-            if let Some((count, error)) = self.prediction.rank(rank) {
-                let share = 100.0 * error / count;
-                writeln!(
-                    f,
-                    "expected   rank {rank}: {count:.0} items, off by {error:.0} ({share:.1} %) on average"
-                )?;
-            }
+        for RankError { rank, count, error } in self.prediction.ranks() {
+            let share = 100.0 * error / count;
+            writeln!(
+                f,
+                "expected   rank {rank}: {count:.0} items, off by {error:.0} ({share:.1} %) on average"
+            )?;
         }
         let share = self.prediction.detectable_share();
         write!(f, "smallest   an item with {:.4} % of the window stands out from the noise", 100.0 * share)

@@ -163,6 +163,18 @@ pub(crate) struct Structure {
     pub(crate) least_fitted: f64,
 }
 
+/// What to expect of the item of one rank.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct RankError {
+    /// From 1.
+    pub rank: usize,
+    /// Its expected count.
+    pub count: f64,
+    /// Its mean absolute error.
+    pub error: f64,
+}
+
 /// What error to expect, in items.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prediction {
@@ -198,11 +210,16 @@ impl Prediction {
         errors.sum::<f64>() / PHASES.len() as f64
     }
 
-    /// Expected count and mean absolute error of the item of this rank, from 1; `None` beyond the last.
+    /// What to expect of the item of this rank, from 1; `None` beyond the last.
     #[must_use]
-    pub fn rank(&self, rank: usize) -> Option<(f64, f64)> {
+    pub fn rank(&self, rank: usize) -> Option<RankError> {
         let count = *self.counts.sorted.get(rank.checked_sub(1)?)?;
-        Some((count, self.error_of(count)))
+        Some(RankError { rank, count, error: self.error_of(count) })
+    }
+
+    /// What to expect of the ranks 1, 10, 100 and 1000, as far as there are so many keys.
+    pub fn ranks(&self) -> impl Iterator<Item = RankError> {
+        [1, 10, 100, 1000].into_iter().filter_map(|rank| self.rank(rank))
     }
 
     /// The mean absolute error of the 50 most frequent items.

@@ -66,6 +66,7 @@ const HEADER_LEN: usize = 18 + ID_LEN;
 
 /// A saved state.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SavedState {
     /// Which state it is; also the nonce of its encryption.
     pub id: StateId,

@@ -21,6 +21,7 @@ pub enum Direction {
 
 /// An item now and before.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Trend {
     /// Beyond the 95 % interval of the difference, or steady.
     pub direction: Direction,
