@@ -486,10 +486,26 @@ pub enum SnapshotError {
     Truncated,
     /// They describe something impossible.
     #[error("the bytes are not valid: {0}")]
-    Invalid(&'static str),
+    Invalid(Flaw),
     /// Their plan cannot be made.
     #[error("the plan in the bytes is refused: {0}")]
     Plan(#[from] PlanError),
+}
+
+/// What is impossible about some bytes; a sentence for people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Flaw(&'static str);
+
+impl fmt::Display for Flaw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl SnapshotError {
+    pub(crate) fn invalid(flaw: &'static str) -> Self {
+        Self::Invalid(Flaw(flaw))
+    }
 }
 
 /// Views that cannot be merged.

@@ -105,7 +105,7 @@ impl<'a> Reader<'a> {
 
     /// Nothing may be left over.
     pub(crate) fn finish(self) -> Result<(), SnapshotError> {
-        if self.0.is_empty() { Ok(()) } else { Err(SnapshotError::Invalid("there are bytes after its end")) }
+        if self.0.is_empty() { Ok(()) } else { Err(SnapshotError::invalid("there are bytes after its end")) }
     }
 
     fn take(&mut self, len: usize) -> Result<&'a [u8], SnapshotError> {
@@ -147,7 +147,7 @@ impl<'a> Reader<'a> {
         match self.u8()? {
             0 => Ok(false),
             1 => Ok(true),
-            _ => Err(SnapshotError::Invalid("a flag is neither 0 nor 1")),
+            _ => Err(SnapshotError::invalid("a flag is neither 0 nor 1")),
         }
     }
 
@@ -181,6 +181,6 @@ impl<'a> Reader<'a> {
 
     pub(super) fn ratio(&mut self) -> Result<Ratio, SnapshotError> {
         let (numerator, denominator) = (self.u64()?, self.u64()?);
-        Ratio::new(numerator, denominator).map_err(|_| SnapshotError::Invalid("a denominator is zero"))
+        Ratio::new(numerator, denominator).map_err(|_| SnapshotError::invalid("a denominator is zero"))
     }
 }

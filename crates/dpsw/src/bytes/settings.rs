@@ -157,14 +157,14 @@ impl Reader<'_> {
             0 => Unit::ReplaceOne,
             1 => Unit::AddRemove,
             2 => Unit::Users { per_substream: self.u32()? },
-            _ => return Err(SnapshotError::Invalid("its unit is unknown")),
+            _ => return Err(SnapshotError::invalid("its unit is unknown")),
         };
         let epsilon = Epsilon::from_ratio(self.ratio()?)
-            .map_err(|_| SnapshotError::Invalid("epsilon is out of range"))?;
+            .map_err(|_| SnapshotError::invalid("epsilon is out of range"))?;
         let has_delta = self.flag()?;
         let delta = self.f64()?;
         let delta = has_delta.then(|| Delta::new(delta)).transpose();
-        let delta = delta.map_err(|_| SnapshotError::Invalid("delta is out of range"))?;
+        let delta = delta.map_err(|_| SnapshotError::invalid("delta is out of range"))?;
         let (domain, method, retention) = (self.domain()?, self.method()?, self.u32()?);
         Ok(Settings { window, unit, epsilon, delta, domain, method: Some(method), retention })
     }
@@ -176,7 +176,7 @@ impl Reader<'_> {
             0 => return Ok(Window::Items(len)),
             1 => Clock::Caller,
             2 => Clock::Events,
-            _ => return Err(SnapshotError::Invalid("its window is unknown")),
+            _ => return Err(SnapshotError::invalid("its window is unknown")),
         };
         Ok(Window::Time(TimeWindow { len, lateness: self.u64()?, clock, expected_items: self.u64()? }))
     }
@@ -197,7 +197,7 @@ impl Reader<'_> {
             }
             5 => Domain::Discovered(self.discovery(Kind::Integers)?),
             6 => Domain::Discovered(self.discovery(Kind::Bytes)?),
-            _ => return Err(SnapshotError::Invalid("its domain is unknown")),
+            _ => return Err(SnapshotError::invalid("its domain is unknown")),
         })
     }
 
@@ -226,10 +226,10 @@ impl Reader<'_> {
                 noise: match self.u8()? {
                     0 => NoiseChoice::Laplace,
                     1 => NoiseChoice::Gaussian,
-                    _ => return Err(SnapshotError::Invalid("its noise is unknown")),
+                    _ => return Err(SnapshotError::invalid("its noise is unknown")),
                 },
             }),
-            _ => return Err(SnapshotError::Invalid("its method is unknown")),
+            _ => return Err(SnapshotError::invalid("its method is unknown")),
         })
     }
 
@@ -239,14 +239,14 @@ impl Reader<'_> {
             0 => SubstreamLen::Items(value),
             1 => SubstreamLen::PerWindow(value),
             2 => SubstreamLen::Exponent(f64::from_bits(value)),
-            _ => return Err(SnapshotError::Invalid("its substream length is unknown")),
+            _ => return Err(SnapshotError::invalid("its substream length is unknown")),
         })
     }
 
     fn counters(&mut self) -> Result<CounterLayout, SnapshotError> {
         let (tag, first, second) = (self.u8()?, self.u64()?, self.u64()?);
         let narrow =
-            |value: u64| u32::try_from(value).map_err(|_| SnapshotError::Invalid("its shape is too large"));
+            |value: u64| u32::try_from(value).map_err(|_| SnapshotError::invalid("its shape is too large"));
         Ok(match tag {
             0 => CounterLayout::Hashed { rows: narrow(first)?, columns: narrow(second)? },
             1 => CounterLayout::Accuracy {
@@ -254,7 +254,7 @@ impl Reader<'_> {
                 failure_probability: f64::from_bits(second),
             },
             2 => CounterLayout::Identity,
-            _ => return Err(SnapshotError::Invalid("its counters are unknown")),
+            _ => return Err(SnapshotError::invalid("its counters are unknown")),
         })
     }
 

@@ -83,7 +83,7 @@ pub(crate) fn read_view(reader: &mut Reader<'_>) -> Result<WindowView, SnapshotE
     let sites = read_sites(reader)?;
     let stream = reader.u64()?..reader.u64()?;
     if stream.end < stream.start || POSITION_MAX < stream.end {
-        return Err(SnapshotError::Invalid("its positions are out of range"));
+        return Err(SnapshotError::invalid("its positions are out of range"));
     }
     let mapper = Mapper::new(&plan, FingerprintKey::new(reader.u64()?));
     let count = reader.len(8)?;
@@ -103,7 +103,7 @@ fn read_sites(reader: &mut Reader<'_>) -> Result<Vec<u64>, SnapshotError> {
     let count = reader.len(8)?;
     let sites = (0..count).map(|_| reader.u64()).collect::<Result<Vec<_>, _>>()?;
     if sites.is_empty() || SITES_MAX < sites.len() || !sites.is_sorted_by(|a, b| a < b) {
-        return Err(SnapshotError::Invalid("its sites are not a sorted list of 1 to 1000"));
+        return Err(SnapshotError::invalid("its sites are not a sorted list of 1 to 1000"));
     }
     Ok(sites)
 }
@@ -119,17 +119,17 @@ fn read_substream(
     let sketches = (0..count).map(|_| read_sketch(reader, plan)).collect::<Result<Vec<_>, _>>()?;
     let ranges: BTreeSet<usize> = sketches.iter().map(|(range, _)| *range).collect();
     if ranges.len() < sketches.len() {
-        return Err(SnapshotError::Invalid("a range occurs twice"));
+        return Err(SnapshotError::invalid("a range occurs twice"));
     }
     Ok(SealedSubstream::from_parts(number, mapping, sketches))
 }
 
 fn read_sketch(reader: &mut Reader<'_>, plan: &Plan) -> Result<(usize, Arc<SealedSketch>), SnapshotError> {
     let range = usize::try_from(reader.u64()?).ok().filter(|&range| range < plan.ranges().len());
-    let range = range.ok_or(SnapshotError::Invalid("a range is not in its plan"))?;
+    let range = range.ok_or(SnapshotError::invalid("a range is not in its plan"))?;
     let items = reader.option()?.map(|items| items.min(ITEMS_MAX));
     if items.is_some() != plan.has_public_totals() {
-        return Err(SnapshotError::Invalid("its totals do not fit its unit"));
+        return Err(SnapshotError::invalid("its totals do not fit its unit"));
     }
     let cells = reader.cells(plan.shape().cells())?;
     Ok((range, Arc::new(SealedSketch::new(plan.shape(), &cells, items, plan.width()))))
@@ -139,7 +139,7 @@ fn read_found(reader: &mut Reader<'_>, plan: &Plan, end: u64) -> Result<Vec<Arc<
     let Some(discovery) = plan.discovery() else { return Ok(Vec::new()) };
     let count = reader.len(16)?;
     if plan.substreams_kept() < count as u64 {
-        return Err(SnapshotError::Invalid("it has more epochs than are kept"));
+        return Err(SnapshotError::invalid("it has more epochs than are kept"));
     }
     let kind = plan.settings().domain.kind();
     let mut found: Vec<Arc<Found>> = Vec::with_capacity(count);
@@ -147,7 +147,7 @@ fn read_found(reader: &mut Reader<'_>, plan: &Plan, end: u64) -> Result<Vec<Arc<
         let epoch = reader.u64()?;
         let is_past = epoch < end / plan.substream_len() / discovery.epoch();
         if !is_past || found.last().is_some_and(|last| epoch <= last.epoch) {
-            return Err(SnapshotError::Invalid("its epochs are not past or not in order"));
+            return Err(SnapshotError::invalid("its epochs are not past or not in order"));
         }
         let keys = Keys::collect(kind, reader.keys(kind)?.into_iter());
         found.push(Arc::new(Found { epoch, keys }));
@@ -160,12 +160,12 @@ fn check_numbers(substreams: &[SealedSubstream], plan: &Plan, end: u64) -> Resul
     let follows = substreams.windows(2).all(|pair| pair[0].number.checked_add(1) == Some(pair[1].number));
     let last = substreams.last().map_or(0, |substream| substream.number);
     if !follows || end / plan.substream_len() < last || plan.substreams_kept() + 1 < substreams.len() as u64 {
-        return Err(SnapshotError::Invalid("its substreams do not follow each other"));
+        return Err(SnapshotError::invalid("its substreams do not follow each other"));
     }
     let whole = |substream: &SealedSubstream| substream.sketch(0).is_some();
     let is_complete = |substream: &&SealedSubstream| substream.number < end / plan.substream_len();
     if !substreams.iter().rev().skip(1).filter(is_complete).all(whole) {
-        return Err(SnapshotError::Invalid("a complete substream has no whole sketch"));
+        return Err(SnapshotError::invalid("a complete substream has no whole sketch"));
     }
     Ok(())
 }

@@ -70,7 +70,7 @@ impl Caps {
             let hash = |user: u64| key.integer(user);
             let is_known = self.counts.find(hash(user), |(known, _)| *known == user).is_some();
             if is_known || count == 0 || self.each < count || self.users_max <= self.counts.len() {
-                return Err(SnapshotError::Invalid("its users are repeated, too many or sent too much"));
+                return Err(SnapshotError::invalid("its users are repeated, too many or sent too much"));
             }
             self.counts.insert_unique(hash(user), (user, count), |(user, _)| hash(*user));
         }

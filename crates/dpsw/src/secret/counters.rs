@@ -161,7 +161,7 @@ impl Counters {
         if ITEMS_MAX < items
             || cells.iter().any(|&cell| !(0..=COUNT_MAX).contains(&cell) || items < cell as u64)
         {
-            return Err(SnapshotError::Invalid("its counts are out of range"));
+            return Err(SnapshotError::invalid("its counts are out of range"));
         }
         Ok(Self { shape, items, cells })
     }

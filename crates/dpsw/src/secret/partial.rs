@@ -118,12 +118,12 @@ impl PartialCounters {
         for _ in 0..count {
             let id = PartialId::read(&mut reader)?;
             if parts.insert(id, read_segments(&mut reader, plan)?).is_some() {
-                return Err(SnapshotError::Invalid("an id occurs twice"));
+                return Err(SnapshotError::invalid("an id occurs twice"));
             }
         }
         reader.finish()?;
         if parts.is_empty() {
-            return Err(SnapshotError::Invalid("it has no id"));
+            return Err(SnapshotError::invalid("it has no id"));
         }
         Ok(Self { origin, substream, parts })
     }
@@ -134,9 +134,9 @@ fn read_segments(reader: &mut Reader<'_>, plan: &Plan) -> Result<Segments, Snaps
     for _ in 0..reader.len(8)? {
         let segment =
             usize::try_from(reader.u64()?).ok().filter(|&segment| segment < plan.boundaries().len());
-        let segment = segment.ok_or(SnapshotError::Invalid("a segment is not in its plan"))?;
+        let segment = segment.ok_or(SnapshotError::invalid("a segment is not in its plan"))?;
         if segments.insert(segment, Counters::read(reader, plan.shape())?).is_some() {
-            return Err(SnapshotError::Invalid("a segment occurs twice"));
+            return Err(SnapshotError::invalid("a segment occurs twice"));
         }
     }
     Ok(segments)

@@ -170,7 +170,7 @@ impl Tracker {
         let most = tracker.limit.map_or(plan.items_max(), |limit| limit as u64);
         let rounds = tracker.limit.map_or(0, |limit| plan.items_max() / (limit as u64 + 1));
         if ARRIVALS_MAX < tracker.arrivals || most < len as u64 || rounds < tracker.lowered {
-            return Err(SnapshotError::Invalid("its keys are more than an epoch can hold"));
+            return Err(SnapshotError::invalid("its keys are more than an epoch can hold"));
         }
         for _ in 0..len {
             let count = reader.u32()?;
@@ -178,7 +178,7 @@ impl Tracker {
             let is_short = !matches!(item, Item::Bytes(bytes) if plan.key_len_max() < bytes.len());
             let fits = is_short && 0 < count && u64::from(count) <= plan.items_max();
             if !fits || !tracker.restore(by.item(item), item, count) {
-                return Err(SnapshotError::Invalid("a key has no right count, is too long or occurs twice"));
+                return Err(SnapshotError::invalid("a key has no right count, is too long or occurs twice"));
             }
         }
         Ok(tracker)

@@ -219,7 +219,7 @@ impl DpswSketch {
         let key = reader
             .bytes()?
             .try_into()
-            .map_err(|_| SnapshotError::Invalid("its stream key is not 32 bytes"))?;
+            .map_err(|_| SnapshotError::invalid("its stream key is not 32 bytes"))?;
         let mut sketch = Self::with_key(Plan::clone(&view.plan), StreamKey::from_bytes(key), noise);
         sketch.number = reader.u64()?;
         sketch.time = Time { start: reader.option()?, now: reader.u64()?, late: reader.u64()? };
@@ -237,7 +237,7 @@ impl DpswSketch {
 
     fn read_open(&mut self, reader: &mut Reader<'_>, count: usize) -> Result<(), SnapshotError> {
         if count == 0 || self.plan.open_substreams_max() < count as u64 {
-            return Err(SnapshotError::Invalid("its open substreams are missing or too many"));
+            return Err(SnapshotError::invalid("its open substreams are missing or too many"));
         }
         self.open.clear();
         for index in 0..count as u64 {
@@ -259,10 +259,10 @@ impl DpswSketch {
                 (self.number / discovery.epoch()..=last / discovery.epoch()).contains(&epoch)
             });
             let discovery =
-                discovery.ok_or(SnapshotError::Invalid("the epoch of its keys is not running"))?;
+                discovery.ok_or(SnapshotError::invalid("the epoch of its keys is not running"))?;
             let tracker = Tracker::read(reader, discovery, key)?;
             if self.trackers.insert(epoch, tracker).is_some() {
-                return Err(SnapshotError::Invalid("an epoch occurs twice"));
+                return Err(SnapshotError::invalid("an epoch occurs twice"));
             }
         }
         Ok(())
@@ -295,7 +295,7 @@ impl DpswSketch {
         let fingerprint =
             view.readable.released.mapping().fingerprint_key == self.keys.mapper.fingerprint_key;
         if !(is_right && fingerprint) {
-            return Err(SnapshotError::Invalid("its parts do not fit together"));
+            return Err(SnapshotError::invalid("its parts do not fit together"));
         }
         self.site = view.sites[0];
         self.is_private = self.is_private && view.claim != Claim::None;
@@ -364,16 +364,16 @@ impl OpenSubstream {
     fn read(reader: &mut Reader<'_>, plan: &Plan, mapping: Mapping) -> Result<Self, SnapshotError> {
         let boundaries = plan.boundaries().len();
         let closed = usize::try_from(reader.u64()?).ok().filter(|&closed| closed < boundaries);
-        let closed = closed.ok_or(SnapshotError::Invalid("an open substream is complete"))?;
+        let closed = closed.ok_or(SnapshotError::invalid("an open substream is complete"))?;
         let segments = read_counters(reader, plan, boundaries)?;
         let ranges = read_counters(reader, plan, plan.ranges().len())?;
         let key = mapping.fingerprint_key;
         let mut open = Self::from_parts(plan, mapping, closed, segments, ranges)
-            .ok_or(SnapshotError::Invalid("an open substream's parts do not fit together"))?;
+            .ok_or(SnapshotError::invalid("an open substream's parts do not fit together"))?;
         if reader.flag()? {
             let mut caps = open
                 .empty_caps(plan)
-                .ok_or(SnapshotError::Invalid("it has users that its plan does not protect"))?;
+                .ok_or(SnapshotError::invalid("it has users that its plan does not protect"))?;
             caps.read(reader, key)?;
             open.caps = Some(caps);
         }
@@ -389,7 +389,7 @@ fn read_counters(
     let count = reader.len(8)?;
     let one = |_| {
         let index = usize::try_from(reader.u64()?).ok().filter(|&index| index < limit);
-        let index = index.ok_or(SnapshotError::Invalid("an index is not in its plan"))?;
+        let index = index.ok_or(SnapshotError::invalid("an index is not in its plan"))?;
         Ok((index, Counters::read(reader, plan.shape())?))
     };
     (0..count).map(one).collect()
