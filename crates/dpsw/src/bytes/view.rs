@@ -1,4 +1,4 @@
-//! WindowView ↔ versioned bytes, and the union of the views of several sites.
+//! WindowView ↔ versioned bytes.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ const VERSION: u16 = 1;
 
 impl WindowView {
     /// The view as bytes: the public plan, the hash keys of its substreams and their sealed counters. They may be
-    /// published: they hold nothing that the view does not answer.
+    /// published: they hold nothing that cannot be asked of the view.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut writer = Writer::new(MAGIC, VERSION);
@@ -34,7 +34,7 @@ impl WindowView {
     /// The view that these bytes were made of; it answers like the original, bit for bit. Its window is the whole one.
     ///
     /// # Errors
-    /// The bytes are no view, of another version, damaged, or describe what cannot be.
+    /// The bytes are no view, have another version, are damaged, or describe what cannot be.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, SnapshotError> {
         let mut reader = Reader::new(bytes, MAGIC, VERSION)?;
         let view = read_view(&mut reader)?;
@@ -96,7 +96,7 @@ pub(crate) fn read_view(reader: &mut Reader<'_>) -> Result<WindowView, SnapshotE
     Ok(WindowView::new(plan, Arc::new(Readable::new(released)), claim, stream, sites))
 }
 
-/// No position reaches this: at 10⁹ items a second it takes a century.
+/// No position reaches this: at 10⁹ items per second that would take more than a century.
 const POSITION_MAX: u64 = 1 << 62;
 
 fn read_sites(reader: &mut Reader<'_>) -> Result<Vec<u64>, SnapshotError> {

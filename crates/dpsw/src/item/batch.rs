@@ -69,8 +69,8 @@ impl<'a> Batch<'a> {
         Self { times: Some(times), ..self }
     }
 
-    /// The same items with the user who sent each, where whole users are protected. A user is any number that
-    /// identifies them, such as [`DpswSketch::user`](crate::DpswSketch::user) makes from a name.
+    /// The same items with the user who sent each, where whole users are protected. Any number that identifies a user
+    /// will do; [`DpswSketch::user`](crate::DpswSketch::user) makes one from a name.
     #[must_use]
     pub fn by(self, users: &'a [u64]) -> Self {
         Self { users: Some(users), ..self }
@@ -107,7 +107,7 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// Shows how many items there are and nothing of them.
+/// Shows how many items there are, and none of them.
 impl fmt::Debug for Batch<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Batch({} items)", self.len())

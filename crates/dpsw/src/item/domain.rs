@@ -22,10 +22,10 @@ pub enum Domain {
 pub struct Discovery {
     /// The kind of the keys.
     pub kind: Kind,
-    /// The share of ε that finding keys takes, strictly between 0 and 1; counting them has the rest.
+    /// The share of ε that finding keys takes, strictly between 0 and 1. Counting takes the rest.
     pub share: Ratio,
-    /// Substreams in an epoch. Longer epochs find rarer keys, later. `None` takes as few as find keys with 0.1 % of the
-    /// window, or a whole window.
+    /// Substreams per epoch. Longer epochs find rarer keys, but later. `None` takes the fewest that find keys with 0.1 %
+    /// of the items, and at most a whole window.
     pub epoch: Option<u64>,
     /// How the keys of an epoch are counted.
     pub tracking: Tracking,
@@ -37,9 +37,9 @@ pub struct Discovery {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Tracking {
-    /// Every key exactly: as many entries as an epoch has items.
+    /// Every key exactly: up to one entry per item of an epoch.
     Exact,
-    /// So many keys in a Misra-Gries summary, whose counts are too small by at most items of an epoch / (keys + 1).
+    /// This many keys in a Misra-Gries summary. Its counts are too small by at most the items of an epoch / (keys + 1).
     Summary {
         /// At least 1.
         keys: u64,

@@ -16,7 +16,7 @@ pub(super) const FOLD: u64 = 0x9e37_79b9_7f4a_7c15;
 /// The master key of a stream, from which all its hash keys come by a one-way function. Workers and sites that
 /// share it count alike. It is in no view.
 ///
-/// Privacy does not rest on it; accuracy against people who choose items on purpose does.
+/// Privacy does not depend on it. Accuracy does, against people who choose items so that they collide.
 pub struct StreamKey(Zeroizing<[u8; 32]>);
 
 impl StreamKey {
@@ -40,7 +40,7 @@ impl StreamKey {
         self.words(substream, rows).iter().map(|word| word | 1).collect()
     }
 
-    /// A word by which two holders of the key know that it is the same, and nobody else learns of it.
+    /// A word that is the same for two holders of the same key and tells nobody what the key is.
     pub(crate) fn check_word(&self) -> u64 {
         self.words(u64::MAX - 1, 1)[0]
     }

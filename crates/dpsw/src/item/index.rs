@@ -26,7 +26,7 @@ impl Index {
         index
     }
 
-    /// The places of the first key that stands in the list a second time.
+    /// The places of the first key that is in the list twice.
     pub(crate) fn repeated(keys: &Keys) -> Option<(usize, usize)> {
         let key = FingerprintKey::new(RandomState::new().hash_one(1_u8));
         let fingerprints = (0..keys.len()).map(|place| key.item(keys.get(place)));
@@ -60,7 +60,7 @@ impl Index {
         }
     }
 
-    /// The slot that holds the fingerprint, or the empty one where it would stand.
+    /// The slot that holds the fingerprint, or the empty one that it would take.
     #[inline]
     fn slot(&self, fingerprint: u64) -> usize {
         let mask = self.slots.len() - 1;
@@ -84,14 +84,14 @@ impl Index {
         (2 * keys.max(1)).next_power_of_two()
     }
 
-    /// Heap bytes of the index of so many keys.
+    /// Heap bytes of the index of this many keys.
     pub(crate) fn bytes(keys: usize) -> usize {
         Self::slots(keys) * size_of::<(u64, u32)>()
     }
 }
 
 /// # Errors
-/// A key stands in the list twice.
+/// A key is in the list twice.
 pub(crate) fn check_distinct(keys: &Keys) -> Result<(), PlanError> {
     match keys {
         Keys::Range(_) => Ok(()),

@@ -48,7 +48,7 @@ impl Strings {
         &self.bytes[start..self.ends[index]]
     }
 
-    /// None yet, with room for so many strings of so many bytes together.
+    /// An empty list with room for this many strings and this many bytes in all.
     #[must_use]
     pub fn with_capacity(strings: usize, bytes: usize) -> Self {
         Self { bytes: Vec::with_capacity(bytes), ends: Vec::with_capacity(strings) }

@@ -4,6 +4,7 @@ use dashu_int::UBig;
 
 use crate::noise::law::Law;
 
+/// floor(2^bits F(z)) for z from -reach - 1 to reach, certified: the precision is raised until each enclosure holds
 /// no multiple of 2^-bits. F(z) is irrational, so this ends, and F(-z - 1) = 1 - F(z) gives the upper half.
 pub(crate) fn cumulative(law: Law, reach: u64, bits: usize) -> Vec<UBig> {
     let mut guard = 96;

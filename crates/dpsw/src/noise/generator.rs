@@ -227,7 +227,8 @@ impl Generator {
     }
 }
 
-/// Draws beyond 2⁶² have probability below exp(-2⁶² / scale) and are cut there, after the noise is drawn.
+/// A draw of 2⁶³ or more becomes 2⁶² - 1: counts are so small that the clamped sum, or what exceeds a threshold, is the
+/// same.
 pub(super) fn clamp(magnitude: u128) -> i64 {
     i64::try_from(magnitude).unwrap_or(i64::MAX >> 1)
 }

@@ -85,7 +85,7 @@ impl Law {
     /// One exact draw by rejection (Canonne, Kamath, Steinke 2020). Some hundred nanoseconds.
     ///
     /// # Panics
-    /// As [`Table::new`](crate::Table::new).
+    /// As [`Table::new`](crate::noise::Table::new).
     pub fn draw_exactly(self, generator: &mut Generator) -> i64 {
         assert!(self.is_drawable(), "no noise can be drawn from {self:?}");
         match self {

@@ -13,7 +13,7 @@ use crate::noise::certified::cumulative;
 use crate::noise::generator::Generator;
 use crate::noise::law::Law;
 
-/// Outcomes beyond this never stand in a table, so that a guide entry fits in 16 bits.
+/// No table holds outcomes beyond this, so that a guide entry fits in 16 bits.
 const REACH_MAX: u64 = 32_000;
 
 /// A guide entry for digits that several outcomes begin with.
@@ -29,13 +29,13 @@ const CHUNK: usize = 1024;
 #[derive(Debug)]
 pub struct Table {
     law: Law,
-    /// Outcomes -reach..=reach stand in the table.
+    /// The table holds the outcomes -reach..=reach.
     reach: u64,
     /// floor(2⁶⁴ F(z)) for z from -reach - 1 to reach, ascending.
     boundaries: Box<[u64]>,
     /// The outcome by the first digits, or [`UNDECIDED`].
     guide: Box<[i16; 1 << GUIDE_BITS]>,
-    /// How many boundaries begin with less than these digits.
+    /// How many boundaries begin with smaller digits.
     starts: Box<[u32]>,
 }
 
@@ -117,7 +117,7 @@ impl Table {
         self.outcome_at(index, generator)
     }
 
-    /// The outcome for a uniform real with so many boundaries below it.
+    /// The outcome for a uniform real with this many boundaries below it.
     fn outcome_at(&self, index: usize, generator: &mut Generator) -> i64 {
         let last = self.boundaries.len();
         let first_beyond = self.reach + 1;
@@ -168,7 +168,6 @@ fn guide(starts: &[u32], boundaries: usize, reach: u64) -> Box<[i16; 1 << GUIDE_
     entries.try_into().expect("one entry a cell")
 }
 
-/// floor(2^bits F(z)) for z from -reach - 1 to reach, certified: the precision is raised until each enclosure holds
 #[cfg(test)]
 mod tests {
     use dashu_ratio::RBig;

@@ -27,13 +27,13 @@ pub struct PlannedDiscovery {
 }
 
 impl PlannedDiscovery {
-    /// Substreams of an epoch.
+    /// Substreams per epoch.
     #[must_use]
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// The items of an epoch, or as many as are looked at in a time window; the others are null items here.
+    /// The items of an epoch that are searched for keys: all of them, or in a time window the first ones, at most this many.
     #[must_use]
     pub fn items_max(&self) -> u64 {
         self.items_max
@@ -51,8 +51,8 @@ impl PlannedDiscovery {
         self.release.threshold
     }
 
-    /// The probability that a key comes out that only what is protected together has brought in: one event, or all that one
-    /// user sends in a window.
+    /// The probability that a key comes out although only one event brought it in or, where users are protected, only what
+    /// one user sent in a window.
     #[must_use]
     pub fn seen_once(&self) -> f64 {
         self.release.seen_once
@@ -111,7 +111,7 @@ impl PlannedDiscovery {
     /// The most bytes that the keys of a running epoch take: entries at the least load of the map, and key bytes.
     pub(crate) fn tracker_bytes(&self) -> u64 {
         let entries = self.limit().map_or(self.items_max, |limit| self.items_max.min(limit as u64));
-        // Lists grow by doubling; the map of places holds 8 bytes a slot.
+        // Lists grow by doubling; the map of places holds 8 bytes per slot.
         let slots = (entries * 4 / 3 + 1).next_power_of_two();
         let keys = match self.discovery.kind {
             Kind::Integers => 0,

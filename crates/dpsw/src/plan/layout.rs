@@ -23,7 +23,7 @@ pub(crate) fn kept(window_len: u64, retention: u32, substream_len: u64) -> u64 {
     (window_len * u64::from(retention)).div_ceil(substream_len)
 }
 
-/// The most substreams that are open at a time: one, or as many as the lateness reaches over.
+/// The most substreams that are open at a time: one, or in a time window two more than the lateness reaches over.
 pub(crate) fn open_max(window: Window, substream_len: u64) -> u64 {
     window.time().map_or(1, |time| time.lateness.div_ceil(substream_len) + 2)
 }

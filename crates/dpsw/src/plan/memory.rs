@@ -15,11 +15,11 @@ use crate::plan::settings::Window;
 use crate::plan::structure::{Covering, Plan};
 
 impl Plan {
-    /// Bytes of the counters: what is kept of complete substreams, and the most that the running one holds.
+    /// Bytes of the counters, of the kept substreams and the most that open ones take, and of the keys that were found.
     #[must_use]
     pub fn sketch_bytes(&self) -> u64 {
         let kept = self.ranges().iter().filter(|range| range.role() != Role::Prefix).count() as u64;
-        // Each further open substream holds at most one array a segment.
+        // Each further open substream holds at most one array per segment.
         let further = (self.open_substreams_max() - 1) * self.boundaries().len() as u64;
         let cells = self.shape().cells() as u64;
         let sealed = kept * self.substreams_kept();
@@ -79,7 +79,7 @@ impl Plan {
         self.open_substreams_max() * slots * (USER_LEN as u64 + 1)
     }
 
-    /// Bytes of one counter in all the sketches of a plan with one range a substream.
+    /// Bytes of one counter in all the sketches of a plan with one range per substream.
     pub(crate) fn flat_cell_bytes(kept: u64, open: u64) -> u64 {
         kept * size_of::<i16>() as u64 + open * size_of::<i32>() as u64
     }
@@ -141,7 +141,7 @@ impl Plan {
     }
 }
 
-/// Bytes reserved for the counters of one sealed sketch that do not fit in 16 bits: so many fit into its items.
+/// Bytes reserved for the counters of one sealed sketch that do not fit in 16 bits: its items suffice for no more of them.
 pub(crate) fn overflow_bytes(rows: u32, items: u64) -> u64 {
     u64::from(rows) * (items / i16::MAX as u64 + 1) * OVERFLOW_LEN
 }

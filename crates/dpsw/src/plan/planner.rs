@@ -36,8 +36,7 @@ const IDENTITY_BYTES: u64 = 64_000_000;
 const KEYS_EXPECTED: usize = 100_000;
 
 impl Settings {
-    /// The plan: of the method that is given, or the best that the planner finds for a window that looks like most
-    /// (see [`Request::new`]).
+    /// The plan of the given method, or the best that the planner finds for a typical window (see [`Request::new`]).
     ///
     /// # Errors
     /// A number is out of range, a delta is missing or too large, the plan costs more than the budget, or the noise would
@@ -121,12 +120,12 @@ const COLUMNS_MIN: u64 = 16;
 /// Bounds of the searches for an epsilon or a size.
 const EPSILON_RANGE: (f64, f64) = (1e-3, 1e3);
 const BYTES_RANGE: (f64, f64) = (1e3, 1e11);
-/// Rounds of those searches: a relative precision of about 1e-6 and 1e-4.
+/// Rounds of those searches: a relative precision of about 1e-6.
 const ROUNDS: usize = 24;
 
 impl Request {
-    /// With as many bytes as a counter for each key of a public list takes, if that is at most 64 MB, else 400 KB; for keys
-    /// that follow Zipf's law and drift moderately.
+    /// A request with 64 MB if a counter for each key of a public list fits, else with 400 KB; for keys that follow Zipf's
+    /// law and drift moderately.
     #[must_use]
     pub fn new(settings: Settings) -> Self {
         let keys = settings.domain.keys().map(Keys::len);
@@ -220,7 +219,7 @@ impl Request {
         best.ok_or(PlanError::TooSmall { bytes: self.bytes })
     }
 
-    /// What found keys take and which are found, with so many substreams; `None` if there is no such plan.
+    /// What found keys take and which are found, with this many substreams; `None` if there is no such plan.
     fn keys(&self, substreams: u64) -> Option<FoundKeys> {
         if self.settings.domain.discovery().is_none() {
             return Some(FoundKeys { bytes: 0, least: 0.0 });
@@ -271,7 +270,7 @@ impl Request {
         }
     }
 
-    /// How many counters a sketch can have beside found keys of so many bytes.
+    /// How many counters a sketch can have beside found keys of this many bytes.
     fn cells(&self, substreams: u64, found: u64) -> u64 {
         let len = self.settings.window.len().div_ceil(substreams);
         let kept = kept(self.settings.window.len(), self.settings.retention, len);

@@ -26,7 +26,7 @@ pub enum Prior {
 impl std::str::FromStr for Prior {
     type Err = ParameterError;
 
-    /// One expected count or share a line, after a key and a tab if there is one. Empty lines and those that start with `#`
+    /// One expected count or share per line, after a key and a tab if there is one. Empty lines and those that start with `#`
     /// are skipped.
     fn from_str(text: &str) -> Result<Self, ParameterError> {
         let lines = text.lines().enumerate().map(|(index, line)| (index + 1, line.trim()));
@@ -67,7 +67,7 @@ pub struct Expectation {
 const FREQUENT: usize = 50;
 /// Rare items are the others with at least this count.
 const RARE_COUNT_MIN: f64 = 100.0;
-/// How many rare items stand for all of them.
+/// How many rare items represent all of them.
 const RARE_SAMPLE: usize = 64;
 /// The mean of the absolute value of a normal variable, in deviations.
 const MEAN_ABSOLUTE: f64 = 0.797_884_56;
@@ -77,13 +77,13 @@ const SURE_CANDIDATE_DEVIATIONS: f64 = CANDIDATE_DEVIATIONS + 1.0;
 const PHASES: [f64; 8] = [0.0625, 0.1875, 0.3125, 0.4375, 0.5625, 0.6875, 0.8125, 0.9375];
 
 impl Expectation {
-    /// What to expect without knowing better: Zipf with exponent 1 over so many keys, moderately drifting.
+    /// What to expect without knowing better: Zipf with exponent 1 over this many keys, drifting moderately.
     #[must_use]
     pub fn zipf(keys: usize) -> Self {
         Self { prior: Prior::Zipf { exponent: 1.0, keys }, drift: Some(Drift::MODERATE) }
     }
 
-    /// Expected counts in a window of so many items.
+    /// Expected counts in a window of this many items.
     ///
     /// # Errors
     /// There is no key, or an exponent or share is negative or not finite.
@@ -217,7 +217,7 @@ impl Prediction {
         Some(RankError { rank, count, error: self.error_of(count) })
     }
 
-    /// What to expect of the ranks 1, 10, 100 and 1000, as far as there are so many keys.
+    /// What to expect of the ranks 1, 10, 100 and 1000, as far as there are that many keys.
     pub fn ranks(&self) -> impl Iterator<Item = RankError> {
         [1, 10, 100, 1000].into_iter().filter_map(|rank| self.rank(rank))
     }

@@ -40,8 +40,8 @@ pub(crate) struct Reach {
 }
 
 impl Reach {
-    /// In sketches of this many rows, where a window touches at most this many substreams. In the worst case all that a user sends in a
-    /// substream falls on the same counters.
+    /// In sketches of this many rows, where a window touches at most this many substreams. In the worst case everything that
+    /// a user sends in a substream falls on the same counters.
     pub(crate) fn new(unit: Unit, rows: u32, substreams: u64) -> Self {
         let Events { of_substream, of_window } = unit.events(substreams);
         let sum = unit.shifts().saturating_mul(rows.into()).saturating_mul(of_window);

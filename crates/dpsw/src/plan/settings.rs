@@ -25,19 +25,19 @@ pub struct Settings {
     pub unit: Unit,
     /// ε, for everything that the stream ever releases.
     pub epsilon: Epsilon,
-    /// δ; needed by Gaussian noise, unused by Laplace noise.
+    /// δ. Gaussian noise and finding keys need one; nothing else uses it.
     pub delta: Option<Delta>,
     /// Which keys may be listed.
     pub domain: Domain,
     /// How the budget is spent; `None` lets the planner choose.
     pub method: Option<Method>,
-    /// For how many windows sealed substreams are kept; at least 1.
+    /// How many windows of sealed substreams are kept; at least 1.
     pub retention: u32,
 }
 
 impl Settings {
-    /// About the last items of a stream, with ε for everything that is ever released. One event is protected, and keys can be
-    /// asked for by name; the `with_` methods change that.
+    /// Asks about the last items of a stream, with ε for everything that is ever released. One event is protected, and any
+    /// key can be asked for by name; the `with_` methods change that.
     ///
     /// # Errors
     /// ε is not between 1e-6 and 1e6.
@@ -49,8 +49,8 @@ impl Settings {
         Self::new(Window::Items(window_len), epsilon)
     }
 
-    /// About the last ticks of event time, in which about so many items are expected. Events move the clock and must come in
-    /// order; see [`with_lateness`](Self::with_lateness) and [`with_clock`](Self::with_clock).
+    /// Asks about the last ticks of event time, in which about this many items are expected. Events move the clock and must
+    /// come in order; see [`with_lateness`](Self::with_lateness) and [`with_clock`](Self::with_clock).
     ///
     /// # Errors
     /// ε is not between 1e-6 and 1e6.
@@ -63,7 +63,7 @@ impl Settings {
         Self::new(Window::Time(window), epsilon)
     }
 
-    /// About any window.
+    /// Asks about any window.
     ///
     /// # Errors
     /// ε is not between 1e-6 and 1e6.
@@ -119,7 +119,7 @@ impl Settings {
         Self { unit, ..self }
     }
 
-    /// The same for whole users, of each of whom this many items per substream count.
+    /// The same for whole users. Of each user this many items per substream count.
     #[must_use]
     pub fn with_users(self, per_substream: u32) -> Self {
         self.with_unit(Unit::Users { per_substream })
@@ -137,7 +137,7 @@ impl Settings {
         Self { method: Some(method.into()), ..self }
     }
 
-    /// The same with a clock of the caller's or of the events. Count windows have none and stay as they are.
+    /// The same with the caller's clock or that of the events. Count windows have no clock and stay as they are.
     #[must_use]
     pub fn with_clock(self, clock: Clock) -> Self {
         self.with_time(|time| TimeWindow { clock, ..time })
@@ -163,7 +163,7 @@ impl Settings {
 pub enum Window {
     /// The last w items.
     Items(u64),
-    /// The last so many ticks of event time.
+    /// The last ticks of event time.
     Time(TimeWindow),
 }
 
@@ -207,11 +207,12 @@ impl Window {
 pub struct TimeWindow {
     /// T, in ticks.
     pub len: u64,
-    /// By how many ticks an event may lag behind the newest one and still be counted.
+    /// How many ticks an event may lag behind the newest one and still be counted. With the caller's clock: how far ahead of
+    /// the watermark an event may at least be.
     pub lateness: u64,
     /// What moves time forward.
     pub clock: Clock,
-    /// About how many items a window holds: a public guess that bounds δ.
+    /// About how many items a window holds: a public guess. It limits δ, and sets the room for users and for finding keys.
     pub expected_items: u64,
 }
 
@@ -221,7 +222,7 @@ pub struct TimeWindow {
 pub enum Clock {
     /// The caller, by a clock that does not depend on the events.
     Caller,
-    /// The events themselves: the largest time seen minus the lateness. Replace-one only.
+    /// The events themselves: the largest time seen minus the lateness. Not with [`Unit::AddRemove`].
     Events,
 }
 
@@ -233,9 +234,9 @@ pub enum Unit {
     ReplaceOne,
     /// One event is there or not, so totals are private. Time windows with the caller's clock only.
     AddRemove,
-    /// All items of one user inside any one window are other ones. Who sends when is public; the claim holds for each window
-    /// and grows with the number of windows in which a user is active. Of each user so many items of a substream count, in
-    /// order of arrival; the others are null items, which take their position and count nowhere.
+    /// All items of one user inside any one window are other ones. Who sends when is public. The claim holds for each window;
+    /// over several windows in which a user is active, what they lose adds up. Of each user this many items per substream
+    /// count, the first to arrive; the others are null items, which take their position and count nowhere.
     Users {
         /// At least 1.
         per_substream: u32,
@@ -243,7 +244,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// How many items of a user and substream count, if that is bounded.
+    /// How many items per user and substream count, if that is bounded.
     pub(crate) fn per_substream(self) -> Option<u32> {
         match self {
             Self::Users { per_substream } => Some(per_substream),
@@ -355,7 +356,7 @@ impl Default for TunedMethod {
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum SubstreamLen {
-    /// So many items.
+    /// This many items.
     Items(u64),
     /// The window length divided by this number, rounded up.
     PerWindow(u64),
@@ -367,7 +368,7 @@ pub enum SubstreamLen {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Grid {
-    /// The substream in so many equal steps.
+    /// The substream in this many equal steps.
     Units(u64),
     /// Every item, as printed.
     Items,

@@ -31,7 +31,7 @@ pub struct Plan {
     ledger: Ledger,
 }
 
-/// How sealed ranges are put together to a window.
+/// How sealed ranges make up a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Covering {
     /// By the complete ranges nearest to it, as in the paper.
@@ -95,7 +95,7 @@ impl Plan {
         &self.method
     }
 
-    /// The length of a substream, in items.
+    /// The length of a substream, in items or ticks.
     #[must_use]
     pub fn substream_len(&self) -> u64 {
         self.substream_len
@@ -152,7 +152,7 @@ impl Plan {
         self.settings.unit != Unit::AddRemove
     }
 
-    /// How sealed ranges are put together to a window.
+    /// How sealed ranges make up a window.
     pub(crate) fn covering(&self) -> Covering {
         match self.method {
             Method::Paper(_) => Covering::Nearest,

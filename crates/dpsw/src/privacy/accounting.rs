@@ -116,7 +116,7 @@ pub fn joint_delta(epsilon: f64, shifts: u64, variance: u64, key_shifts: u64, ke
 }
 
 /// The smallest integer variance, at least 2, of discrete Gaussian noise that keeps `shifts` unit changes (ε, δ)-private.
-/// Where the lattice sum does not reach (δ below 1e-80, variances above 2³³) the zCDP bound stands in for it.
+/// Where the lattice sum does not reach (δ below 1e-80, variances above 2³³) the zCDP bound is used instead.
 #[must_use]
 pub fn gaussian_variance(epsilon: Epsilon, delta: Delta, shifts: u64) -> u64 {
     let fits = |variance: u64| {

@@ -5,7 +5,7 @@ use crate::privacy::accounting::paper_epsilon;
 use crate::privacy::parameters::{Claim, Delta, Epsilon};
 use crate::ratio::Ratio;
 
-/// What something that an event can touch costs.
+/// The cost of something that an event can touch.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum Cost {
@@ -37,7 +37,7 @@ impl Ledger {
     /// Charges one cost.
     ///
     /// # Errors
-    /// The budget cannot bear it, or it is no cost (negative or not a number); the ledger stays as it was.
+    /// The cost exceeds what is left of the budget, or it is negative or not a number. The ledger stays as it was.
     pub fn charge(&mut self, what: &str, cost: Cost) -> Result<(), OverBudget> {
         self.charges.push((what.to_owned(), cost));
         if self.fits() {

@@ -22,7 +22,7 @@ enum Cells {
     },
 }
 
-/// Marks a narrow counter whose value stands in the list.
+/// Marks a narrow counter whose value is in the list.
 const OVERFLOWN: i16 = i16::MIN;
 
 const _: () = assert!(size_of::<(u32, i32)>() as u64 == OVERFLOW_LEN, "the plan counts on it");

@@ -19,7 +19,8 @@ use crate::testing::fault::{self, Fault};
 /// more than one when an event is added, removed or replaced, so the noise still covers it.
 const COUNT_MAX: i32 = 1 << 30;
 
-/// Exact counters. No `Clone`, no bytes, and a `Debug` that shows the shape alone; wiped when dropped.
+/// Exact counters. No `Clone`, and a `Debug` that shows the shape alone; wiped when dropped. Their bytes are part of
+/// partial counters and of the encrypted state, and of nothing else.
 pub(crate) struct Counters {
     shape: Shape,
     /// Items counted, null items included.
@@ -79,7 +80,7 @@ impl Counters {
         }
     }
 
-    /// Adds up the items; true if some counter could pass its end, which takes as many items.
+    /// Adds to the number of items; true if that many could take some counter past its end.
     fn is_near_full(&mut self, items: usize) -> bool {
         self.items += items as u64;
         COUNT_MAX as u64 <= self.items

@@ -14,7 +14,7 @@ use crate::secret::counters::Counters;
 const MAGIC: &[u8; 8] = b"DPSWPART";
 const VERSION: u16 = 2;
 
-/// Which events partial counters hold: a partition of a batch of a source. Absorbing one twice is refused.
+/// Which events partial counters hold: a partition of a batch of a source. If one is absorbed twice it counts once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PartialId {
     /// The source of events.
@@ -42,7 +42,7 @@ impl Origin {
 
 /// Exact counts of one substream, **secret**: their bytes stay inside the trusted cluster. Not `Clone`.
 ///
-/// What was merged stays apart by id, so that an id which was absorbed before takes nothing else with it.
+/// Merged counters stay apart by id, so that leaving out an id which was absorbed before leaves out nothing else.
 pub struct PartialCounters {
     pub(crate) origin: Origin,
     pub(crate) substream: u64,
@@ -108,7 +108,7 @@ impl PartialCounters {
     /// The counts that these bytes were made of, for a sketch or worker of this plan.
     ///
     /// # Errors
-    /// The bytes are no partial counters, of another version, damaged, or do not fit the plan.
+    /// The bytes are no partial counters, have another version, are damaged, or do not fit the plan.
     pub fn from_bytes(bytes: &[u8], plan: &Plan) -> Result<Self, SnapshotError> {
         let mut reader = Reader::new(bytes, MAGIC, VERSION)?;
         let origin = Origin { plan: reader.u64()?, key: reader.u64()? };

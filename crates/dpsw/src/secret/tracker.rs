@@ -117,7 +117,7 @@ impl Tracker {
         plan.items_max() / keys
     }
 
-    /// What a stored count stands for.
+    /// From a stored count to the one that gets noise.
     fn value(&self, plan: &PlannedDiscovery) -> impl Fn(u32) -> u64 + use<> {
         let lowered = if fault::is(Fault::PlainSummary) { 0 } else { self.lowered };
         let reduction = self.reduction(plan);
@@ -295,7 +295,7 @@ mod tests {
     use crate::plan::structure::Plan;
     use crate::privacy::parameters::{Delta, Epsilon};
 
-    /// One epoch of so many items.
+    /// One epoch of this many items.
     fn plan(tracking: Tracking, kind: Kind, items: u64) -> Plan {
         let counters = CounterLayout::Hashed { rows: 1, columns: 2 };
         Plan::new(Settings {

@@ -14,19 +14,19 @@ const ABSORBED_MAX: usize = 1_000_000;
 pub struct Absorbed {
     /// Ids whose events are counted now.
     pub new: usize,
-    /// Ids that were absorbed before: a repeated delivery, of which nothing counts.
+    /// Ids that were absorbed before: repeated deliveries, which do not count again.
     pub repeated: usize,
 }
 
 impl DpswSketch {
     /// Takes what workers counted in a substream that is still open. The noise is drawn once, when it is sealed.
     ///
-    /// Nothing that an event brings decides whether others count: ids come from the public range that a worker was given,
-    /// an id that was absorbed before is left out by itself, and so are the segments that are sealed already.
+    /// No event decides whether others count: which counters there are follows from the public range that a worker was
+    /// given, an id that was absorbed before is left out by itself, and so are segments that are already sealed.
     ///
     /// # Errors
-    /// The counters belong to another plan or stream key, or their substream is sealed or too far ahead. Nothing is changed
-    /// then.
+    /// The counters belong to another plan or stream key, or their substream is sealed or too far ahead. Nothing changes
+    /// then. See [`PartialError`].
     pub fn absorb(&mut self, partial: PartialCounters) -> Result<Absorbed, PartialError> {
         self.check_owner()?;
         if self.plan.settings().window.time().is_none_or(|time| time.clock != Clock::Caller) {

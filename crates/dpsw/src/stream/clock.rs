@@ -11,12 +11,12 @@ use crate::stream::sketch::{DpswSketch, Taken, Unsealed};
 pub(crate) const TIME_MAX: u64 = 1 << 61;
 
 impl DpswSketch {
-    /// Moves the watermark of a time window forward: every range that ends at or before it is sealed. A watermark that
-    /// lies back changes nothing: a sealed interval never opens again. The first call sets where the stream starts.
+    /// Moves the watermark of a time window forward: every range that ends at or before it is sealed. An
+    /// earlier watermark changes nothing: a sealed interval never opens again. The first call sets where the stream starts.
     ///
     /// # Errors
-    /// The window counts items, the clock is that of the events, or the system gives no randomness; in the last case
-    /// what was sealed stays sealed and the call can be repeated.
+    /// The window counts items, the clock is that of the events, the watermark is above 2⁶¹, or the system gives no
+    /// randomness; in the last case what was sealed stays sealed and the call can be repeated. See [`IngestError`].
     pub fn advance(&mut self, watermark: u64) -> Result<(), IngestError> {
         self.check_owner()?;
         match self.plan.settings().window.time() {

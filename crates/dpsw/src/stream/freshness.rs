@@ -17,9 +17,8 @@ impl std::fmt::Display for StateId {
 
 /// Remembers which saved states may still be restored, each once.
 ///
-/// A state that is restored twice seals the same events twice with different noise, and averaging removes it. Whoever
-/// implements this must keep the notes where they do not fall back together with the states: a backup that holds both
-/// gives a consumed id back.
+/// A state that is restored twice seals the same events twice with different noise, and averaging removes noise. An
+/// implementation must keep its notes out of backups that hold states: restoring both would bring a consumed id back.
 pub trait FreshnessStore {
     /// Notes that the state of this id may be restored. Durable when it returns.
     ///
@@ -31,6 +30,6 @@ pub trait FreshnessStore {
     /// ask. Durable when it returns.
     ///
     /// # Errors
-    /// The note could not be taken away durably; it must then be taken as gone.
+    /// The note could not be taken away durably; the caller must then treat it as gone.
     fn consume(&mut self, id: StateId) -> Result<bool, StoreError>;
 }

@@ -23,7 +23,7 @@ use crate::testing::fault::{self, Fault};
 use crate::view::readable::Readable;
 use crate::view::window_view::WindowView;
 
-/// Byte strings hashed before they are counted: hashing and counting in turns is faster than item by item.
+/// How many byte strings are hashed before they are counted: taking turns in blocks is faster than item by item.
 pub(crate) const HASHED_AT_ONCE: usize = 128;
 
 /// A seal that failed after some items were taken.
@@ -53,7 +53,7 @@ pub struct Taken {
 
 /// A private sketch of the recent part of a stream, still counting.
 ///
-/// It takes items and cannot be asked; [`view`](Self::view) hands out what can. Not `Clone`: a copy would seal the same
+/// It takes items and answers nothing; [`view`](Self::view) hands out what does. Not `Clone`: a copy would seal the same
 /// items with other noise.
 pub struct DpswSketch {
     pub(crate) plan: Arc<Plan>,
@@ -80,7 +80,7 @@ pub struct DpswSketch {
     owner: u32,
 }
 
-/// Shows the plan alone: what is open, how late events were and where the stream stands can be private.
+/// Shows the settings alone: what is open, how late events were and where the stream stands can be private.
 impl std::fmt::Debug for DpswSketch {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("DpswSketch").field("settings", self.plan.settings()).finish_non_exhaustive()
@@ -155,7 +155,7 @@ impl DpswSketch {
         &self.plan
     }
 
-    /// How many items have arrived; for a time window, the watermark.
+    /// The position of the next item, counted from 0; for a time window, the watermark.
     #[must_use]
     pub fn position(&self) -> u64 {
         self.time.now

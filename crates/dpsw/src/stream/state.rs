@@ -57,7 +57,7 @@ impl std::fmt::Debug for StateKey {
 
 /// Bytes of the length before the padded secret part.
 const LENGTH_LEN: usize = 8;
-/// No more bytes than this of the secret part are left when views, ids, open substreams and keys are taken away.
+/// The secret part without views, ids, open substreams and keys takes at most this many bytes.
 const FIXED_LEN: u64 = 256;
 /// Bytes of the keys of an epoch beside the keys themselves.
 const TRACKER_FIXED_LEN: u64 = 32;
@@ -77,7 +77,7 @@ pub struct SavedState {
 }
 
 impl DpswSketch {
-    /// Saves the stream and ends it here: only a restored one can go on. The store gets a note that the state may be restored
+    /// Saves the stream and ends it here: only a restored one can continue. The store notes that the state may be restored,
     /// once.
     ///
     /// How long the bytes are depends on public numbers alone: not on which items came, nor, where presence is private, on
@@ -93,7 +93,7 @@ impl DpswSketch {
     ) -> Result<SavedState, StateError> {
         self.check_owner()?;
         self.generation += 1;
-        // Also a reproducible stream is saved under a nonce of the system: a nonce must never repeat.
+        // A reproducible stream is saved under a nonce of the system as well: a nonce must never repeat.
         let nonce = Noise::from_system().key()?;
         let nonce: [u8; ID_LEN] = nonce[..ID_LEN].try_into().expect("24 of 32 bytes");
         let mut header = Vec::from(MAGIC);
@@ -111,8 +111,8 @@ impl DpswSketch {
     /// twice.
     ///
     /// # Errors
-    /// The bytes are no state, damaged, or do not open with the key; or the store has no note of them, because they were
-    /// restored before or were noted elsewhere.
+    /// The bytes are no state, are damaged, or do not open with the key; or the store has no note of them, because they were
+    /// restored before or noted elsewhere.
     pub fn restore(
         bytes: &[u8],
         key: &StateKey,
@@ -123,12 +123,12 @@ impl DpswSketch {
         if store.consume(id)? { Ok(sketch) } else { Err(StateError::Stale { generation: sketch.generation }) }
     }
 
-    /// The stream that was saved, without a store that knows whether it went on elsewhere: another one may have sealed what
-    /// is open here. So that is given up for ever, with everything released, and the stream starts anew at the first
-    /// substream that begins at or after this position or time, which no released substream may lie after.
+    /// The stream that was saved, where no store knows whether it continued elsewhere. Another process may have sealed what
+    /// is open here, so that is given up, as is everything released, and never comes back. The stream starts anew at the
+    /// first substream that begins at or after this position or time; nothing after it may ever have been released.
     ///
     /// # Errors
-    /// The bytes are no state, damaged, or do not open with the key; or the stream stood after where it is to resume.
+    /// The bytes are no state, are damaged, or do not open with the key; or the saved stream was already past this position.
     pub fn resume(bytes: &[u8], key: &StateKey, noise: Noise, resume_at: u64) -> Result<Self, StateError> {
         Self::open(bytes, key, noise)?.0.resume_at(resume_at)
     }

@@ -14,7 +14,7 @@ use crate::secret::counters::Counters;
 use crate::secret::partial::{Origin, PartialCounters, PartialId, Segments};
 use crate::stream::keys::HashKeys;
 
-/// The most substreams that one call of a worker may reach over: each takes counters of its own.
+/// The most substreams that one call of a worker may touch: each takes counters of its own.
 const SUBSTREAMS_MAX: u64 = 1000;
 
 /// Counts events for a sketch that runs elsewhere, with the same plan and stream key.
@@ -56,11 +56,11 @@ impl Worker {
 
     /// Counts a batch with times: partial counters of each substream that the range touches.
     ///
-    /// The range must be public, such as the times that a step of the engine is for: it decides which partial counters
-    /// there are, whatever the events are. Events outside it are left out one by one.
+    /// The range must be public, such as the minute that a step of the engine covers: it alone decides which partial counters
+    /// there are. Events outside it are left out one by one.
     ///
     /// # Errors
-    /// The range is empty or reaches over more than 1000 substreams, or the batch does not fit the plan.
+    /// The range is empty or touches more than 1000 substreams, or the batch does not fit the plan.
     #[expect(clippy::needless_pass_by_value, reason = "a batch is made for one call")]
     pub fn count(&self, id: PartialId, range: Range<u64>, batch: Batch<'_>) -> Result<Counted, PartialError> {
         let numbers = self.numbers(&range)?;

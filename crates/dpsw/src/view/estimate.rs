@@ -22,7 +22,8 @@ pub struct Estimate {
     pub error_bound: f64,
     /// Where the standard error comes from, in the tuned method.
     pub deviations: Option<Deviations>,
-    /// The positions that the answer covers: those of the complete ranges nearest to the window.
+    /// The positions that sealed sketches cover: in the tuned method the sealed part of the window, in the paper's the complete
+    /// ranges nearest to it.
     pub covered: Range<u64>,
     /// The positions that were asked for.
     pub window: Range<u64>,
@@ -32,11 +33,11 @@ pub struct Estimate {
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Deviations {
-    /// Of the noise that protects events.
+    /// From the noise that protects events.
     pub noise: f64,
-    /// Of keys that share counters.
+    /// From keys that share counters.
     pub collisions: f64,
-    /// Of the edges of the window: chance and drift in what is expired or not yet sealed.
+    /// From the edges of the window: chance and drift in what has expired or is not yet sealed.
     pub misfit: f64,
 }
 
@@ -85,7 +86,7 @@ impl Estimate {
         self.value.max(0.0)
     }
 
-    /// The standard error; in the paper's method, what would be one if the bound were 1.96 of them.
+    /// The standard error; in the paper's method, the error bound divided by 1.96.
     #[must_use]
     pub fn standard_error(&self) -> f64 {
         self.deviations.map_or(self.error_bound / NORMAL_95, Deviations::total)

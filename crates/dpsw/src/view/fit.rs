@@ -99,7 +99,7 @@ impl Fitted {
     }
 
     /// What makes up for the share of a key's count that its own counter adds to the mean, and for the share that the fit
-    /// gives to candidates on the same counters: one counter a candidate is spent.
+    /// gives to candidates on the same counters: each candidate uses up one counter.
     fn scale(&self, shape: Shape) -> f64 {
         let columns = f64::from(shape.columns);
         columns / (columns - 1.0) / self.free(shape)
@@ -121,7 +121,7 @@ impl Fitted {
         }
     }
 
-    /// The estimates of these keys, which stand in the list from `first` on, without the fitted counts of candidates.
+    /// The estimates of these keys, which begin at `first` in the list, without the fitted counts of candidates.
     /// With them each is the same as [`estimate`](Self::estimate) gives.
     pub(crate) fn estimate_all(
         &self,
@@ -473,7 +473,7 @@ mod tests {
     }
 
     impl Sample {
-        /// Holds each key so many times.
+        /// Holds each key this many times.
         fn new(shape: Shape, number: u64, counts: &[i32]) -> Self {
             let stream = StreamKey::from_bytes([9; 32]);
             let columns = Columns::Hashed(stream.row_keys(number, shape.rows as usize).into());

@@ -353,7 +353,7 @@ impl Running {
 /// docs/estimation.md.
 const WALK_PER_CHANGE: f64 = 1.5;
 
-/// With which variance the rate walks from substream to substream, from how much counts change beyond noise and chance.
+/// The variance with which the rate walks from substream to substream: how much counts change beyond noise and chance.
 fn drift(count: f64, squares: f64, sum: f64, variance: f64) -> f64 {
     if count < 3.0 {
         return 0.0;

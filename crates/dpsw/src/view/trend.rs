@@ -1,5 +1,5 @@
 //! How an item moves: the newer part of what is kept against the older, and its history substream by substream. All of
-//! it comes from the same sealed sketches, so it costs nothing.
+//! it comes from the same sealed sketches, so it costs no more privacy.
 
 use std::ops::Range;
 

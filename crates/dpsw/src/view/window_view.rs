@@ -75,13 +75,14 @@ impl WindowView {
         self.window.clone()
     }
 
-    /// The positions that the answers cover: the complete ranges nearest to the window.
+    /// The positions that sealed sketches cover: in the tuned method the sealed part of the window, in the paper's the complete
+    /// ranges nearest to it.
     #[must_use]
     pub fn covered(&self) -> Range<u64> {
         self.answers().span()
     }
 
-    /// The positions that windows may reach over.
+    /// The positions that a window may lie in.
     #[must_use]
     pub fn retained(&self) -> Range<u64> {
         let retained = last_of(&self.stream, self.plan.retained_len());
@@ -90,8 +91,8 @@ impl WindowView {
         retained.start.max(kept)..retained.end
     }
 
-    /// The same view with a window of the last `len` items before its end. A window longer than what had been seen
-    /// starts at position 0.
+    /// The same view with a window of the last `len` items or ticks before its end. A window longer than the stream begins
+    /// where the stream does.
     ///
     /// # Errors
     /// The window is empty or reaches back further than what is retained.
@@ -140,11 +141,11 @@ impl WindowView {
         items.iter().map(|&item| Ok(Ranked { item, estimate: self.frequency(item)? })).collect()
     }
 
-    /// The keys of the public domain whose estimate reaches the threshold, largest first; in the paper's method
+    /// The keys, public or found, whose estimate reaches the threshold, largest first; in the paper's method
     /// (γ - 1/columns) w. The first call after a seal looks at every key in every sketch, later ones at one number per key.
     ///
     /// # Errors
-    /// The domain is not public, or the threshold is out of range.
+    /// There is no list (keys can only be asked for by name), or the threshold is out of range.
     pub fn heavy_hitters<T>(&self, threshold: T) -> Result<Vec<Ranked<'_>>, QueryError>
     where
         T: TryInto<Threshold>,
@@ -157,7 +158,7 @@ impl WindowView {
     /// The same with a choice on which side to err.
     ///
     /// # Errors
-    /// The domain is not public, or the threshold is out of range.
+    /// There is no list (keys can only be asked for by name), or the threshold is out of range.
     pub fn heavy_hitters_with<T>(
         &self,
         threshold: T,
@@ -177,11 +178,11 @@ impl WindowView {
         Ok(all.into_iter().filter(|ranked| reaches(&ranked.estimate)).collect())
     }
 
-    /// The `count` keys of the public domain with the largest estimates, largest first. Costs like
+    /// The `count` keys, public or found, with the largest estimates, largest first. Costs as much as
     /// [`heavy_hitters`](Self::heavy_hitters).
     ///
     /// # Errors
-    /// The domain is not public, or the threshold is out of range.
+    /// There is no list: keys can only be asked for by name.
     pub fn top(&self, count: usize) -> Result<Vec<Ranked<'_>>, QueryError> {
         self.ranked(|values| largest(values, count))
     }
@@ -189,7 +190,7 @@ impl WindowView {
     /// The candidates whose estimate reaches the threshold, largest first: heavy hitters without a public domain.
     ///
     /// # Errors
-    /// A candidate cannot be asked for; see [`frequency`](Self::frequency).
+    /// The threshold is out of range, or see [`frequency`](Self::frequency).
     pub fn heavy_hitters_among<'i, T>(
         &self,
         candidates: &[Item<'i>],
@@ -206,7 +207,7 @@ impl WindowView {
         Ok(ranked)
     }
 
-    /// Every sealed sketch that the view holds, oldest first: all that anyone can learn from it.
+    /// Every sealed sketch that the view holds, oldest first. All answers come from these.
     pub fn sealed(&self) -> impl Iterator<Item = Sealed<'_>> {
         self.readable.released.substreams().iter().flat_map(|substream| {
             let sketches = substream.sketches().iter();
@@ -228,8 +229,9 @@ impl WindowView {
         self.items().map_or(f64::INFINITY, |items| fraction * items as f64)
     }
 
-    /// How many items the window holds, which shares refer to: public for a count window (fixed in the paper's method),
-    /// else those covered, by noisy counters where presence is private. `None` for nothing, or a total that is all noise.
+    /// How many items the window holds, which shares are shares of. For a count window that is public (in the paper's method
+    /// always the length asked for); for a time window it comes from what is sealed, through noisy counters where presence is
+    /// private. `None` if that is nothing, or no more than noise.
     #[must_use]
     pub fn items(&self) -> Option<u64> {
         let items = match (self.plan.settings().window, self.plan.covering()) {
