@@ -16,7 +16,7 @@ pub enum ParameterError {
     /// See [`Delta`](crate::Delta).
     #[error("delta must lie strictly between 0 and 1, got {0}")]
     Delta(f64),
-    /// See [`Rho`](crate::Rho).
+    /// See [`Rho`](crate::privacy::Rho).
     #[error("rho must be positive and finite, got {0}")]
     Rho(f64),
     /// See [`Threshold`](crate::Threshold).

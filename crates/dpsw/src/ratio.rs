@@ -7,7 +7,7 @@ use crate::error::ParameterError;
 
 /// An exact non-negative rational in lowest terms.
 ///
-/// A floating-point number is read as the shortest decimal that stands for it, which is the number that people
+/// A floating-point number is read as the shortest decimal that denotes it, which is the number that people
 /// wrote and that is printed: `0.1` is exactly 1/10.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Ratio {
@@ -31,7 +31,7 @@ impl Ratio {
         Ok(Self { numerator: numerator / divisor, denominator: denominator / divisor })
     }
 
-    /// The shortest decimal that stands for `value`; digits after the ninth decimal place are cut off.
+    /// The shortest decimal that denotes `value`; digits after the ninth decimal place are cut off.
     ///
     /// # Errors
     /// The value is negative, not finite, or at least 1e9.

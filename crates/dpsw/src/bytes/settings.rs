@@ -107,10 +107,8 @@ impl Writer {
                 self.u8(1);
                 self.u64(*substreams);
                 self.counters(*counters);
-                self.u8(match noise {
-                    NoiseChoice::Laplace => 0,
-                    NoiseChoice::Gaussian => 1,
-                });
+                let number = NoiseChoice::all().position(|known| known == *noise);
+                self.u8(number.expect("all laws are numbered") as u8);
             }
         }
     }
@@ -223,14 +221,15 @@ impl Reader<'_> {
             1 => Method::Tuned(TunedMethod {
                 substreams: self.u64()?,
                 counters: self.counters()?,
-                noise: match self.u8()? {
-                    0 => NoiseChoice::Laplace,
-                    1 => NoiseChoice::Gaussian,
-                    _ => return Err(SnapshotError::invalid("its noise is unknown")),
-                },
+                noise: self.noise()?,
             }),
             _ => return Err(SnapshotError::invalid("its method is unknown")),
         })
+    }
+
+    fn noise(&mut self) -> Result<NoiseChoice, SnapshotError> {
+        let number = usize::from(self.u8()?);
+        NoiseChoice::all().nth(number).ok_or(SnapshotError::invalid("its noise is unknown"))
     }
 
     fn substream_len(&mut self) -> Result<SubstreamLen, SnapshotError> {

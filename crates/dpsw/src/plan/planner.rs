@@ -7,14 +7,13 @@ use crate::item::keys::Keys;
 use crate::noise::law::Law;
 use crate::plan::budget::Budget;
 use crate::plan::layout::{kept, open_max, touched};
-use crate::plan::limits::{VARIANCE_MAX, check_settings};
+use crate::plan::limits::check_settings;
 use crate::plan::memory::overflow_bytes;
 use crate::plan::predict::{Expectation, Prediction, RankError, Structure};
 use crate::plan::reach::Reach;
 use crate::plan::settings::{CounterLayout, Method, NoiseChoice, Settings, TunedMethod};
 use crate::plan::structure::Plan;
-use crate::plan::tuned::reach_variance;
-use crate::privacy::accounting::laplace_scale;
+use crate::plan::tuned::calibrated;
 use crate::privacy::parameters::Epsilon;
 
 /// What a plan is wanted for. The planner chooses substreams, counters and noise.
@@ -232,18 +231,11 @@ impl Request {
     fn laws(&self, substreams: u64) -> Result<Vec<Variant>, PlanError> {
         let mut laws = Vec::new();
         let substreams = touched(self.settings.window.len(), self.settings.window.len().div_ceil(substreams));
-        let [pure, approximate] =
-            [NoiseChoice::Laplace, NoiseChoice::Gaussian].map(|noise| self.budget(noise));
-        let (pure, approximate) = (pure?, approximate?);
         for rows in ROWS {
             let reach = Reach::new(self.settings.unit, rows, substreams);
-            let laplace = laplace_scale(pure.epsilon, reach.sum)
-                .map(|scale| (Law::Laplace { scale }, NoiseChoice::Laplace));
-            let gaussian = approximate.delta.map(|delta| reach_variance(approximate.epsilon, delta, reach));
-            let gaussian = gaussian.filter(|variance| *variance <= VARIANCE_MAX);
-            let gaussian = gaussian.map(|variance| (Law::Gaussian { variance }, NoiseChoice::Gaussian));
             // With equal noise the pure promise is taken, as it comes first.
-            for (law, noise) in laplace.into_iter().chain(gaussian) {
+            for noise in NoiseChoice::all() {
+                let Ok((law, _)) = calibrated(noise, self.budget(noise)?, reach) else { continue };
                 laws.push(Variant { counting: Counting::Hashed { rows }, law, noise });
                 if rows == 1 {
                     laws.push(Variant { counting: Counting::Identity, law, noise });

@@ -420,6 +420,19 @@ pub enum NoiseChoice {
 }
 
 impl NoiseChoice {
+    /// All laws, the pure one first. Their order is that of their numbers in bytes.
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
+        std::iter::successors(Some(Self::Laplace), |law| law.next())
+    }
+
+    /// The law after this one, so that a new one is forgotten nowhere.
+    fn next(self) -> Option<Self> {
+        match self {
+            Self::Laplace => Some(Self::Gaussian),
+            Self::Gaussian => None,
+        }
+    }
+
     /// Whether its promise has a δ above 0.
     pub(crate) fn needs_delta(self) -> bool {
         match self {

@@ -70,14 +70,14 @@ impl Plan {
         let claim = self.claim();
         match self.settings().unit {
             Unit::ReplaceOne => {
-                format!("everything released, for ever, together: {claim} for one event replaced by another")
+                format!("everything released, forever, together: {claim} for one event replaced by another")
             }
             Unit::AddRemove => {
-                format!("everything released, for ever, together: {claim} for one event added or removed")
+                format!("everything released, forever, together: {claim} for one event added or removed")
             }
             Unit::Users { per_substream } => format!(
                 "everything released, together: {claim} for all items of one user inside any one window, of which \
-                {per_substream} a substream count; who sends when is public, and what a user loses adds up over \
+                {per_substream} per substream count; who sends when is public, and what a user loses adds up over \
                 windows: epsilon n-fold over n of them, delta faster"
             ),
         }

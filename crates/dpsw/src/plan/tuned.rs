@@ -21,10 +21,7 @@ pub(crate) fn sketches(
     let substream_len = substream_len(SubstreamLen::PerWindow(method.substreams), settings.window.len())?;
     let shape = shape(method.counters, settings)?;
     let reach = Reach::new(settings.unit, shape.rows, touched(settings.window.len(), substream_len));
-    let (law, cost) = match method.noise {
-        NoiseChoice::Laplace => laplace(budget.epsilon, reach)?,
-        NoiseChoice::Gaussian => gaussian(budget, reach)?,
-    };
+    let (law, cost) = calibrated(method.noise, budget, reach)?;
     let delta = settings.delta.filter(|_| budget.delta.is_some() || budget.keys.is_some());
     let mut ledger = Ledger::new(settings.epsilon, delta);
     let what = match settings.unit {
@@ -34,6 +31,14 @@ pub(crate) fn sketches(
     ledger.charge(what, cost)?;
     let ranges = PlannedRange::all(spans(&[substream_len]).into_iter().map(|span| (span, law)));
     Ok(Sketches { substream_len, shape, ranges, ledger })
+}
+
+/// The least noise that covers this reach, and what it costs.
+pub(crate) fn calibrated(noise: NoiseChoice, budget: Budget, reach: Reach) -> Result<(Law, Cost), PlanError> {
+    match noise {
+        NoiseChoice::Laplace => laplace(budget.epsilon, reach),
+        NoiseChoice::Gaussian => gaussian(budget, reach),
+    }
 }
 
 fn laplace(epsilon: Epsilon, reach: Reach) -> Result<(Law, Cost), PlanError> {
@@ -50,7 +55,7 @@ fn gaussian(budget: Budget, reach: Reach) -> Result<(Law, Cost), PlanError> {
 
 /// The smallest variance that covers this reach: by the exact lattice sum where counters move by one, else by zCDP, which
 /// holds for any integers.
-pub(crate) fn reach_variance(epsilon: Epsilon, delta: Delta, reach: Reach) -> u64 {
+fn reach_variance(epsilon: Epsilon, delta: Delta, reach: Reach) -> u64 {
     if reach.is_by_ones() {
         return gaussian_variance(epsilon, delta, reach.sum);
     }
