@@ -11,7 +11,6 @@ use crate::plan::settings::{CounterLayout, Method, NoiseChoice, Settings, TunedM
 use crate::plan::structure::Plan;
 use crate::privacy::parameters::{Delta, Epsilon};
 use crate::ratio::Ratio;
-use crate::testing::fault::FEW_KEYS;
 
 /// ε of the keys and of everything.
 const KEYS_EPSILON: f64 = 2.0;
@@ -23,6 +22,9 @@ const ITEMS: u64 = 40;
 const ITEMS_OF_USERS: u64 = 240;
 /// The threshold for single events, at which δ is just met.
 const THRESHOLD: f64 = 6.0;
+
+/// Keys of a map or summary that is called full.
+pub(super) const FEW_KEYS: usize = 8;
 
 /// The keys that streams differ in, and others.
 const FIRST: usize = 0;

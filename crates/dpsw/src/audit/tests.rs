@@ -210,7 +210,7 @@ fn mistakes_in_finding_keys_are_caught() {
     let summary = discovered(Tracking::Summary { keys: 100 });
     check_caught(Fault::LowThreshold, &exact, &["a key of one event alone", "a key at the threshold"]);
     check_caught(Fault::ReachedThreshold, &exact, &["a key at the threshold"]);
-    check_caught(Fault::MapOrder, &exact, &["found keys come in the order"]);
+    check_caught(Fault::PlainOrder, &exact, &["found keys come in the order"]);
     check_caught(Fault::FirstKeysCap, &exact, &["a key beside many or more"]);
     check_caught(Fault::SummaryWhenFull, &exact, &["a key beside many or more"]);
     check_caught(Fault::PlainSummary, &summary, &["keys of a full summary"]);
