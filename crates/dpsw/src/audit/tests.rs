@@ -217,13 +217,60 @@ fn mistakes_in_finding_keys_are_caught() {
     check_caught(Fault::SummaryOfKnown, &summary, &["keys beside null items"]);
 }
 
-/// The audit knows which items of a user count, and finds others in the counters.
+/// The audit knows which items of a user count, and finds others in the counters. The budget is large, so that it sees
+/// single items in them.
 #[test]
 fn mistakes_in_the_caps_of_users_are_caught() {
     let settings =
-        Settings { epsilon: Epsilon::new(2.0).expect("in range"), ..by_users(1, NoiseChoice::Laplace) };
+        Settings { epsilon: Epsilon::new(20.0).expect("in range"), ..by_users(1, NoiseChoice::Laplace) };
     check_caught(Fault::SlidingCap, &settings, &["what should count"]);
     check_caught(Fault::ShiftedPositions, &settings, &["every arrival takes its position"]);
+}
+
+/// Two tails get the noise of one key wherever a state is saved.
+#[test]
+fn noise_from_the_saved_state_is_caught() {
+    let by = ["two tails fed to one saved state", "the signs of the noise of two tails"];
+    for settings in [identity(), hashed(), gaussian(), timed(Unit::AddRemove)] {
+        check_caught(Fault::SeedInState, &settings, &by);
+    }
+}
+
+/// The tiny plan has the 20 substreams of the real one: a user's ε is 21/3 times as large as claimed, and μ √7 times.
+#[test]
+fn noise_for_users_of_too_few_substreams_is_caught() {
+    let by = ["sealed counters", "the noise of the plan covers"];
+    let laplace =
+        Settings { epsilon: Epsilon::new(2.0).expect("in range"), ..by_users(1, NoiseChoice::Laplace) };
+    for settings in [laplace, by_users(1, NoiseChoice::Gaussian)] {
+        check_caught(Fault::FewSubstreams, &settings, &by);
+    }
+    let long = Method::Tuned(TunedMethod { substreams: 200, ..TunedMethod::default() });
+    let long = Settings { method: Some(long), ..by_users(1, NoiseChoice::Laplace) };
+    check_caught(Fault::FewSubstreams, &long, &["the noise of the plan covers"]);
+}
+
+#[test]
+fn random_words_that_are_used_again_are_caught() {
+    for settings in [identity(), hashed(), gaussian(), paper()] {
+        check_caught(Fault::ReusedWords, &settings, &["no noise repeats among the counters"]);
+    }
+}
+
+#[test]
+fn items_of_a_batch_that_count_twice_are_caught() {
+    let by = ["neighbours' counters differ by no more", "what should count is in the counters"];
+    for settings in [identity(), gaussian(), timed(Unit::AddRemove)] {
+        check_caught(Fault::CountedTwice, &settings, &by);
+    }
+    check_caught(Fault::CountedTwice, &by_users(3, NoiseChoice::Laplace), &by[..1]);
+    check_caught(Fault::CountedTwice, &paper(), &by[1..]);
+}
+
+#[test]
+fn an_exact_total_in_an_error_bound_is_caught() {
+    let by = ["a view from bytes gives the same whole answers", "an error bound"];
+    check_caught(Fault::ExactBound, &timed(Unit::AddRemove), &by);
 }
 
 #[test]
@@ -239,9 +286,12 @@ fn a_tiny_plan_keeps_the_calibration() {
         paper(),
         settings(1.0, Method::Paper(explicit)),
         timed(Unit::AddRemove),
+        by_users(2, NoiseChoice::Laplace),
+        by_users(2, NoiseChoice::Gaussian),
     ] {
         let real = crate::Plan::new(settings.clone()).expect("a plan");
-        let tiny = crate::Plan::new(tiny::tiny(&settings).expect("a tiny plan")).expect("a plan");
+        let tiny = tiny::tiny(&settings, tiny::Size::TINY).expect("a tiny plan");
+        let tiny = crate::Plan::new(tiny).expect("a plan");
         let laws = |plan: &crate::Plan| {
             plan.ranges().iter().map(|range| (range.role(), range.law())).collect::<Vec<_>>()
         };

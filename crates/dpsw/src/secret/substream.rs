@@ -129,7 +129,7 @@ impl OpenSubstream {
         let key = self.mapping.fingerprint_key;
         let admitted = (0..run.len()).filter(|&place| caps.admit(run.users[place], key)).collect();
         #[cfg(test)]
-        let admitted = fault::admitted(admitted, run.users, self.segments().next().is_none());
+        let admitted = fault::admitted(admitted, run, self.segments().next().is_none());
         Some(admitted)
     }
 

@@ -12,6 +12,7 @@ use chacha20::cipher::StreamCipherSeek;
 use zeroize::Zeroizing;
 
 use crate::item::mapping::Mapping;
+use crate::item::run::Run;
 use crate::item::value::{Item, Kind};
 use crate::noise::generator::{Generator, Noise};
 use crate::noise::law::Law;
@@ -71,7 +72,7 @@ pub(crate) enum Fault {
     PlainSummary,
     /// A summary is reduced by the items that were not null.
     SummaryOfKnown,
-    /// Who counted in the substream before does not count in this one.
+    /// Who sent an item in the substream before, other than a null item, does not count in this one.
     SlidingCap,
     /// An item over a user's cap takes no position.
     ShiftedPositions,
@@ -193,14 +194,15 @@ pub(crate) fn counted(cells: &mut [i32], kind: Kind, words: &[u64], mapping: &Ma
 }
 
 /// What becomes of the places of a batch that count.
-pub(crate) fn admitted(mut places: Vec<usize>, users: &[u64], is_new: bool) -> Vec<usize> {
+pub(crate) fn admitted(mut places: Vec<usize>, run: Run<'_>, is_new: bool) -> Vec<usize> {
     if is(Fault::SlidingCap) {
         SENT.with_borrow_mut(|[before, now]| {
             if is_new {
                 *before = std::mem::take(now);
             }
-            places.retain(|&place| !before.contains(&users[place]));
-            now.extend(places.iter().map(|&place| users[place]));
+            places.retain(|&place| !before.contains(&run.users[place]));
+            let known = places.iter().filter(|_| run.kind.is_some());
+            now.extend(known.map(|&place| run.users[place]));
         });
     }
     ADMITTED.set(places.len());
@@ -328,6 +330,10 @@ pub(crate) fn redraw(readable: &mut Arc<Readable>) {
     }
     let sketch = |(range, sketch): &(usize, Arc<SealedSketch>)| {
         let cells = redrawn(&sketch.cells(), 0..sketch.shape().cells());
+        EXACT.with_borrow_mut(|all| {
+            let known = all.get(first_cells(&sketch.cells())).cloned();
+            known.map(|known| all.insert(first_cells(&cells).to_vec(), known));
+        });
         (*range, Arc::new(SealedSketch::new(sketch.shape(), &cells, sketch.items(), sketch.width())))
     };
     let substream = |substream: &Arc<SealedSubstream>| {
@@ -342,7 +348,7 @@ pub(crate) fn redraw(readable: &mut Arc<Readable>) {
 /// Some of the exact counters behind sealed ones, with new noise.
 fn redrawn(noisy: &[i32], cells: Range<usize>) -> Vec<i32> {
     EXACT.with_borrow(|all| {
-        let (exact, law) = &all[first_cells(noisy)];
+        let Some((exact, law)) = all.get(first_cells(noisy)) else { return noisy[cells].to_vec() };
         GENERATOR.with_borrow_mut(|generator| {
             exact[cells].iter().map(|cell| cell + law.draw_exactly(generator) as i32).collect()
         })
