@@ -116,14 +116,24 @@ pub(super) fn send(sketch: &mut DpswSketch, keys: &Keys, batch: &[Arrival]) -> R
 }
 
 fn send_items(sketch: &mut DpswSketch, keys: &Keys, run: &[Arrival]) -> Result<(), AuditError> {
+    with_items(keys, run, |batch| extend(sketch, batch, run))
+}
+
+/// Gives the items of arrivals as a batch.
+fn with_items<T>(keys: &Keys, run: &[Arrival], take: impl FnOnce(Batch<'_>) -> T) -> T {
     let items: Vec<Item<'_>> = run.iter().filter_map(|one| one.key).map(|key| keys.get(key)).collect();
     let words: Vec<u64> = items.iter().filter_map(integer).collect();
     let strings: Vec<&[u8]> = items.iter().filter_map(bytes).collect();
-    let batch = match keys.kind() {
+    take(match keys.kind() {
         Kind::Integers => Batch::integers(&words),
         Kind::Bytes => Batch::bytes(&strings),
-    };
-    extend(sketch, batch, run)
+    })
+}
+
+/// Gives the items of arrivals with their times.
+pub(super) fn with_batch<T>(keys: &Keys, run: &[Arrival], take: impl FnOnce(Batch<'_>) -> T) -> T {
+    let times: Vec<u64> = run.iter().map(|one| one.at).collect();
+    with_items(keys, run, |batch| take(batch.at(&times)))
 }
 
 fn send_nulls(sketch: &mut DpswSketch, run: &[Arrival]) -> Result<(), AuditError> {

@@ -3,7 +3,8 @@
 use std::fmt;
 
 use crate::error::{
-    EntropyError, Fraction, IngestError, ParameterError, PlanError, QueryError, StateError, StoreError,
+    EntropyError, Fraction, IngestError, ParameterError, PartialError, PlanError, QueryError, StateError,
+    StoreError,
 };
 
 /// The fewest runs and seals with which the controls are caught.
@@ -73,6 +74,9 @@ pub enum AuditError {
     /// There is no randomness.
     #[error(transparent)]
     Entropy(#[from] EntropyError),
+    /// A worker's counters were not made.
+    #[error(transparent)]
+    Partial(#[from] PartialError),
     /// A stream could not be saved.
     #[error(transparent)]
     State(#[from] StateError),

@@ -2,20 +2,25 @@
 //! saved states, batches of random sizes. What they show besides sealed counters must be equal, to the last byte.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
-use crate::audit::feed::{Arrival, Backup, Choices, is_callers, send, start};
+use crate::audit::feed::{Arrival, Backup, Choices, is_callers, send, start, with_batch};
 use crate::audit::report::AuditError;
 use crate::audit::tally::{Tally, distance};
 use crate::audit::tiny::{Size, tiny, tiny_keys};
 use crate::audit::transcript::{blanked, said, spans};
+use crate::item::batch::Batch;
+use crate::item::hash::StreamKey;
 use crate::item::keys::Keys;
 use crate::noise::generator::Noise;
 use crate::noise::law::Law;
 use crate::plan::settings::{Clock, Method, NoiseChoice, Settings, TunedMethod, Unit};
 use crate::plan::structure::Plan;
 use crate::privacy::parameters::Epsilon;
+use crate::secret::partial::{PartialCounters, PartialId};
 use crate::stream::sketch::DpswSketch;
 use crate::stream::state::StateKey;
+use crate::stream::worker::Worker;
 use crate::view::window_view::WindowView;
 
 /// More counters than the sampler takes at a time.
@@ -30,12 +35,15 @@ const RESTORED: usize = 8;
 const RESUMED: usize = 16;
 /// Every so many stretches all questions are asked.
 const ASKED_EVERY: usize = 6;
+/// What workers count at a time.
+const WORKED: u64 = 6;
 /// Users, and keys that most events have.
 const USERS: u64 = 2;
 const FEW_KEYS: u64 = 6;
 /// At this many scales of noise every draw is zero: another one has probability 2 exp(-100).
 const QUIET: f64 = 100.0;
 
+const HASH_KEY: [u8; 32] = [0; 32];
 const STATE_KEY: [u8; 32] = [7; 32];
 
 /// What happens next.
@@ -43,6 +51,8 @@ const STATE_KEY: [u8; 32] = [7; 32];
 enum Step {
     /// These arrive, whatever their times.
     Send(Vec<Arrival>),
+    /// Workers count.
+    Work(Work),
     /// The caller's clock is set.
     Clock(u64),
     /// Somebody looks, and asks or not.
@@ -51,6 +61,14 @@ enum Step {
     Restore,
     /// The stream is saved, and goes on so much later without what was open.
     Resume(u64),
+}
+
+/// What workers count of a batch: those in the range.
+#[derive(Debug, Clone)]
+struct Work {
+    batch: u64,
+    range: Range<u64>,
+    arrivals: Vec<Arrival>,
 }
 
 /// What one walk showed.
@@ -69,12 +87,12 @@ pub(super) fn walks(settings: &Settings, choices: &mut Choices, tally: &mut Tall
     let size = Size { columns, substreams: 5, substream_len: 24, lateness: 60, retention: 3 };
     let small = tiny(settings, size)?;
     let keys = tiny_keys(&settings.domain, columns);
-    let real = Walk { plan: Plan::new(small.clone())?, keys: keys.clone(), asks: true };
+    let real = Walk::new(Plan::new(small.clone())?, &keys, true);
     for _ in 0..WALKS {
         real.compare(choices, tally)?;
     }
     if let Some(plan) = quiet(&small)? {
-        let quiet = Walk { plan, keys, asks: false };
+        let quiet = Walk::new(plan, &keys, false);
         for _ in 0..QUIET_WALKS {
             let ([first, second], touched) = quiet.compare(choices, tally)?;
             tally.exceeded += quiet.exceeded(&first, &second, touched);
@@ -98,10 +116,17 @@ fn quiet(settings: &Settings) -> Result<Option<Plan>, AuditError> {
 struct Walk {
     plan: Plan,
     keys: Keys,
+    /// Where the plan has workers.
+    worker: Option<Worker>,
     asks: bool,
 }
 
 impl Walk {
+    fn new(plan: Plan, keys: &Keys, asks: bool) -> Self {
+        let worker = Worker::new(plan.clone(), StreamKey::from_bytes(HASH_KEY)).ok();
+        Self { plan, keys: keys.clone(), worker, asks }
+    }
+
     /// One walk on two neighbours.
     fn compare(&self, choices: &mut Choices, tally: &mut Tally) -> Result<([Seen; 2], u64), AuditError> {
         let first = self.steps(choices);
@@ -116,13 +141,19 @@ impl Walk {
         let len = self.plan.substream_len();
         let (mut steps, mut clock) = (Vec::new(), 0);
         for stretch in 1..=STRETCHES {
-            let arrivals = self.arrivals(clock, choices);
+            let by_workers = self.worker.is_some() && choices.coin();
+            let count = if by_workers { WORKED } else { 1 + len + len / 4 };
+            let arrivals = self.arrivals(clock, count, choices);
+            let around = clock..clock + len;
             if is_callers(&self.plan) {
                 let jump = if choices.below(8) == 0 { 2 * self.plan.retained_len() } else { len };
                 clock += choices.below(jump);
             }
             clock = self.passed(&arrivals).unwrap_or(clock).max(clock);
-            steps.push(Step::Send(arrivals));
+            steps.push(match by_workers {
+                true => Step::Work(Work { batch: stretch as u64, range: around, arrivals }),
+                false => Step::Send(arrivals),
+            });
             steps.push(Step::Clock(clock.saturating_sub(choices.below(4) / 3 * len)));
             steps.push(Step::Look { asks: self.asks && stretch % ASKED_EVERY == 0 });
             if stretch == RESTORED {
@@ -137,8 +168,8 @@ impl Walk {
         steps
     }
 
-    /// Up to some more than a substream's arrivals: on time, too late and too early.
-    fn arrivals(&self, clock: u64, choices: &mut Choices) -> Vec<Arrival> {
+    /// So many arrivals: on time, too late and too early.
+    fn arrivals(&self, clock: u64, count: u64, choices: &mut Choices) -> Vec<Arrival> {
         let len = self.plan.substream_len();
         let lateness = self.plan.settings().window.time().map_or(0, |time| time.lateness);
         let is_counted = self.plan.settings().window.time().is_none();
@@ -157,7 +188,6 @@ impl Walk {
             };
             Arrival { at, user: choices.below(USERS), key: key.map(|key| key as usize) }
         };
-        let count = 1 + len / 4 + self.plan.substream_len();
         (0..count).map(&mut arrival).collect()
     }
 
@@ -178,6 +208,9 @@ impl Walk {
         let mut stretches: Vec<&mut Vec<Arrival>> = steps.iter_mut().filter_map(Step::arrivals).collect();
         let stretch = &mut stretches[choices.below(STRETCHES as u64) as usize];
         let one = choices.below(stretch.len() as u64) as usize;
+        // Half of the time the earliest one, which is likely to be late.
+        let earliest = (0..stretch.len()).min_by_key(|&index| stretch[index].at);
+        let one = earliest.filter(|_| choices.coin()).unwrap_or(one);
         let (user, to_null) = (stretch[one].user, choices.coin());
         let mut substreams = BTreeSet::new();
         for (index, arrival) in stretch.iter_mut().enumerate() {
@@ -192,11 +225,15 @@ impl Walk {
     }
 
     fn play(&self, steps: &[Step], choices: &mut Choices, tally: &mut Tally) -> Result<Seen, AuditError> {
-        let mut sketch = start(&self.plan, [0; 32])?;
+        let mut sketch = start(&self.plan, HASH_KEY)?;
         let mut seen = Seen::default();
         for step in steps {
             match step {
                 Step::Send(arrivals) => self.send(&mut sketch, arrivals, choices)?,
+                Step::Work(work) => {
+                    let became = self.work(&mut sketch, work, choices, tally)?;
+                    seen.public.push((Vec::new(), became));
+                }
                 Step::Clock(time) if is_callers(&self.plan) => sketch.advance(*time)?,
                 Step::Clock(_) => {}
                 Step::Look { asks } => self.look(&sketch, *asks, &mut seen, tally),
@@ -229,6 +266,51 @@ impl Walk {
             rest = after;
         }
         Ok(())
+    }
+
+    /// Two workers count their parts, one delivers twice, and the sketch absorbs all. Says what became of each delivery.
+    fn work(
+        &self,
+        sketch: &mut DpswSketch,
+        work: &Work,
+        choices: &mut Choices,
+        tally: &mut Tally,
+    ) -> Result<String, AuditError> {
+        let Some(worker) = &self.worker else { return Ok(String::new()) };
+        let (one, other) = work.arrivals.split_at(choices.below(WORKED) as usize);
+        let mut became = String::new();
+        for (partition, part) in [(0, one), (1, other), (0, one)] {
+            let id = PartialId { source: 0, batch: work.batch, partition };
+            for partial in self.count(worker, id, &work.range, part)? {
+                match PartialCounters::from_bytes(&partial.to_bytes(), &self.plan) {
+                    Ok(partial) => {
+                        became += &format!("{} {:?} ", partial.substream(), sketch.absorb(partial));
+                    }
+                    Err(_) => tally.lost += 1,
+                }
+            }
+        }
+        Ok(became)
+    }
+
+    /// What a worker makes of its part: null items under a number of their own.
+    fn count(
+        &self,
+        worker: &Worker,
+        id: PartialId,
+        range: &Range<u64>,
+        part: &[Arrival],
+    ) -> Result<Vec<PartialCounters>, AuditError> {
+        let (items, nulls): (Vec<Arrival>, Vec<Arrival>) = part.iter().partition(|one| one.key.is_some());
+        let mut partials =
+            with_batch(&self.keys, &items, |batch| worker.count(id, range.clone(), batch))?.partials;
+        if self.plan.settings().unit != Unit::AddRemove {
+            let times: Vec<u64> = nulls.iter().map(|one| one.at).collect();
+            let id = PartialId { source: id.source + 1, ..id };
+            let nulls = worker.count(id, range.clone(), Batch::nulls(times.len()).at(&times))?;
+            partials.extend(nulls.partials);
+        }
+        Ok(partials)
     }
 
     fn look(&self, sketch: &DpswSketch, asks: bool, seen: &mut Seen, tally: &mut Tally) {
@@ -267,7 +349,10 @@ impl Walk {
 
 impl Step {
     fn arrivals(&mut self) -> Option<&mut Vec<Arrival>> {
-        if let Self::Send(arrivals) = self { Some(arrivals) } else { None }
+        match self {
+            Self::Send(arrivals) | Self::Work(Work { arrivals, .. }) => Some(arrivals),
+            _ => None,
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 //! becomes of one thing if a mistake is planted on this thread.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::sync::Arc;
@@ -24,6 +24,7 @@ use crate::sealed::released::Released;
 use crate::sealed::sketch::SealedSketch;
 use crate::sealed::substream::SealedSubstream;
 use crate::secret::counters::Counters;
+use crate::secret::partial::Segments;
 use crate::view::estimate::Estimate;
 use crate::view::readable::Readable;
 
@@ -48,6 +49,8 @@ pub(crate) enum Fault {
     ReusedWords,
     /// Of the items of a batch all but the first count twice.
     CountedTwice,
+    /// One event outside the range of a worker has all others refused.
+    RefusedPartial,
     /// Answers draw new noise for each question.
     NoisePerQuestion,
     /// Restored streams draw new noise for what was sealed.
@@ -191,6 +194,14 @@ pub(crate) fn counted(cells: &mut [i32], kind: Kind, words: &[u64], mapping: &Ma
             Kind::Bytes => mapping.hashed_cells(word).for_each(|cell| cells[cell] += 1),
         }
     }
+}
+
+/// What becomes of the counters of a worker that was given so many events outside its range.
+pub(crate) fn worked(mut substreams: BTreeMap<u64, Segments>, outside: usize) -> BTreeMap<u64, Segments> {
+    if is(Fault::RefusedPartial) && 0 < outside {
+        substreams.values_mut().for_each(Segments::clear);
+    }
+    substreams
 }
 
 /// What becomes of the places of a batch that count.
