@@ -2,7 +2,7 @@
 //! than the plan promises.
 //!
 //! The plan is made tiny (three substreams of about 20 items, 64 columns; for users as many substreams as it has, up to
-//! 20), but keeps its budget, unit, method, rows, noise and kind of window, and everything is fed in batches of random sizes
+//! 12), but keeps its budget, unit, method, rows, noise and kind of window, and everything is fed in batches of random sizes
 //! and sealed by the real code with noise from the system. Of each run the audit takes what an adversary can obtain: all
 //! sealed counters, whole answers just before and after the changed event, the same question many times, totals, error
 //! bounds and slid thresholds, and in some runs what comes back from bytes, from a merge and from 20 restores.

@@ -181,6 +181,11 @@ fn by_users(per_substream: u32, noise: NoiseChoice) -> Settings {
     Settings { unit: Unit::Users { per_substream }, ..settings(6.0, Method::Tuned(method)) }
 }
 
+fn of_substreams(substreams: u64, settings: Settings) -> Settings {
+    let Some(Method::Tuned(method)) = settings.method else { panic!("a tuned plan") };
+    Settings { method: Some(Method::Tuned(TunedMethod { substreams, ..method })), ..settings }
+}
+
 #[test]
 fn found_keys_and_users_hold() {
     let texts =
@@ -236,7 +241,8 @@ fn noise_from_the_saved_state_is_caught() {
     }
 }
 
-/// The tiny plan has the 20 substreams of the real one: a user's ε is 21/3 times as large as claimed, and μ √7 times.
+/// The tiny plan has 12 of the 20 substreams of the real one: a user's ε is 13/3 times as large as claimed, and μ √(13/3)
+/// times. The noise of the real one is held against its own substreams.
 #[test]
 fn noise_for_users_of_too_few_substreams_is_caught() {
     let by = ["sealed counters", "the noise of the plan covers"];
@@ -245,8 +251,7 @@ fn noise_for_users_of_too_few_substreams_is_caught() {
     for settings in [laplace, by_users(1, NoiseChoice::Gaussian)] {
         check_caught(Fault::FewSubstreams, &settings, &by);
     }
-    let long = Method::Tuned(TunedMethod { substreams: 200, ..TunedMethod::default() });
-    let long = Settings { method: Some(long), ..by_users(1, NoiseChoice::Laplace) };
+    let long = of_substreams(200, by_users(1, NoiseChoice::Laplace));
     check_caught(Fault::FewSubstreams, &long, &["the noise of the plan covers"]);
 }
 
@@ -297,8 +302,8 @@ fn a_tiny_plan_keeps_the_calibration() {
         paper(),
         settings(1.0, Method::Paper(explicit)),
         timed(Unit::AddRemove),
-        by_users(2, NoiseChoice::Laplace),
-        by_users(2, NoiseChoice::Gaussian),
+        of_substreams(10, by_users(2, NoiseChoice::Laplace)),
+        of_substreams(10, by_users(2, NoiseChoice::Gaussian)),
     ] {
         let real = crate::Plan::new(settings.clone()).expect("a plan");
         let tiny = tiny::tiny(&settings, tiny::Size::TINY).expect("a tiny plan");

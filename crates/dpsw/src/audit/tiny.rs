@@ -33,7 +33,7 @@ impl Size {
 }
 
 /// The most substreams of a window in which users are protected: what a user costs grows with them.
-const USER_SUBSTREAMS_MAX: u64 = 20;
+const USER_SUBSTREAMS_MAX: u64 = 12;
 /// The longest substream that can be run often enough.
 const SUBSTREAM_LEN_MAX: u64 = 4096;
 
