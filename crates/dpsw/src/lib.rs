@@ -155,6 +155,7 @@ mod secret;
 mod stream;
 pub mod store;
 pub mod audit;
+#[cfg(test)]
 mod testing;
 
 pub use item::batch::Batch;

@@ -1,9 +1,8 @@
 //! Small wrong mechanisms that the tests of an audit must catch. They never touch the real sketch.
 
-use crate::audit::conversation::{ASKED, Outcome, Signs, log_ratio};
-use crate::audit::repeats::{count_repeats, hash};
+use crate::audit::conversation::{ASKED, Outcome, log_ratio};
+use crate::audit::pipeline;
 use crate::audit::report::{AuditError, Claimed, Control, Effort};
-use crate::audit::statistics::sign_limit;
 use crate::audit::trial::Trial;
 use crate::noise::generator::{Generator, Noise};
 use crate::noise::law::Law;
@@ -14,10 +13,8 @@ use crate::ratio::Ratio;
 const ROWS: usize = 2;
 /// Exact counts of the two keys without the changed event.
 const COUNT: i32 = 5;
-/// Counters that two ranges are compared by.
-const COMPARED: usize = 64;
-/// How often a seed that is too short repeats at least, on average.
-const REPEATS: u64 = 10;
+/// Substreams that a window touches; a wrong noise is made for one of them.
+const TOUCHED: usize = 21;
 
 /// One mistake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,16 +27,18 @@ pub(super) enum Mistake {
     NoisePerQuestion,
     OpenAnswers,
     ExactTotals,
+    OneSubstream,
 }
 
 impl Mistake {
-    const ALL: [(Self, &'static str); 6] = [
+    const ALL: [(Self, &'static str); 7] = [
         (Self::HalfNoise, "half the noise"),
         (Self::NoNoise, "a sketch without noise"),
         (Self::AddRemoveNoise, "the noise of add/remove for replace-one"),
         (Self::NoisePerQuestion, "new noise for each question"),
         (Self::OpenAnswers, "answers from counters that are filling"),
         (Self::ExactTotals, "exact totals where they are private"),
+        (Self::OneSubstream, "the noise of one substream for all that a user's window touches"),
     ];
 }
 
@@ -51,13 +50,12 @@ pub(super) fn controls(claimed: Claimed, effort: Effort) -> Result<Vec<Control>,
         let by = tests.iter().find(|test| !test.ok);
         controls.push(Control { name, caught: by.is_some(), by: by.map(|test| test.name) });
     }
-    controls.push(noise_after_restore(claimed)?);
-    controls.push(shared_noise(claimed, effort)?);
-    controls.push(short_seed(claimed, effort.seals)?);
+    controls.extend(pipeline::controls(effort)?);
     Ok(controls)
 }
 
-/// Two keys with one counter in each of two rows, sealed once with a wrong mechanism.
+/// Two keys with one counter in each of two rows, sealed with a wrong mechanism: once, or once in each substream that a
+/// user's window touches.
 pub(super) struct Toy {
     mistake: Mistake,
     claimed: Claimed,
@@ -74,14 +72,24 @@ impl Toy {
             Claimed::Epsilon(_) => Claimed::Epsilon(2.0),
             Claimed::Mu(_) => Claimed::Mu(1.0),
         };
-        let shifts = if mistake == Mistake::ExactTotals { ROWS } else { 2 * ROWS } as u64;
-        let (law, half, add_remove) = match claimed {
-            Claimed::Epsilon(_) => (laplace(shifts), laplace(shifts / 2), laplace(shifts / 2)),
-            Claimed::Mu(_) => (gaussian(shifts), gaussian(shifts.div_ceil(4)), gaussian(shifts / 2)),
+        let shifts = match mistake {
+            Mistake::ExactTotals => ROWS,
+            Mistake::OneSubstream => 2 * ROWS * TOUCHED,
+            _ => 2 * ROWS,
+        } as u64;
+        let of = |shifts: u64| match claimed {
+            Claimed::Epsilon(_) => laplace(shifts),
+            Claimed::Mu(_) => gaussian(shifts),
         };
+        let half = match claimed {
+            Claimed::Epsilon(_) => of(shifts / 2),
+            Claimed::Mu(_) => of(shifts.div_ceil(4)),
+        };
+        let law = of(shifts);
         let drawn = match mistake {
             Mistake::HalfNoise => half,
-            Mistake::AddRemoveNoise => add_remove,
+            Mistake::AddRemoveNoise => of(shifts / 2),
+            Mistake::OneSubstream => of(shifts / TOUCHED as u64),
             _ => law,
         };
         Self { mistake, claimed, law, table: Table::new(drawn) }
@@ -98,15 +106,16 @@ impl Toy {
     }
 
     /// The exact counters: those of the first key, then those of the second.
-    fn exact(&self, second: bool) -> [i32; 2 * ROWS] {
+    fn exact(&self, second: bool) -> Vec<i32> {
+        let each = if self.mistake == Mistake::OneSubstream { ROWS * TOUCHED } else { ROWS };
         let adds = |key: usize| match (self.mistake, second) {
             (Mistake::ExactTotals, false) => false,
             (_, second) => key == usize::from(second),
         };
-        std::array::from_fn(|cell| COUNT + i32::from(adds(cell / ROWS)))
+        (0..2 * each).map(|cell| COUNT + i32::from(adds(cell / each))).collect()
     }
 
-    fn sealed(&self, second: bool, generator: &mut Generator) -> [i32; 2 * ROWS] {
+    fn sealed(&self, second: bool, generator: &mut Generator) -> Vec<i32> {
         let mut cells = self.exact(second);
         if self.mistake != Mistake::NoNoise {
             self.table.add_to(&mut cells, generator);
@@ -117,14 +126,14 @@ impl Toy {
     fn run(&self, second: bool, generator: &mut Generator) -> Outcome {
         let sealed = self.sealed(second, generator);
         let mut again = |mistake: Mistake| {
-            if self.mistake == mistake { self.sealed(second, generator) } else { sealed }
+            if self.mistake == mistake { self.sealed(second, generator) } else { sealed.clone() }
         };
         let mean = |values: [f64; ASKED]| values.iter().sum::<f64>() / ASKED as f64;
         let repeated = mean([(); ASKED].map(|()| contrast(&again(Mistake::NoisePerQuestion))));
         let exact = self.exact(second);
         let totals = if self.mistake == Mistake::ExactTotals { total(&exact) } else { 0.0 };
         let around = if self.mistake == Mistake::OpenAnswers { contrast(&exact) } else { 0.0 };
-        Outcome { sealed: self.loss(&sealed), around, repeated, totals, slid: totals }
+        Outcome { sealed: self.loss(&sealed), around, repeated, totals, slid: totals, bound: totals }
     }
 
     fn loss(&self, cells: &[i32]) -> f64 {
@@ -137,7 +146,8 @@ impl Toy {
 
 fn contrast(cells: &[i32]) -> f64 {
     let least = |cells: &[i32]| cells.iter().copied().fold(i32::MAX, i32::min);
-    f64::from(least(&cells[ROWS..])) - f64::from(least(&cells[..ROWS]))
+    let (first, second) = cells.split_at(cells.len() / 2);
+    f64::from(least(second)) - f64::from(least(first))
 }
 
 fn total(cells: &[i32]) -> f64 {
@@ -152,48 +162,6 @@ fn laplace(shifts: u64) -> Law {
 /// The noise that μ = 1 needs when so many counters move by one.
 fn gaussian(shifts: u64) -> Law {
     Law::Gaussian { variance: shifts }
-}
-
-/// A restored stream that seals what was sealed again.
-fn noise_after_restore(claimed: Claimed) -> Result<Control, AuditError> {
-    let toy = Toy::new(claimed, Mistake::NoisePerQuestion);
-    let mut generator = Noise::from_system().generator()?;
-    let sealed = toy.sealed(true, &mut generator);
-    let caught = (0..ASKED).any(|_| toy.sealed(true, &mut generator) != sealed);
-    let by = caught.then_some("sealed counters that differ after a restore");
-    Ok(Control { name: "new noise after each restore", caught, by })
-}
-
-/// Two ranges sealed with the same noise.
-fn shared_noise(claimed: Claimed, effort: Effort) -> Result<Control, AuditError> {
-    let toy = Toy::new(claimed, Mistake::NoNoise);
-    let mut generator = Noise::from_system().generator()?;
-    let mut signs = Signs::default();
-    for _ in 0..effort.runs.div_ceil(COMPARED) {
-        let mut noise = [0; COMPARED];
-        toy.table.add_to(&mut noise, &mut generator);
-        signs.compare(noise.into_iter(), noise.into_iter());
-    }
-    let caught = !signs.are_unrelated(sign_limit(signs.pairs, effort.doubt()));
-    Ok(Control { name: "noise shared by two ranges", caught, by: caught.then_some("signs of the noise") })
-}
-
-/// Seals keyed with a seed that is too short: 32 bits, or fewer where there are too few seals for ten repeats.
-fn short_seed(claimed: Claimed, seals: usize) -> Result<Control, AuditError> {
-    let toy = Toy::new(claimed, Mistake::NoNoise);
-    let bits = ((seals as u64).pow(2) / 2 / REPEATS).ilog2().min(32);
-    let mut seeds = Noise::from_system().generator()?;
-    let seal = |_| {
-        let seed = seeds.next_u64() >> (64 - bits);
-        let mut key = [0; 32];
-        key[..8].copy_from_slice(&seed.to_le_bytes());
-        let mut noise = [0; COMPARED];
-        toy.table.add_to(&mut noise, &mut Generator::new(&key));
-        hash(&noise)
-    };
-    let caught = 0 < count_repeats((0..seals).map(seal).collect());
-    let name = if bits == 32 { "a seed of 32 bits" } else { "a seed too short for so many seals" };
-    Ok(Control { name, caught, by: caught.then_some("noise repeats") })
 }
 
 #[cfg(test)]

@@ -2,26 +2,26 @@
 
 use std::sync::Arc;
 
+use crate::audit::feed::{Arrival, Backup, Choices, feed, lag, start};
 use crate::audit::report::{AuditError, Claimed};
-use crate::audit::tiny::{SUBSTREAMS, arrive, lag, start, tiny_keys};
+use crate::audit::tally::Tally;
+use crate::audit::tiny::{Size, tiny, tiny_keys};
+use crate::audit::transcript::said;
 use crate::item::keys::Keys;
 use crate::item::value::Item;
 use crate::noise::generator::Noise;
 use crate::noise::law::Law;
 use crate::plan::settings::{Method, Settings, Unit};
 use crate::plan::structure::Plan;
-use crate::privacy::accounting::{gaussian_mu, normal_quantile, paper_mu, zcdp_rho};
+use crate::privacy::accounting::{gaussian_mu, paper_mu, zcdp_rho};
 use crate::privacy::parameters::{Claim, Threshold};
-use crate::store::memory::MemoryStore;
-use crate::stream::freshness::FreshnessStore;
 use crate::stream::sketch::DpswSketch;
 use crate::stream::state::StateKey;
+use crate::view::estimate::Estimate;
 use crate::view::window_view::{Sealed, WindowView};
 
 /// How often the same question is asked.
 pub(super) const ASKED: usize = 20;
-/// So many runs are saved and restored: that takes a thousand times as long as a run, and no chance is involved.
-const CARRIED: u64 = 10;
 /// Bits to which a slid threshold is found.
 const SLIDES: u32 = 12;
 /// Hash keys tried for one that separates the two keys in every row.
@@ -46,47 +46,8 @@ pub(super) struct Outcome {
     pub(super) totals: f64,
     /// The total found by sliding a threshold over the heavy hitters.
     pub(super) slid: f64,
-}
-
-/// What never happens in a correct build, over all runs.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Tally {
-    /// Runs in which an answer inside a segment was not the one that the view before foretold.
-    pub(super) moved: u64,
-    /// Runs in which the same question had two answers.
-    pub(super) wavered: u64,
-    /// Sealed sketches that two views showed differently, or that were missing.
-    pub(super) altered: u64,
-    /// Views that did not come back from bytes, from a merge or from a saved state, and sketches that came back
-    /// differently.
-    pub(super) lost: u64,
-    /// Runs that did not end at the position of their last arrival.
-    pub(super) shifted: u64,
-    runs: u64,
-    pub(super) signs: Signs,
-    /// Of each counter that differs between the streams, the sum of its noise.
-    noise: Vec<f64>,
-}
-
-/// How the signs of the noise agree between one seal and the next.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Signs {
-    pub(super) pairs: u64,
-    pub(super) sum: i64,
-}
-
-impl Signs {
-    pub(super) fn compare(&mut self, one: impl Iterator<Item = i32>, other: impl Iterator<Item = i32>) {
-        for (a, b) in one.zip(other) {
-            self.pairs += 1;
-            self.sum += i64::from(a.signum() * b.signum());
-        }
-    }
-
-    /// Whether the mean product lies within the limit.
-    pub(super) fn are_unrelated(self, limit: f64) -> bool {
-        (self.sum as f64 / self.pairs.max(1) as f64).abs() <= limit
-    }
+    /// An error bound.
+    pub(super) bound: f64,
 }
 
 /// Everything about the runs that stays the same.
@@ -95,8 +56,8 @@ pub(super) struct Conversation {
     plan: Plan,
     keys: Keys,
     hash_key: [u8; 32],
-    /// By position or tick, the index of the key that arrives.
-    streams: [Vec<Option<usize>>; 2],
+    /// By position or tick.
+    streams: [Vec<Arrival>; 2],
     /// Where they differ: at one event, or at all events of one user.
     positions: Vec<u64>,
     /// The first of them in the last substream.
@@ -125,35 +86,37 @@ struct Change {
 }
 
 impl Conversation {
-    pub(super) fn new(tiny: Settings) -> Result<Self, AuditError> {
-        let plan = Plan::new(tiny)?;
+    pub(super) fn new(settings: &Settings) -> Result<Self, AuditError> {
+        let plan = Plan::new(tiny(settings, Size::TINY)?)?;
         let settings = plan.settings();
         let lag = lag(settings.window);
         let len = plan.substream_len();
         // A window touches one substream more than it is long, and a user can send in all of them.
         let each = settings.unit.per_substream();
-        let substreams = if each.is_some() { SUBSTREAMS + 1 } else { SUBSTREAMS };
+        let window = settings.window.len() / len;
+        let substreams = if each.is_some() { window + 1 } else { window };
         let positions: Vec<u64> = match each {
             // Two items more than count.
             Some(each) => (0..substreams).flat_map(|n| n * len + 1..n * len + 3 + u64::from(each)).collect(),
-            None => vec![changed_position(&plan, lag)],
+            None => vec![changed_position(&plan, lag, substreams - 1)],
         };
         let changed = positions.iter().copied().find(|position| (substreams - 1) * len <= *position);
         let changed = changed.expect("the last substream is changed");
-        let arrivals: Vec<_> = (0..substreams * len + lag).map(|i| Some(OTHER + i as usize % 2)).collect();
         let streams = [FIRST, SECOND].map(|key| {
-            let mut stream = arrivals.clone();
-            for &position in &positions {
-                stream[position as usize] =
-                    Some(key).filter(|_| settings.unit != Unit::AddRemove || key == SECOND);
-            }
-            stream
+            let key = Some(key).filter(|_| settings.unit != Unit::AddRemove || key == SECOND);
+            let arrival = |at: u64| match positions.contains(&at) {
+                true => Arrival { at, user: u64::MAX, key },
+                false => Arrival { at, user: at, key: Some(OTHER + at as usize % 2) },
+            };
+            (0..substreams * len + lag).map(arrival).collect()
         });
         let ends = (0..substreams).flat_map(|n| plan.boundaries().iter().map(move |end| n * len + end + lag));
+        // Nothing leaves the first window before it is past.
+        let ends = ends.filter(|end| 1 < plan.ranges().len() || window * len <= *end);
         let mut stops: Vec<u64> = ends.chain([changed, changed + 1]).collect();
         stops.sort_unstable();
         stops.dedup();
-        let keys = tiny_keys(&settings.domain);
+        let keys = tiny_keys(&settings.domain, Size::TINY.columns);
         let mut conversation = Self {
             plan,
             keys,
@@ -171,11 +134,12 @@ impl Conversation {
 
     /// Finds a hash key that gives the two keys different counters in every row, and notes what is exact.
     fn rehearse(&mut self) -> Result<(), AuditError> {
+        let mut choices = Choices::new()?;
         for number in 0..KEYS_TRIED {
             self.hash_key[..8].copy_from_slice(&number.to_le_bytes());
             let mut slots = Vec::new();
             let mut is_apart = true;
-            self.play(false, |_, view| {
+            self.play(false, &self.stops, &mut choices, |_, view| {
                 for sealed in view.sealed() {
                     let [first, second] = [FIRST, SECOND].map(|key| sealed.cells(self.keys.get(key)));
                     is_apart &= first.iter().zip(&second).all(|(a, b)| a != b);
@@ -206,7 +170,7 @@ impl Conversation {
         for position in start + offsets.start..start + offsets.end {
             let is_changed = self.positions.contains(&position);
             sent += u32::from(is_changed);
-            let key = self.streams[second][position as usize].filter(|_| !is_changed || sent <= each);
+            let key = self.streams[second][position as usize].key.filter(|_| !is_changed || sent <= each);
             for cell in key.into_iter().flat_map(|key| sealed.cells(self.keys.get(key))) {
                 exact[cell] += 1;
             }
@@ -233,30 +197,39 @@ impl Conversation {
         &self.plan
     }
 
-    /// Feeds one of the streams to a new sketch and shows a view at each stop.
+    /// Feeds one of the streams to a new sketch and shows a view at each of these stops.
     fn play(
         &self,
         second: bool,
+        stops: &[u64],
+        choices: &mut Choices,
         mut look: impl FnMut(u64, &WindowView) -> Result<(), AuditError>,
     ) -> Result<DpswSketch, AuditError> {
         let mut sketch = start(&self.plan, self.hash_key)?;
         let mut position = 0;
-        for &stop in &self.stops {
-            for key in &self.streams[usize::from(second)][position as usize..stop as usize] {
-                let user = if self.positions.contains(&position) { u64::MAX } else { position };
-                arrive(&mut sketch, position, user, key.map(|key| self.keys.get(key)))?;
-                position += 1;
-            }
+        for &stop in stops {
+            let arrivals = &self.streams[usize::from(second)][position as usize..stop as usize];
+            feed(&mut sketch, &self.keys, arrivals, choices)?;
+            position = stop;
             look(stop, &sketch.view())?;
         }
         Ok(sketch)
     }
 
-    /// One run.
-    pub(super) fn run(&self, second: bool, tally: &mut Tally) -> Result<Outcome, AuditError> {
+    /// One run. In half of them nobody looks beside the changed event, so that it lies inside a batch.
+    pub(super) fn run(
+        &self,
+        second: bool,
+        choices: &mut Choices,
+        tally: &mut Tally,
+    ) -> Result<Outcome, AuditError> {
+        let is_beside = |stop: &u64| (self.changed..=self.changed + 1).contains(stop);
+        let looks_beside = choices.coin();
+        let stops: Vec<u64> =
+            self.stops.iter().copied().filter(|stop| looks_beside || !is_beside(stop)).collect();
         let mut seen = vec![Vec::new(); self.slots.len()];
         let mut beside = Vec::with_capacity(2);
-        let sketch = self.play(second, |stop, view| {
+        let sketch = self.play(second, &stops, choices, |stop, view| {
             tally.altered += self.look(view, &mut seen);
             if stop == self.changed {
                 beside.push(self.answers(&a_step_later(view))?);
@@ -265,42 +238,45 @@ impl Conversation {
             }
             Ok(())
         })?;
-        let arrived = self.stops.last().copied().unwrap_or(0);
+        let arrived = stops.last().copied().unwrap_or(0);
         let is_counted = self.plan.settings().window.time().is_none();
         tally.shifted += u64::from(is_counted && sketch.position() != arrived);
         tally.altered += seen.iter().filter(|cells| cells.is_empty()).count() as u64;
-        tally.moved += u64::from(beside[0] != beside[1]);
-        self.compare_noise(second, &seen, &mut tally.signs);
-        tally.noise.resize(self.changes.len(), 0.0);
-        for (sum, change) in tally.noise.iter_mut().zip(&self.changes) {
-            let noisy = seen[change.slot].get(change.cell).copied().unwrap_or(0);
-            *sum += f64::from(noisy) - f64::from(change.exact[usize::from(second)]);
-        }
+        tally.moved += u64::from(beside.first() != beside.last());
+        self.note_noise(second, &seen, tally);
         let view = sketch.view();
         let outcome = Outcome {
             sealed: self.loss(&seen),
-            around: contrast(&beside[1]) - contrast(&beside[0]),
+            around: beside.last().map_or(0.0, contrast) - beside.first().map_or(0.0, contrast),
             repeated: self.ask_again(&view, &mut tally.wavered)?,
             totals: self.total(&view),
             slid: self.slid_total(&view)?,
+            bound: view.frequency(self.keys.get(SECOND))?.error_bound,
         };
-        tally.runs += 1;
-        if tally.runs <= CARRIED {
-            tally.lost += self.carry(sketch, &mut seen)?;
-        }
         Ok(outcome)
     }
 
-    /// How many counters hold something else than what should count, plus noise. The mean of so many draws is normal, and a
-    /// correct build exceeds a limit with probability `doubt`.
-    pub(super) fn miscounted(&self, tally: &Tally, doubt: f64) -> u64 {
-        let runs = tally.runs.max(1) as f64;
-        let deviations = normal_quantile(1.0 - doubt / (2.0 * self.changes.len().max(1) as f64));
-        let is_off = |(sum, change): (&f64, &Change)| {
-            let limit = deviations * (change.law.variance() / runs).sqrt();
-            limit < (sum / runs).abs()
-        };
-        tally.noise.iter().zip(&self.changes).filter(|pair| is_off(*pair)).count() as u64
+    /// Counts what does not come back as it was from bytes, from a merge and from each of many restores.
+    pub(super) fn carry(&self, choices: &mut Choices, tally: &mut Tally) -> Result<(), AuditError> {
+        let mut seen = vec![Vec::new(); self.slots.len()];
+        let sketch = self.play(choices.coin(), &self.stops, choices, |_, view| {
+            tally.altered += self.look(view, &mut seen);
+            Ok(())
+        })?;
+        let mut count = |view: Option<WindowView>| view.map_or(1, |view| self.look(&view, &mut seen));
+        let view = sketch.view();
+        let loaded = WindowView::from_bytes(&view.to_bytes()).ok();
+        let answers = |view: &WindowView| said(view, &self.keys);
+        tally.unsaid += u64::from(loaded.as_ref().map(answers) != Some(answers(&view)));
+        tally.lost += count(loaded);
+        tally.lost += self.merge(&view, choices)?;
+        let state_key = StateKey::from_bytes(self.hash_key);
+        let saved = sketch.save(&state_key, &mut Backup)?;
+        for _ in 0..ASKED {
+            let restored = DpswSketch::restore(&saved.bytes, &state_key, Noise::from_system(), &mut Backup);
+            tally.lost += count(restored.ok().map(|sketch| sketch.view()));
+        }
+        Ok(())
     }
 
     /// The mean contrast of the same question asked often.
@@ -317,31 +293,14 @@ impl Conversation {
         sealed.map(|sealed| sealed.sketch().total()).sum::<i64>() as f64
     }
 
-    /// Counts what does not come back as it was from bytes and from each of many restores.
-    fn carry(&self, sketch: DpswSketch, seen: &mut [Vec<i32>]) -> Result<u64, AuditError> {
-        let mut count = |view: Option<WindowView>| view.map_or(1, |view| self.look(&view, seen));
-        let mut lost = count(WindowView::from_bytes(&sketch.view().to_bytes()).ok());
-        lost += self.merge(&sketch.view())?;
-        let state_key = StateKey::from_bytes(self.hash_key);
-        let mut store = MemoryStore::default();
-        let saved = sketch.save(&state_key, &mut store)?;
-        for _ in 0..ASKED {
-            // As if the note had come back with a backup.
-            store.note(saved.id)?;
-            let restored = DpswSketch::restore(&saved.bytes, &state_key, Noise::from_system(), &mut store);
-            lost += count(restored.ok().map(|sketch| sketch.view()));
-        }
-        Ok(lost)
-    }
-
     /// Counts the sketches that a merged view does not hold as the plain sum over its sites, whenever it is merged.
-    fn merge(&self, view: &WindowView) -> Result<u64, AuditError> {
+    fn merge(&self, view: &WindowView, choices: &mut Choices) -> Result<u64, AuditError> {
         let Settings { window, unit, .. } = self.plan.settings();
         // Views of users are never merged.
         if window.time().is_none() || unit.per_substream().is_some() {
             return Ok(0);
         }
-        let other = self.play(false, |_, _| Ok(()))?.at_site(1).view();
+        let other = self.play(false, &self.stops, choices, |_, _| Ok(()))?.at_site(1).view();
         let pairs = view.sealed().zip(other.sealed());
         let sums: Vec<Vec<i32>> = pairs.map(|(one, other)| sum(&one, &other)).collect();
         let merged = [(); 2].map(|()| WindowView::merge(&[view.clone(), other.clone()]));
@@ -350,14 +309,17 @@ impl Conversation {
         Ok(merged.iter().filter(|view| !view.as_ref().is_ok_and(is_sum)).count() as u64)
     }
 
-    fn compare_noise(&self, second: bool, seen: &[Vec<i32>], signs: &mut Signs) {
-        let noise = |slot: usize| {
-            let exact = &self.slots[slot].exact[usize::from(second)];
-            seen[slot].iter().zip(exact).map(|(noisy, exact)| noisy - exact)
+    fn note_noise(&self, second: bool, seen: &[Vec<i32>], tally: &mut Tally) {
+        let noise = |(slot, cells): (&Slot, &Vec<i32>)| {
+            let noise =
+                cells.iter().zip(&slot.exact[usize::from(second)]).map(|(noisy, exact)| noisy - exact);
+            (self.plan.ranges()[slot.range].law(), noise.collect())
         };
-        for slot in 1..seen.len() {
-            signs.compare(noise(slot - 1), noise(slot));
+        let noises: Vec<(Law, Vec<i32>)> = self.slots.iter().zip(seen).map(noise).collect();
+        for pair in noises.windows(2) {
+            tally.signs.compare(&pair[0].1, &pair[1].1);
         }
+        tally.counts.add(&noises);
     }
 
     /// Notes the sealed sketches that are new and counts those that are not as they were.
@@ -384,9 +346,9 @@ impl Conversation {
         self.changes.iter().map(loss).sum()
     }
 
-    fn answers(&self, view: &WindowView) -> Result<[f64; 2], AuditError> {
+    fn answers(&self, view: &WindowView) -> Result<[Estimate; 2], AuditError> {
         let [first, second] = [FIRST, SECOND].map(|key| view.frequency(self.keys.get(key)));
-        Ok([first?.value, second?.value])
+        Ok([first?, second?])
     }
 
     /// The total, as the largest threshold that still lists a key gives it away; 0 for a key that is never listed.
@@ -424,8 +386,8 @@ fn a_step_later(view: &WindowView) -> WindowView {
 }
 
 /// How far the second key's answer lies above the first one's.
-fn contrast(answers: &[f64; 2]) -> f64 {
-    answers[1] - answers[0]
+fn contrast(answers: &[Estimate; 2]) -> f64 {
+    answers[1].value - answers[0].value
 }
 
 /// ln of the ratio of the probabilities of one noise value over the other's.
@@ -452,10 +414,10 @@ pub(super) fn claimed(settings: &Settings, claim: Claim) -> Result<Claimed, Audi
     }
 }
 
-/// A position of the last substream over which the ranges have the least noise and whose arrival seals nothing.
-fn changed_position(plan: &Plan, lag: u64) -> u64 {
+/// A position of a substream over which the ranges have the least noise and whose arrival seals nothing.
+fn changed_position(plan: &Plan, lag: u64, substream: u64) -> u64 {
     let len = plan.substream_len();
-    let start = (SUBSTREAMS - 1) * len;
+    let start = substream * len;
     let weight = |offset: u64| -> f64 {
         let over = plan.ranges().iter().filter(|range| range.offsets().contains(&offset));
         over.map(|range| 1.0 / range.law().variance()).sum()

@@ -2,16 +2,16 @@
 //!
 //! The epochs are short, so that δ can be large and the threshold low enough to be seen: ε = 2 goes to the keys.
 
+use crate::audit::feed::{Arrival, Choices, feed, lag, start};
 use crate::audit::report::{AuditError, Check, Claimed, Effort, Test};
 use crate::audit::statistics::{Event, Scores, Share, judge};
-use crate::audit::tiny::{arrive, lag, start, tiny_keys, tiny_window};
+use crate::audit::tiny::{Size, tiny_keys, tiny_window};
 use crate::item::domain::{Discovery, Domain, Tracking};
 use crate::item::keys::Keys;
 use crate::plan::settings::{CounterLayout, Method, NoiseChoice, Settings, TunedMethod, Unit};
 use crate::plan::structure::Plan;
 use crate::privacy::parameters::{Delta, Epsilon};
 use crate::ratio::Ratio;
-use crate::testing::fault::FEW_KEYS;
 
 /// ε of the keys and of everything.
 const KEYS_EPSILON: f64 = 2.0;
@@ -23,6 +23,9 @@ const ITEMS: u64 = 40;
 const ITEMS_OF_USERS: u64 = 240;
 /// The threshold for single events, at which δ is just met.
 const THRESHOLD: f64 = 6.0;
+
+/// Keys of a map or summary that is called full.
+pub(super) const FEW_KEYS: usize = 8;
 
 /// The keys that streams differ in, and others.
 const FIRST: usize = 0;
@@ -58,7 +61,7 @@ impl Finder {
         let counters = CounterLayout::Hashed { rows: 1, columns: 2 };
         let method = TunedMethod { substreams: SUBSTREAMS, counters, noise: NoiseChoice::Laplace };
         let plan = Plan::new(Settings {
-            window: tiny_window(settings.window, items),
+            window: tiny_window(settings.window, items, Size::TINY.lateness),
             unit: settings.unit,
             epsilon: Epsilon::new(EPSILON)?,
             delta: Some(Delta::new((tight * (1.0 + 1e-8)).min(limit))?),
@@ -66,7 +69,7 @@ impl Finder {
             method: Some(Method::Tuned(method)),
             retention: 1,
         })?;
-        let keys = tiny_keys(&settings.domain);
+        let keys = tiny_keys(&settings.domain, Size::TINY.columns);
         let each = users.unwrap_or(1) as usize;
         let half = items as usize / 2;
         let changed = if users.is_some() { (0..each).chain(half..half + each).collect() } else { vec![0] };
@@ -96,16 +99,23 @@ impl Finder {
     }
 
     /// The keys that one run on a stream finds, by index, and whether they come in the order of their keyed hashes.
-    fn run(&self, stream: &Stream, number: u64) -> Result<(Vec<usize>, bool), AuditError> {
+    fn run(
+        &self,
+        stream: &Stream,
+        number: u64,
+        choices: &mut Choices,
+    ) -> Result<(Vec<usize>, bool), AuditError> {
         let mut hash_key = [0; 32];
         hash_key[..8].copy_from_slice(&number.to_le_bytes());
         let mut sketch = start(&self.plan, hash_key)?;
         let end = stream.len() + lag(self.plan.settings().window) as usize;
-        for position in 0..end {
-            let item = stream.get(position).copied().unwrap_or(Some(FILLER));
+        let arrival = |position: usize| {
             let user = if self.changed.contains(&position) { u64::MAX } else { position as u64 };
-            arrive(&mut sketch, position as u64, user, item.map(|item| self.keys.get(item)))?;
-        }
+            let key = stream.get(position).copied().unwrap_or(Some(FILLER));
+            Arrival { at: position as u64, user, key }
+        };
+        let arrivals: Vec<Arrival> = (0..end).map(arrival).collect();
+        feed(&mut sketch, &self.keys, &arrivals, choices)?;
         let view = sketch.view();
         let found: Vec<_> = view
             .readable
@@ -128,10 +138,11 @@ impl Finder {
         unsorted: &mut u64,
         is_shown: impl Fn(&[usize]) -> bool,
     ) -> Result<Scores, AuditError> {
+        let mut choices = Choices::new()?;
         let mut of = |stream: &Stream| -> Result<Vec<f64>, AuditError> {
             (0..runs as u64)
                 .map(|number| {
-                    let (found, is_sorted) = self.run(stream, number)?;
+                    let (found, is_sorted) = self.run(stream, number, &mut choices)?;
                     *unsorted += u64::from(!is_sorted);
                     Ok(f64::from(is_shown(&found)))
                 })

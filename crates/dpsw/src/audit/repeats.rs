@@ -1,48 +1,87 @@
-//! Whether two seals ever share their noise.
+//! Whether noise ever occurs twice: between seals, or inside one that has many counters.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use crate::audit::feed::{Arrival, Choices, feed, lag, start};
 use crate::audit::report::AuditError;
-use crate::audit::tiny::{COLUMNS, arrive, lag, start, tiny_keys};
+use crate::audit::tiny::{Size, tiny, tiny_keys};
+use crate::item::keys::Keys;
 use crate::plan::settings::Settings;
 use crate::plan::structure::Plan;
 use crate::privacy::parameters::Epsilon;
 use crate::view::window_view::Sealed;
 
+/// Counters of a row whose noise is taken for that of a seal, and of a stretch inside a seal: at ε of at most 1 they
+/// hold more than 100 bits of noise.
+const STRETCH: usize = Size::TINY.columns as usize;
+/// The fewest and the most counters of a large sketch. The sampler takes 1,024 at a time.
+const LARGE: [u32; 2] = [2_560, 1 << 16];
+/// Seals of large sketches.
+const LARGE_SEALS: usize = 3;
+
 /// How many of at least `seals` seals of the real sketch repeat the noise of an earlier one with the same law.
 ///
-/// The budget is at most ε = 1, so that 64 counters hold more than 100 bits of noise: among n seals two agree by chance
-/// with probability below n² 2⁻¹⁰⁰, and their 64-bit hashes with n² 2⁻⁶⁵.
-pub(super) fn repeated_seals(tiny: &Settings, seals: usize) -> Result<u64, AuditError> {
-    let epsilon = Epsilon::new(tiny.epsilon.get().min(1.0))?;
-    let plan = Plan::new(Settings { epsilon, ..tiny.clone() })?;
-    let keys = tiny_keys(&tiny.domain);
-    let item = keys.get(0);
-    let len = plan.substream_len();
-    let mut sketch = start(&plan, [0; 32])?;
-    let mut seen = Vec::with_capacity(seals);
-    let (mut position, mut substream) = (0, 0);
-    while seen.len() < seals {
-        while position < (substream + 1) * len + lag(tiny.window) {
-            arrive(&mut sketch, position, position, Some(item))?;
-            position += 1;
-        }
-        let view = sketch.view();
-        let new = view.sealed().filter(|sealed| sealed.substream() == substream);
-        seen.extend(new.map(|sealed| noise_hash(&plan, &sealed, &sealed.cells(item))));
-        substream += 1;
-    }
-    Ok(count_repeats(seen))
+/// Among n seals two agree by chance with probability below n² 2⁻¹⁰⁰, and their 64-bit hashes with n² 2⁻⁶⁵.
+pub(super) fn repeated_seals(settings: &Settings, seals: usize) -> Result<u64, AuditError> {
+    let stream = Stream::new(settings, Size::TINY)?;
+    let noises = stream.noises(seals, |noise| hash(&noise[..STRETCH]))?;
+    Ok(count_repeats(noises))
 }
 
-/// A hash of the noise of the first row.
-fn noise_hash(plan: &Plan, sealed: &Sealed<'_>, counted: &[usize]) -> u64 {
-    let mut noise = sealed.sketch().cells()[..COLUMNS as usize].to_vec();
-    let offsets = plan.ranges()[sealed.range()].offsets();
-    for cell in counted.iter().filter(|&&cell| cell < COLUMNS as usize) {
-        noise[*cell] -= (offsets.end - offsets.start) as i32;
+/// How many stretches of the noise of large sketches occurred before, wherever they begin.
+pub(super) fn reused_words(settings: &Settings) -> Result<u64, AuditError> {
+    let shape = Plan::new(settings.clone())?.shape();
+    let [least, most] = LARGE.map(|cells| cells.div_ceil(shape.rows));
+    let columns = shape.columns.clamp(least, most);
+    let stream = Stream::new(settings, Size { columns, ..Size::TINY })?;
+    Ok(repeated_stretches(&stream.noises(LARGE_SEALS, <[i32]>::to_vec)?))
+}
+
+/// How many stretches occur twice.
+pub(super) fn repeated_stretches(noises: &[Vec<i32>]) -> u64 {
+    count_repeats(noises.iter().flat_map(|noise| noise.windows(STRETCH).map(hash)).collect())
+}
+
+/// A stream of one key.
+struct Stream {
+    plan: Plan,
+    keys: Keys,
+}
+
+impl Stream {
+    fn new(settings: &Settings, size: Size) -> Result<Self, AuditError> {
+        let small = tiny(settings, size)?;
+        let epsilon = Epsilon::new(small.epsilon.get().min(1.0))?;
+        let keys = tiny_keys(&settings.domain, size.columns);
+        Ok(Self { plan: Plan::new(Settings { epsilon, ..small })?, keys })
     }
-    hash(&noise)
+
+    /// What is made of the noise of so many seals or some more.
+    fn noises<T>(&self, seals: usize, mut of: impl FnMut(&[i32]) -> T) -> Result<Vec<T>, AuditError> {
+        let mut choices = Choices::new()?;
+        let mut sketch = start(&self.plan, [0; 32])?;
+        let mut made = Vec::with_capacity(seals);
+        let (mut position, mut substream) = (0, 0);
+        while made.len() < seals {
+            let end = (substream + 1) * self.plan.substream_len() + lag(self.plan.settings().window);
+            let arrivals: Vec<_> = (position..end).map(|at| Arrival { at, user: at, key: Some(0) }).collect();
+            feed(&mut sketch, &self.keys, &arrivals, &mut choices)?;
+            let view = sketch.view();
+            let new = view.sealed().filter(|sealed| sealed.substream() == substream);
+            made.extend(new.map(|sealed| of(&self.noise(&sealed))));
+            (position, substream) = (end, substream + 1);
+        }
+        Ok(made)
+    }
+
+    fn noise(&self, sealed: &Sealed<'_>) -> Vec<i32> {
+        let mut noise = sealed.sketch().cells();
+        let offsets = self.plan.ranges()[sealed.range()].offsets();
+        for cell in sealed.cells(self.keys.get(0)) {
+            noise[cell] -= (offsets.end - offsets.start) as i32;
+        }
+        noise
+    }
 }
 
 pub(super) fn hash(noise: &[i32]) -> u64 {

@@ -3,14 +3,16 @@
 use std::fmt;
 
 use crate::error::{
-    EntropyError, Fraction, IngestError, ParameterError, PlanError, QueryError, StateError, StoreError,
+    EntropyError, Fraction, IngestError, ParameterError, PartialError, PlanError, QueryError, StateError,
+    StoreError,
 };
 
 /// The fewest runs and seals with which the controls are caught.
 const EFFORT_MIN: usize = 2_000;
-/// Limits on probabilities that one audit uses: two for each of 20 tests, four for the tightness, one for the signs, one for
-/// what counts, two for the threshold of keys.
-const LIMITS: f64 = 48.0;
+/// Limits on probabilities that one audit uses. Of 7 scores of the counters and 4 of the keys, each both ways, two limits:
+/// 44. For the tightness 4, for a lone key 1, for the share of keys at the threshold 2, for the signs of seals, of tails and
+/// of the control 3, for what counts 1. Everything else is exact.
+const LIMITS: f64 = 55.0;
 
 /// How much work an audit does. The default takes some seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -72,6 +74,9 @@ pub enum AuditError {
     /// There is no randomness.
     #[error(transparent)]
     Entropy(#[from] EntropyError),
+    /// A worker's counters were not made.
+    #[error(transparent)]
+    Partial(#[from] PartialError),
     /// A stream could not be saved.
     #[error(transparent)]
     State(#[from] StateError),

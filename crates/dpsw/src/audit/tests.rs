@@ -181,6 +181,11 @@ fn by_users(per_substream: u32, noise: NoiseChoice) -> Settings {
     Settings { unit: Unit::Users { per_substream }, ..settings(6.0, Method::Tuned(method)) }
 }
 
+fn of_substreams(substreams: u64, settings: Settings) -> Settings {
+    let Some(Method::Tuned(method)) = settings.method else { panic!("a tuned plan") };
+    Settings { method: Some(Method::Tuned(TunedMethod { substreams, ..method })), ..settings }
+}
+
 #[test]
 fn found_keys_and_users_hold() {
     let texts =
@@ -210,20 +215,78 @@ fn mistakes_in_finding_keys_are_caught() {
     let summary = discovered(Tracking::Summary { keys: 100 });
     check_caught(Fault::LowThreshold, &exact, &["a key of one event alone", "a key at the threshold"]);
     check_caught(Fault::ReachedThreshold, &exact, &["a key at the threshold"]);
-    check_caught(Fault::MapOrder, &exact, &["found keys come in the order"]);
+    check_caught(Fault::PlainOrder, &exact, &["found keys come in the order"]);
     check_caught(Fault::FirstKeysCap, &exact, &["a key beside many or more"]);
     check_caught(Fault::SummaryWhenFull, &exact, &["a key beside many or more"]);
     check_caught(Fault::PlainSummary, &summary, &["keys of a full summary"]);
     check_caught(Fault::SummaryOfKnown, &summary, &["keys beside null items"]);
 }
 
-/// The audit knows which items of a user count, and finds others in the counters.
+/// The audit knows which items of a user count, and finds others in the counters. The budget is large, so that it sees
+/// single items in them.
 #[test]
 fn mistakes_in_the_caps_of_users_are_caught() {
     let settings =
-        Settings { epsilon: Epsilon::new(2.0).expect("in range"), ..by_users(1, NoiseChoice::Laplace) };
+        Settings { epsilon: Epsilon::new(20.0).expect("in range"), ..by_users(1, NoiseChoice::Laplace) };
     check_caught(Fault::SlidingCap, &settings, &["what should count"]);
     check_caught(Fault::ShiftedPositions, &settings, &["every arrival takes its position"]);
+}
+
+/// Two tails get the noise of one key wherever a state is saved.
+#[test]
+fn noise_from_the_saved_state_is_caught() {
+    let by = ["two tails fed to one saved state", "the signs of the noise of two tails"];
+    for settings in [identity(), hashed(), gaussian(), timed(Unit::AddRemove)] {
+        check_caught(Fault::SeedInState, &settings, &by);
+    }
+}
+
+/// The tiny plan has 12 of the 20 substreams of the real one: a user's ε is 13/3 times as large as claimed, and μ √(13/3)
+/// times. The noise of the real one is held against its own substreams.
+#[test]
+fn noise_for_users_of_too_few_substreams_is_caught() {
+    let by = ["sealed counters", "the noise of the plan covers"];
+    let laplace =
+        Settings { epsilon: Epsilon::new(2.0).expect("in range"), ..by_users(1, NoiseChoice::Laplace) };
+    for settings in [laplace, by_users(1, NoiseChoice::Gaussian)] {
+        check_caught(Fault::FewSubstreams, &settings, &by);
+    }
+    let long = of_substreams(200, by_users(1, NoiseChoice::Laplace));
+    check_caught(Fault::FewSubstreams, &long, &["the noise of the plan covers"]);
+}
+
+#[test]
+fn random_words_that_are_used_again_are_caught() {
+    for settings in [identity(), hashed(), gaussian(), paper()] {
+        check_caught(Fault::ReusedWords, &settings, &["no noise repeats among the counters"]);
+    }
+}
+
+#[test]
+fn items_of_a_batch_that_count_twice_are_caught() {
+    let by = ["neighbours' counters differ by no more", "what should count is in the counters"];
+    for settings in [identity(), gaussian(), timed(Unit::AddRemove)] {
+        check_caught(Fault::CountedTwice, &settings, &by);
+    }
+    check_caught(Fault::CountedTwice, &by_users(3, NoiseChoice::Laplace), &by[..1]);
+    check_caught(Fault::CountedTwice, &paper(), &by[1..]);
+}
+
+/// A walk in which the changed event is the only one outside a worker's range is one in ten: 160 walks without any have
+/// probability 5e-8.
+#[test]
+fn a_worker_that_refuses_all_for_one_event_is_caught() {
+    let mut tally = tally::Tally::default();
+    let mut choices = feed::Choices::new().expect("the system has randomness");
+    let mut walk = || walk::walks(&timed(Unit::AddRemove), &mut choices, &mut tally).expect("a walk");
+    planted(Fault::RefusedPartial, || (0..20).for_each(|_| walk()));
+    assert!(0 < tally.exceeded, "{tally:?}");
+}
+
+#[test]
+fn an_exact_total_in_an_error_bound_is_caught() {
+    let by = ["a view from bytes gives the same whole answers", "an error bound"];
+    check_caught(Fault::ExactBound, &timed(Unit::AddRemove), &by);
 }
 
 #[test]
@@ -239,9 +302,12 @@ fn a_tiny_plan_keeps_the_calibration() {
         paper(),
         settings(1.0, Method::Paper(explicit)),
         timed(Unit::AddRemove),
+        of_substreams(10, by_users(2, NoiseChoice::Laplace)),
+        of_substreams(10, by_users(2, NoiseChoice::Gaussian)),
     ] {
         let real = crate::Plan::new(settings.clone()).expect("a plan");
-        let tiny = crate::Plan::new(tiny::tiny(&settings).expect("a tiny plan")).expect("a plan");
+        let tiny = tiny::tiny(&settings, tiny::Size::TINY).expect("a tiny plan");
+        let tiny = crate::Plan::new(tiny).expect("a plan");
         let laws = |plan: &crate::Plan| {
             plan.ranges().iter().map(|range| (range.role(), range.law())).collect::<Vec<_>>()
         };

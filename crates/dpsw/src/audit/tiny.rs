@@ -1,61 +1,72 @@
-//! The tiny plan of an audit, with the calibration of the real one on few counters and short substreams, and how it is fed.
+//! The small plan of an audit, with the calibration of the real one on few counters and short substreams.
 
 use crate::audit::report::AuditError;
-use crate::item::batch::Batch;
 use crate::item::domain::Domain;
-use crate::item::hash::StreamKey;
 use crate::item::keys::Keys;
-use crate::item::value::{Item, Kind};
-use crate::noise::generator::Noise;
+use crate::item::value::Kind;
 use crate::plan::budget::Budget;
 use crate::plan::checkpoint::checkpoints;
 use crate::plan::settings::{
-    Clock, CounterLayout, Grid, Method, PaperMethod, Settings, Shares, SubstreamLen, TimeWindow, TunedMethod,
-    Window,
+    CounterLayout, Grid, Method, PaperMethod, Settings, Shares, SubstreamLen, TimeWindow, TunedMethod, Window,
 };
 use crate::plan::structure::Plan;
-use crate::stream::sketch::DpswSketch;
 
-/// Counters in a row, and keys in the domain.
-pub(super) const COLUMNS: u32 = 64;
-/// Substreams in the window; the changed event lies in the last one.
-pub(super) const SUBSTREAMS: u64 = 2;
-/// About how many items or ticks a substream holds.
-const SUBSTREAM_LEN: u64 = 20;
+/// How small a plan is made.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Size {
+    /// Counters of a row, and keys of the domain.
+    pub(super) columns: u32,
+    /// W, where events are protected.
+    pub(super) substreams: u64,
+    /// About how many items or ticks a substream holds.
+    pub(super) substream_len: u64,
+    /// The longest wait for late events, in ticks.
+    pub(super) lateness: u64,
+    /// Windows that are kept.
+    pub(super) retention: u32,
+}
+
+impl Size {
+    /// Small enough to be run tens of thousands of times.
+    pub(super) const TINY: Self =
+        Self { columns: 64, substreams: 3, substream_len: 20, lateness: 2, retention: 1 };
+}
+
+/// The most substreams of a window in which users are protected: what a user costs grows with them.
+const USER_SUBSTREAMS_MAX: u64 = 12;
 /// The longest substream that can be run often enough.
 const SUBSTREAM_LEN_MAX: u64 = 4096;
-/// The longest wait for late events, in ticks.
-const LATENESS_MAX: u64 = 2;
 
 /// The same budget, unit, method, rows, noise and kind of window, made small.
-pub(super) fn tiny(settings: &Settings) -> Result<Settings, AuditError> {
+pub(super) fn tiny(settings: &Settings, size: Size) -> Result<Settings, AuditError> {
     let plan = Plan::new(settings.clone())?;
     let layout = |identity| match identity {
         CounterLayout::Identity => CounterLayout::Identity,
-        _ => CounterLayout::Hashed { rows: plan.shape().rows, columns: COLUMNS },
+        _ => CounterLayout::Hashed { rows: plan.shape().rows, columns: size.columns },
     };
-    let (method, len) = match plan.method() {
+    let (method, len, substreams) = match plan.method() {
         Method::Paper(method) => {
-            let units = tiny_units(method, plan.substream_len());
-            let len = units * SUBSTREAM_LEN.div_ceil(units).max(2);
+            let units = tiny_units(method, plan.substream_len(), size.substream_len);
+            let len = units * size.substream_len.div_ceil(units).max(2);
             let (substream, grid) = (SubstreamLen::Items(len), Grid::Units(units));
             let counters = layout(method.counters);
-            (Method::Paper(PaperMethod { substream, grid, counters, ..method.clone() }), len)
+            (Method::Paper(PaperMethod { substream, grid, counters, ..method.clone() }), len, size.substreams)
         }
         Method::Tuned(method) => {
             let counters = layout(method.counters);
             // Room for what a user may send, and more.
-            let room = settings.unit.per_substream().map_or(0, |each| u64::from(each) + 4);
-            let len = SUBSTREAM_LEN.max(room);
-            (Method::Tuned(TunedMethod { substreams: SUBSTREAMS, counters, ..method.clone() }), len)
+            let each = settings.unit.per_substream().map(u64::from);
+            let len = each.map_or(size.substream_len, |each| each + 4);
+            let substreams = each.map_or(size.substreams, |_| method.substreams.min(USER_SUBSTREAMS_MAX));
+            (Method::Tuned(TunedMethod { substreams, counters, ..method.clone() }), len, substreams)
         }
     };
     if SUBSTREAM_LEN_MAX < len {
         return Err(AuditError::TooManyCheckpoints);
     }
-    let window = tiny_window(settings.window, len * SUBSTREAMS);
+    let window = tiny_window(settings.window, len * substreams, size.lateness);
     let domain = match &settings.domain {
-        Domain::Public(_) => Domain::Public(tiny_keys(&settings.domain)),
+        Domain::Public(_) => Domain::Public(tiny_keys(&settings.domain, size.columns)),
         Domain::Asked(kind) => Domain::Asked(*kind),
         Domain::Discovered(discovery) => Domain::Asked(discovery.kind),
     };
@@ -65,12 +76,20 @@ pub(super) fn tiny(settings: &Settings) -> Result<Settings, AuditError> {
         Domain::Discovered(_) => (budget.epsilon, budget.delta),
         _ => (settings.epsilon, settings.delta),
     };
-    Ok(Settings { window, domain, method: Some(method), epsilon, delta, retention: 1, ..settings.clone() })
+    Ok(Settings {
+        window,
+        domain,
+        method: Some(method),
+        epsilon,
+        delta,
+        retention: size.retention,
+        ..settings.clone()
+    })
 }
 
-/// Keys of the same kind as those of the domain.
-pub(super) fn tiny_keys(domain: &Domain) -> Keys {
-    let numbers = 0..u64::from(COLUMNS);
+/// So many keys of the same kind as those of the domain.
+pub(super) fn tiny_keys(domain: &Domain, keys: u32) -> Keys {
+    let numbers = 0..u64::from(keys);
     match domain {
         Domain::Public(Keys::Range(_)) => Keys::Range(numbers.end),
         other => match other.kind() {
@@ -81,84 +100,29 @@ pub(super) fn tiny_keys(domain: &Domain) -> Keys {
 }
 
 /// The grid, or a smaller one: printed shares depend on alpha alone, explicit ones need as many checkpoints.
-fn tiny_units(method: &PaperMethod, substream_len: u64) -> u64 {
+fn tiny_units(method: &PaperMethod, substream_len: u64, tiny_len: u64) -> u64 {
     let units = match method.grid {
         Grid::Items => substream_len,
         Grid::Units(units) => units,
     };
     let count = |units| checkpoints(units, method.alpha).count();
     match method.shares {
-        _ if units <= SUBSTREAM_LEN => units,
-        Shares::Printed => SUBSTREAM_LEN,
+        _ if units <= tiny_len => units,
+        Shares::Printed => tiny_len,
         Shares::Explicit(_) => (1..units)
             .find(|&fewer| count(fewer) == count(units) || SUBSTREAM_LEN_MAX < fewer)
             .unwrap_or(units),
     }
 }
 
-pub(super) fn tiny_window(window: Window, len: u64) -> Window {
+pub(super) fn tiny_window(window: Window, len: u64, lateness_max: u64) -> Window {
     match window {
         Window::Items(_) => Window::Items(len),
         Window::Time(time) => Window::Time(TimeWindow {
             len,
-            lateness: time.lateness.min(LATENESS_MAX),
+            lateness: time.lateness.min(lateness_max),
             expected_items: time.expected_items.min(len),
             ..time
         }),
     }
-}
-
-/// How many ticks the watermark stays behind the next event.
-pub(super) fn lag(window: Window) -> u64 {
-    match window.time() {
-        Some(TimeWindow { clock: Clock::Events, lateness, .. }) => lateness + 1,
-        _ => 0,
-    }
-}
-
-/// A new sketch at position or tick 0.
-pub(super) fn start(plan: &Plan, hash_key: [u8; 32]) -> Result<DpswSketch, AuditError> {
-    let key = StreamKey::from_bytes(hash_key);
-    let mut sketch = DpswSketch::with_key(plan.clone(), key, Noise::from_system());
-    if is_callers(plan.settings().window.time()) {
-        sketch.advance(0)?;
-    }
-    Ok(sketch)
-}
-
-/// One position or tick: the event of a user, and then the clock. Without an item a position has a null item, a tick
-/// nothing.
-pub(super) fn arrive(
-    sketch: &mut DpswSketch,
-    at: u64,
-    user: u64,
-    item: Option<Item<'_>>,
-) -> Result<(), AuditError> {
-    let time = sketch.plan().settings().window.time();
-    let (integer, bytes);
-    let batch = match item {
-        Some(Item::Integer(item)) => {
-            integer = [item];
-            Some(Batch::integers(&integer))
-        }
-        Some(Item::Bytes(item)) => {
-            bytes = [item];
-            Some(Batch::bytes(&bytes))
-        }
-        None => time.is_none().then(|| Batch::nulls(1)),
-    };
-    let (times, users) = ([at], [user]);
-    if let Some(batch) = batch {
-        let batch = if time.is_some() { batch.at(&times) } else { batch };
-        let by_users = sketch.plan().settings().unit.per_substream().is_some();
-        sketch.extend(if by_users { batch.by(&users) } else { batch })?;
-    }
-    if is_callers(time) {
-        sketch.advance(at + 1)?;
-    }
-    Ok(())
-}
-
-fn is_callers(time: Option<TimeWindow>) -> bool {
-    time.is_some_and(|time| time.clock == Clock::Caller)
 }

@@ -61,12 +61,13 @@ impl Trial {
 }
 
 fn tests(claimed: Claimed, planned: f64, pilot: &Sample, sample: &Sample, doubt: f64) -> Vec<Test> {
-    let scores: [(&'static str, Score); 5] = [
+    let scores: [(&'static str, Score); 6] = [
         (SEALED, |outcome| outcome.sealed),
         ("answers just before and after the event", |outcome| outcome.around),
         ("one question, asked 20 times", |outcome| outcome.repeated),
         ("totals of sealed sketches", |outcome| outcome.totals),
         ("a threshold slid over heavy hitters", |outcome| outcome.slid),
+        ("an error bound", |outcome| outcome.bound),
     ];
     let mut tests = Vec::new();
     for (name, score) in scores {

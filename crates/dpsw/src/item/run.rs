@@ -1,6 +1,6 @@
 //! Items that are about to be counted: integers or fingerprints, with what goes with each.
 
-use crate::item::value::{Item, Kind};
+use crate::item::value::Kind;
 
 /// A run of items in order of arrival.
 #[derive(Clone, Copy)]
@@ -51,13 +51,5 @@ impl<'a> Run<'a> {
             users: cut(self.users, start, len),
             ..self
         }
-    }
-
-    /// The item at a place, unless it is null.
-    pub(crate) fn item(&self, index: usize) -> Option<Item<'a>> {
-        Some(match self.kind? {
-            Kind::Integers => Item::Integer(self.words[index]),
-            Kind::Bytes => Item::Bytes(self.bytes[index]),
-        })
     }
 }

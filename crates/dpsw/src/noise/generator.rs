@@ -73,7 +73,10 @@ impl Noise {
     /// # Errors
     /// The system gives no randomness.
     pub fn generator(&mut self) -> Result<Generator, EntropyError> {
-        let generator = Generator::new(&*self.key()?);
+        let key = self.key()?;
+        #[cfg(test)]
+        let key = crate::testing::fault::key(key);
+        let generator = Generator::new(&key);
         #[cfg(any(test, feature = "reproducible"))]
         let generator = Generator { silent: matches!(self.0, Source::Off), ..generator };
         Ok(generator)
@@ -93,8 +96,6 @@ impl Noise {
             #[cfg(test)]
             Source::Failing => return Err(EntropyError { reason: "planted".to_owned() }),
         }
-        #[cfg(test)]
-        crate::testing::fault::key(&mut key);
         Ok(key)
     }
 }
@@ -141,6 +142,8 @@ impl Generator {
 
     /// Fills a buffer with random bytes from the bulk stream.
     pub(crate) fn fill(&mut self, bytes: &mut [u8]) {
+        #[cfg(test)]
+        crate::testing::fault::rewind(&mut self.bulk);
         self.bulk.write_keystream(bytes);
     }
 

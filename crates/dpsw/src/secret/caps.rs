@@ -6,7 +6,6 @@ use crate::bytes::codec::{Reader, Writer};
 use crate::error::SnapshotError;
 use crate::item::hash::FingerprintKey;
 use crate::plan::limits::USER_LEN;
-use crate::testing::fault::{self, Fault};
 
 const _: () = assert!(size_of::<(u64, u32)>() == USER_LEN, "the plan counts on it");
 
@@ -47,11 +46,6 @@ impl Caps {
 
     /// Goes on with the next substream, where every user starts anew.
     pub(crate) fn turn_over(&mut self) {
-        if fault::is(Fault::SlidingCap) {
-            self.counts.retain(|(_, count)| *count == self.each);
-            self.counts.iter_mut().for_each(|(_, count)| *count = self.each + 1);
-            return;
-        }
         self.counts.clear();
     }
 

@@ -11,7 +11,8 @@ use crate::plan::structure::Plan;
 use crate::sealed::sketch::SealedSketch;
 use crate::secret::caps::Caps;
 use crate::secret::counters::Counters;
-use crate::testing::fault::{self, Fault};
+#[cfg(test)]
+use crate::testing::fault;
 
 /// A substream that is not complete.
 ///
@@ -125,15 +126,11 @@ impl OpenSubstream {
     fn admitted(&mut self, run: Run<'_>, plan: &Plan) -> Option<Vec<usize>> {
         let empty = self.empty_caps(plan)?;
         let caps = self.caps.get_or_insert(empty);
-        let (key, mapping) = (self.mapping.fingerprint_key, &self.mapping);
-        let admits = |place: &usize| {
-            let counts = |item| mapping.cells(item).next().is_some();
-            if fault::is(Fault::SlidingCap) && !run.item(*place).is_some_and(counts) {
-                return false;
-            }
-            caps.admit(run.users[*place], key)
-        };
-        Some((0..run.len()).filter(admits).collect())
+        let key = self.mapping.fingerprint_key;
+        let admitted = (0..run.len()).filter(|&place| caps.admit(run.users[place], key)).collect();
+        #[cfg(test)]
+        let admitted = fault::admitted(admitted, run, self.segments().next().is_none());
+        Some(admitted)
     }
 
     pub(crate) fn mapping(&self) -> &Mapping {

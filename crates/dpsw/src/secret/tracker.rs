@@ -11,7 +11,8 @@ use crate::item::value::{Item, Kind};
 use crate::noise::generator::Generator;
 use crate::plan::discovery::PlannedDiscovery;
 use crate::secret::key_counts::{ARRIVALS_MAX, BLOCK, Counts, Entry, Key, Placed};
-use crate::testing::fault::{self, Fault};
+#[cfg(test)]
+use crate::testing::fault;
 
 /// Calls the same of whichever kind of keys is counted.
 macro_rules! each_kind {
@@ -103,24 +104,14 @@ impl Tracker {
 
     /// What is taken off every count of a summary, so that one event moves a count by at most one.
     fn reduction(&self, plan: &PlannedDiscovery) -> u64 {
-        let known = each_kind!(&self.counts, counts => counts.entries.len());
-        let Some(limit) = self.limit else {
-            let is_taken = fault::is(Fault::SummaryWhenFull) && fault::FEW_KEYS < known;
-            return if is_taken { plan.items_max() / (fault::FEW_KEYS as u64 + 1) } else { 0 };
-        };
-        let keys = limit as u64 + 1;
-        if fault::is(Fault::SummaryOfKnown) {
-            let stored: u64 =
-                each_kind!(&self.counts, counts => counts.entries.iter().map(|e| u64::from(e.count)).sum());
-            return (stored + self.lowered * keys) / keys;
-        }
-        plan.items_max() / keys
+        self.limit.map_or(0, |limit| plan.items_max() / (limit as u64 + 1))
     }
 
     /// From a stored count to the one that gets noise.
     fn value(&self, plan: &PlannedDiscovery) -> impl Fn(u32) -> u64 + use<> {
-        let lowered = if fault::is(Fault::PlainSummary) { 0 } else { self.lowered };
-        let reduction = self.reduction(plan);
+        let (lowered, reduction) = (self.lowered, self.reduction(plan));
+        #[cfg(test)]
+        let (lowered, reduction) = fault::reduced(lowered, reduction, &self.stored(), plan);
         move |count| u64::from(count).saturating_add(lowered).saturating_sub(reduction)
     }
 
@@ -144,6 +135,12 @@ impl Tracker {
             Kind::Bytes => 8 + plan.key_len_max() as u64,
         };
         entries * (4 + key)
+    }
+
+    /// The stored counts, for planted mistakes.
+    #[cfg(test)]
+    fn stored(&self) -> Vec<u32> {
+        each_kind!(&self.counts, counts => counts.entries.iter().map(|entry| entry.count).collect())
     }
 
     pub(crate) fn write(&self, writer: &mut Writer) {
@@ -252,8 +249,7 @@ fn count_in_blocks<'b, K: Key>(
     for start in (0..len).step_by(BLOCK) {
         let misses = counts.count_block(start..len.min(start + BLOCK), &at, &mut missed);
         for (hash, key) in missed[..misses].iter().filter_map(|&index| at(index)) {
-            let is_refused = fault::is(Fault::FirstKeysCap) && counts.entries.len() == fault::FEW_KEYS;
-            if !counts.count_known(hash, key) && !is_refused {
+            if !counts.count_known(hash, key) {
                 counts.insert(hash, key, 1);
             }
         }
@@ -267,6 +263,8 @@ fn release<K: Key>(
     generator: &mut Generator,
 ) -> Keys {
     let present: Vec<&Entry<K>> = counts.entries.iter().filter(|entry| 0 < value(entry.count)).collect();
+    #[cfg(test)]
+    let present = fault::present(present);
     let mut scores: Vec<i32> =
         present.iter().map(|entry| value(entry.count).min(i32::MAX as u64 >> 1) as i32).collect();
     plan.table().add_to(&mut scores, generator);
@@ -276,9 +274,9 @@ fn release<K: Key>(
     let found = present.into_iter().zip(&scores).filter(|(_, score)| passes(**score));
     let mut found: Vec<(u64, Item<'_>)> =
         found.map(|(entry, _)| (entry.key.hash(counts.by), entry.key.item(&counts.arena))).collect();
-    if !fault::is(Fault::MapOrder) {
-        found.sort_unstable();
-    }
+    found.sort_unstable();
+    #[cfg(test)]
+    fault::listed(&mut found);
     scores.zeroize();
     Keys::collect(plan.kind(), found.into_iter().map(|(_, item)| item))
 }

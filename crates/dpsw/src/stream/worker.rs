@@ -82,6 +82,8 @@ impl Worker {
                 Some(kind) => counters.count_words(kind, &words[run], mapping),
                 None => counters.count_nulls(run.len()),
             });
+        #[cfg(test)]
+        let substreams = crate::testing::fault::worked(substreams, outside);
         let partial = |(substream, segments)| PartialCounters {
             origin: self.origin,
             substream,

@@ -1,9 +1,35 @@
-//! Mistakes that tests plant in the real path, to see that the audit catches them. Outside tests there are none: every
-//! hook is a constant.
+//! Mistakes that tests plant in the real path, to see that the audit catches them. Each function below is one seam: what
+//! becomes of one thing if a mistake is planted on this thread.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Range;
+use std::sync::Arc;
+
+use chacha20::ChaCha20Legacy;
+use chacha20::cipher::StreamCipherSeek;
+use zeroize::Zeroizing;
+
+use crate::item::mapping::Mapping;
+use crate::item::run::Run;
+use crate::item::value::{Item, Kind};
+use crate::noise::generator::{Generator, Noise};
+use crate::noise::law::Law;
+use crate::plan::discovery::PlannedDiscovery;
+use crate::plan::settings::Unit;
+use crate::plan::structure::Plan;
+use crate::ratio::Ratio;
+use crate::sealed::released::Released;
+use crate::sealed::sketch::SealedSketch;
+use crate::sealed::substream::SealedSubstream;
+use crate::secret::counters::Counters;
+use crate::secret::partial::Segments;
+use crate::view::estimate::Estimate;
+use crate::view::readable::Readable;
 
 /// One mistake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[cfg_attr(not(test), expect(dead_code, reason = "most are planted by functions for tests alone"))]
 pub(crate) enum Fault {
     /// Every draw is halved.
     HalfNoise,
@@ -11,10 +37,20 @@ pub(crate) enum Fault {
     NoNoise,
     /// Replace-one streams get the noise of add/remove streams.
     AddRemoveNoise,
+    /// Users get the noise of a window of two substreams, however many it has.
+    FewSubstreams,
     /// Two seals in a row use one key.
     SharedNoise,
     /// A key has 16 random bits.
     SmallSeed,
+    /// The key of a seal is derived from what a saved state holds: the counters sealed before it.
+    SeedInState,
+    /// The same random words are used for every 1,024 counters.
+    ReusedWords,
+    /// Of the items of a batch all but the first count twice.
+    CountedTwice,
+    /// One event outside the range of a worker has all others refused.
+    RefusedPartial,
     /// Answers draw new noise for each question.
     NoisePerQuestion,
     /// Restored streams draw new noise for what was sealed.
@@ -23,13 +59,15 @@ pub(crate) enum Fault {
     OpenAnswers,
     /// Totals are exact where they are private.
     ExactTotals,
+    /// Error bounds hold the exact total where it is private.
+    ExactBound,
     /// Keys come out above half of the threshold.
     LowThreshold,
     /// Keys come out that only reach the threshold.
     ReachedThreshold,
-    /// Found keys are listed in the order of their map.
-    MapOrder,
-    /// The map of an epoch takes the first few keys alone.
+    /// Found keys are listed in their own order.
+    PlainOrder,
+    /// An epoch has the first few keys alone.
     FirstKeysCap,
     /// A map with more than a few keys is taken for a summary.
     SummaryWhenFull,
@@ -37,7 +75,7 @@ pub(crate) enum Fault {
     PlainSummary,
     /// A summary is reduced by the items that were not null.
     SummaryOfKnown,
-    /// What a user may send counts over two substreams, and null items are free.
+    /// Who sent an item in the substream before, other than a null item, does not count in this one.
     SlidingCap,
     /// An item over a user's cap takes no position.
     ShiftedPositions,
@@ -46,192 +84,304 @@ pub(crate) enum Fault {
 /// Keys of the mistakes with few of them.
 pub(crate) const FEW_KEYS: usize = 8;
 
-/// Whether a mistake is planted on this thread.
-#[cfg(not(test))]
-#[inline(always)]
-pub(crate) const fn is(_: Fault) -> bool {
-    false
+/// Exact counters and the law of their noise.
+type Exact = (Vec<i32>, Law);
+
+/// Users whose items count.
+type Users = HashSet<u64>;
+
+thread_local! {
+    static PLANTED: Cell<Option<Fault>> = const { Cell::new(None) };
+    static LAST_KEY: Cell<Option<[u8; 32]>> = const { Cell::new(None) };
+    static GENERATOR: RefCell<Generator> =
+        RefCell::new(Noise::from_system().generator().expect("the system has randomness"));
+    /// By the first noisy counters.
+    static EXACT: RefCell<HashMap<Vec<i32>, Exact>> = RefCell::default();
+    /// By where a sealed sketch lies: what it is known by, and its exact total.
+    static TOTALS: RefCell<HashMap<usize, (Vec<i32>, u64)>> = RefCell::default();
+    static OPEN: RefCell<Option<(Mapping, Vec<i32>)>> = const { RefCell::new(None) };
+    /// The first counters of the newest sealed sketch, and how many keys were derived from them.
+    static NEWEST: RefCell<(Vec<i32>, u64)> = RefCell::default();
+    /// Of the substream before and of this one.
+    static SENT: RefCell<[Users; 2]> = RefCell::default();
+    /// How many items of the last batch count.
+    static ADMITTED: Cell<usize> = const { Cell::new(0) };
 }
 
-#[cfg(test)]
-pub(crate) use planted::*;
+fn is(fault: Fault) -> bool {
+    PLANTED.get() == Some(fault)
+}
 
-#[cfg(test)]
-mod planted {
-    use std::cell::{Cell, RefCell};
-    use std::collections::HashMap;
-    use std::ops::Range;
-    use std::sync::Arc;
+/// Runs something with a mistake planted.
+pub(crate) fn planted<T>(fault: Fault, run: impl FnOnce() -> T) -> T {
+    PLANTED.set(Some(fault));
+    let result = run();
+    PLANTED.set(None);
+    EXACT.take();
+    TOTALS.take();
+    OPEN.take();
+    NEWEST.take();
+    SENT.take();
+    LAST_KEY.take();
+    result
+}
 
-    use super::Fault;
-    use crate::item::mapping::Mapping;
-    use crate::item::value::Item;
-    use crate::noise::generator::{Generator, Noise};
-    use crate::noise::law::Law;
-    use crate::plan::settings::Unit;
-    use crate::plan::structure::Plan;
-    use crate::ratio::Ratio;
-    use crate::sealed::released::Released;
-    use crate::sealed::sketch::SealedSketch;
-    use crate::sealed::substream::SealedSubstream;
-    use crate::secret::counters::Counters;
-    use crate::view::estimate::Estimate;
-    use crate::view::readable::Readable;
-
-    /// Exact counters and the law of their noise.
-    type Exact = (Vec<i32>, Law);
-
-    thread_local! {
-        static PLANTED: Cell<Option<Fault>> = const { Cell::new(None) };
-        static LAST_KEY: Cell<Option<[u8; 32]>> = const { Cell::new(None) };
-        static GENERATOR: RefCell<Generator> =
-            RefCell::new(Noise::from_system().generator().expect("the system has randomness"));
-        /// By the first noisy counters.
-        static EXACT: RefCell<HashMap<Vec<i32>, Exact>> = RefCell::default();
-        static OPEN: RefCell<Option<(Mapping, Vec<i32>)>> = const { RefCell::new(None) };
+/// What becomes of a plan.
+pub(crate) fn planned(plan: Plan) -> Plan {
+    let unit = plan.settings().unit;
+    let touched = plan.settings().window.len().div_ceil(plan.substream_len()) + 1;
+    match PLANTED.get() {
+        Some(Fault::AddRemoveNoise) if unit == Unit::ReplaceOne => plan.with_laws(|_, law| scaled(law, 1, 2)),
+        Some(Fault::FewSubstreams) if unit.per_substream().is_some() => {
+            plan.with_laws(|_, law| scaled(law, touched.min(3), touched))
+        }
+        _ => plan,
     }
+}
 
-    pub(crate) fn is(fault: Fault) -> bool {
-        PLANTED.get() == Some(fault)
+/// The noise for a part of the changes.
+fn scaled(law: Law, changes: u64, of: u64) -> Law {
+    match law {
+        Law::Laplace { scale } => {
+            let scale = Ratio::new(scale.numerator() * changes, scale.denominator() * of);
+            Law::Laplace { scale: scale.expect("not zero") }
+        }
+        Law::Gaussian { variance } => Law::Gaussian { variance: variance * changes / of },
     }
+}
 
-    pub(crate) fn planted_now() -> Option<Fault> {
-        PLANTED.get()
-    }
-
-    /// Runs something with a mistake planted.
-    pub(crate) fn planted<T>(fault: Fault, run: impl FnOnce() -> T) -> T {
-        PLANTED.set(Some(fault));
-        let result = run();
-        PLANTED.set(None);
-        EXACT.take();
-        OPEN.take();
-        LAST_KEY.take();
-        result
-    }
-
-    /// What becomes of a plan.
-    pub(crate) fn planned(plan: Plan) -> Plan {
-        match planted_now() {
-            Some(Fault::AddRemoveNoise) if plan.settings().unit == Unit::ReplaceOne => {
-                plan.with_laws(|_, law| halved(law))
+/// What becomes of the key of a generator.
+pub(crate) fn key(mut key: Zeroizing<[u8; 32]>) -> Zeroizing<[u8; 32]> {
+    match PLANTED.get() {
+        Some(Fault::SmallSeed) => key[2..].fill(0),
+        Some(Fault::SharedNoise) => match LAST_KEY.take() {
+            Some(last) => *key = last,
+            None => LAST_KEY.set(Some(*key)),
+        },
+        Some(Fault::SeedInState) => NEWEST.with_borrow_mut(|(cells, keys)| {
+            *keys += 1;
+            if !cells.is_empty() {
+                key[..8].copy_from_slice(&hash(&(cells, keys)).to_le_bytes());
+                key[8..].fill(0);
             }
-            _ => plan,
+        }),
+        _ => {}
+    }
+    key
+}
+
+fn hash(value: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// What becomes of a generator that is to give more words.
+pub(crate) fn rewind(bulk: &mut ChaCha20Legacy) {
+    if is(Fault::ReusedWords) {
+        bulk.seek(0_u64);
+    }
+}
+
+/// What becomes of counters after a batch.
+pub(crate) fn counted(cells: &mut [i32], kind: Kind, words: &[u64], mapping: &Mapping) {
+    if !is(Fault::CountedTwice) {
+        return;
+    }
+    for &word in words.iter().skip(1) {
+        match kind {
+            Kind::Integers => mapping.cells(Item::Integer(word)).for_each(|cell| cells[cell] += 1),
+            Kind::Bytes => mapping.hashed_cells(word).for_each(|cell| cells[cell] += 1),
         }
     }
+}
 
-    /// The noise for half of the changes.
-    fn halved(law: Law) -> Law {
-        match law {
-            Law::Laplace { scale } => {
-                let scale = Ratio::new(scale.numerator(), 2 * scale.denominator()).expect("not zero");
-                Law::Laplace { scale }
+/// What becomes of the counters of a worker that was given so many events outside its range.
+pub(crate) fn worked(mut substreams: BTreeMap<u64, Segments>, outside: usize) -> BTreeMap<u64, Segments> {
+    if is(Fault::RefusedPartial) && 0 < outside {
+        substreams.values_mut().for_each(Segments::clear);
+    }
+    substreams
+}
+
+/// What becomes of the places of a batch that count.
+pub(crate) fn admitted(mut places: Vec<usize>, run: Run<'_>, is_new: bool) -> Vec<usize> {
+    if is(Fault::SlidingCap) {
+        SENT.with_borrow_mut(|[before, now]| {
+            if is_new {
+                *before = std::mem::take(now);
             }
-            Law::Gaussian { variance } => Law::Gaussian { variance: variance / 2 },
-        }
+            places.retain(|&place| !before.contains(&run.users[place]));
+            let known = places.iter().filter(|_| run.kind.is_some());
+            now.extend(known.map(|&place| run.users[place]));
+        });
     }
+    ADMITTED.set(places.len());
+    places
+}
 
-    /// What becomes of noisy counts of keys before they are held against the threshold.
-    pub(crate) fn scores(scores: &mut [i32], threshold: i64) {
-        let more = match planted_now() {
-            Some(Fault::LowThreshold) => (threshold - threshold / 2) as i32,
-            Some(Fault::ReachedThreshold) => 1,
-            _ => 0,
-        };
-        scores.iter_mut().for_each(|score| *score = score.saturating_add(more));
+/// What becomes of the number of positions that a batch takes.
+pub(crate) fn positions(positions: usize) -> usize {
+    if is(Fault::ShiftedPositions) { ADMITTED.get() } else { positions }
+}
+
+/// What becomes of how often a summary was lowered, and of what is taken off every count.
+pub(crate) fn reduced(lowered: u64, reduction: u64, stored: &[u32], plan: &PlannedDiscovery) -> (u64, u64) {
+    match (PLANTED.get(), plan.limit()) {
+        (Some(Fault::PlainSummary), _) => (0, reduction),
+        (Some(Fault::SummaryWhenFull), None) if FEW_KEYS < stored.len() => {
+            (lowered, plan.items_max() / (FEW_KEYS as u64 + 1))
+        }
+        (Some(Fault::SummaryOfKnown), Some(limit)) => {
+            let known: u64 = stored.iter().copied().map(u64::from).sum();
+            (lowered, known / (limit as u64 + 1) + lowered)
+        }
+        _ => (lowered, reduction),
     }
+}
 
-    /// What becomes of 256 fresh bits.
-    pub(crate) fn key(key: &mut [u8; 32]) {
-        if is(Fault::SmallSeed) {
-            key[2..].fill(0);
-        }
-        if is(Fault::SharedNoise) {
-            match LAST_KEY.take() {
-                Some(last) => *key = last,
-                None => LAST_KEY.set(Some(*key)),
-            }
-        }
+/// What becomes of the keys of an epoch, in order of arrival.
+pub(crate) fn present<T>(mut keys: Vec<T>) -> Vec<T> {
+    if is(Fault::FirstKeysCap) {
+        keys.truncate(FEW_KEYS);
     }
+    keys
+}
 
-    /// What becomes of counters that are sealed.
-    pub(crate) fn sealed(exact: &[i32], noisy: &mut [i32], law: Law) {
-        for (noisy, exact) in noisy.iter_mut().zip(exact) {
-            let noise = *noisy - exact;
-            *noisy = match PLANTED.get() {
-                Some(Fault::NoNoise) => *exact,
-                Some(Fault::HalfNoise) => exact + noise / 2,
-                _ => *noisy,
-            };
-        }
-        if is(Fault::NoisePerQuestion) || is(Fault::NoiseAfterRestore) {
-            EXACT.with_borrow_mut(|all| all.insert(first_cells(noisy).to_vec(), (exact.to_vec(), law)));
-        }
+/// What becomes of noisy counts of keys before they are held against the threshold.
+pub(crate) fn scores(scores: &mut [i32], threshold: i64) {
+    let more = match PLANTED.get() {
+        Some(Fault::LowThreshold) => (threshold - threshold / 2) as i32,
+        Some(Fault::ReachedThreshold) => 1,
+        _ => 0,
+    };
+    scores.iter_mut().for_each(|score| *score = score.saturating_add(more));
+}
+
+/// What becomes of the list of found keys.
+pub(crate) fn listed(found: &mut [(u64, Item<'_>)]) {
+    if is(Fault::PlainOrder) {
+        found.sort_unstable_by_key(|(_, item)| *item);
     }
+}
 
-    /// What becomes of an answer.
-    pub(crate) fn answer(released: &Released, item: Item<'_>, mut estimate: Estimate) -> Estimate {
-        if is(Fault::NoisePerQuestion) {
+/// What becomes of a sketch that is sealed.
+pub(crate) fn sealed(sealed: SealedSketch, exact: &Counters, law: Law) -> SealedSketch {
+    let (exact, total) = exact.exact();
+    let noisy = sealed.cells();
+    let noise = |cell: usize| noisy[cell] - exact[cell];
+    let remade = |cells: &[i32], items| SealedSketch::new(sealed.shape(), cells, items, sealed.width());
+    match PLANTED.get() {
+        Some(Fault::NoNoise) => return remade(exact, sealed.items()),
+        Some(Fault::HalfNoise) => {
+            let halved: Vec<i32> = (0..exact.len()).map(|cell| exact[cell] + noise(cell) / 2).collect();
+            return remade(&halved, sealed.items());
+        }
+        Some(Fault::ExactTotals) => return remade(&noisy, Some(total)),
+        Some(Fault::NoisePerQuestion | Fault::NoiseAfterRestore) => {
+            EXACT.with_borrow_mut(|all| all.insert(first_cells(&noisy).to_vec(), (exact.to_vec(), law)));
+        }
+        Some(Fault::SeedInState) => NEWEST.set((first_cells(&noisy).to_vec(), 0)),
+        Some(Fault::ExactBound) => {
+            let known = (first_cells(&noisy).to_vec(), total);
+            TOTALS.with_borrow_mut(|all| all.insert(address(&sealed), known));
+        }
+        _ => {}
+    }
+    sealed
+}
+
+/// Where the counters of a sketch lie.
+fn address(sketch: &SealedSketch) -> usize {
+    sketch.narrow().map_or(0, |cells| cells.as_ptr().addr())
+}
+
+/// What becomes of an answer.
+pub(crate) fn answer(released: &Released, item: Item<'_>, mut estimate: Estimate) -> Estimate {
+    match PLANTED.get() {
+        Some(Fault::NoisePerQuestion) => {
             estimate.value =
                 released.substreams().iter().map(|substream| redrawn_minimum(substream, item)).sum();
         }
-        if is(Fault::OpenAnswers) {
-            estimate.value += open_minimum(item);
+        Some(Fault::OpenAnswers) => estimate.value += open_minimum(item),
+        Some(Fault::ExactBound) => {
+            estimate.error_bound +=
+                released.substreams().iter().map(|sealed| exact_total(sealed)).sum::<f64>();
         }
-        estimate
+        _ => {}
     }
+    estimate
+}
 
-    fn redrawn_minimum(substream: &SealedSubstream, item: Item<'_>) -> f64 {
-        let Some(whole) = substream.sketch(0) else { return 0.0 };
-        let redrawn = |cell: usize| redrawn(&whole.cells(), cell..cell + 1)[0];
-        substream.mapping.cells(item).map(redrawn).min().map_or(0.0, f64::from)
+/// The exact total of a substream that was sealed here; one from bytes has none.
+fn exact_total(substream: &SealedSubstream) -> f64 {
+    let Some(whole) = substream.sketch(0) else { return 0.0 };
+    TOTALS.with_borrow(|all| match all.get(&address(whole)) {
+        Some((cells, total)) if *cells == first_cells(&whole.cells()) => *total as f64,
+        _ => 0.0,
+    })
+}
+
+fn redrawn_minimum(substream: &SealedSubstream, item: Item<'_>) -> f64 {
+    let Some(whole) = substream.sketch(0) else { return 0.0 };
+    let redrawn = |cell: usize| redrawn(&whole.cells(), cell..cell + 1)[0];
+    substream.mapping.cells(item).map(redrawn).min().map_or(0.0, f64::from)
+}
+
+/// What becomes of everything sealed when a stream is restored.
+pub(crate) fn redraw(readable: &mut Arc<Readable>) {
+    if is(Fault::SeedInState) {
+        let newest = readable.released.substreams().last().and_then(|newest| newest.sketches().last());
+        NEWEST.set(
+            newest.map_or_else(Default::default, |(_, newest)| (first_cells(&newest.cells()).to_vec(), 0)),
+        );
     }
-
-    /// What becomes of everything sealed when a stream is restored.
-    pub(crate) fn redraw(readable: &mut Arc<Readable>) {
-        if !is(Fault::NoiseAfterRestore) {
-            return;
-        }
-        let sketch = |(range, sketch): &(usize, Arc<SealedSketch>)| {
-            let cells = redrawn(&sketch.cells(), 0..sketch.shape().cells());
-            (*range, Arc::new(SealedSketch::new(sketch.shape(), &cells, sketch.items(), sketch.width())))
-        };
-        let substream = |substream: &Arc<SealedSubstream>| {
-            let sketches = substream.sketches().iter().map(sketch).collect();
-            Arc::new(SealedSubstream::from_parts(substream.number, substream.mapping.clone(), sketches))
-        };
-        let released = &readable.released;
-        let substreams = released.substreams().iter().map(substream).collect();
-        *readable = Arc::new(Readable::new(Released::new(substreams, released.mapping().clone())));
+    if !is(Fault::NoiseAfterRestore) {
+        return;
     }
+    let sketch = |(range, sketch): &(usize, Arc<SealedSketch>)| {
+        let cells = redrawn(&sketch.cells(), 0..sketch.shape().cells());
+        EXACT.with_borrow_mut(|all| {
+            let known = all.get(first_cells(&sketch.cells())).cloned();
+            known.map(|known| all.insert(first_cells(&cells).to_vec(), known));
+        });
+        (*range, Arc::new(SealedSketch::new(sketch.shape(), &cells, sketch.items(), sketch.width())))
+    };
+    let substream = |substream: &Arc<SealedSubstream>| {
+        let sketches = substream.sketches().iter().map(sketch).collect();
+        Arc::new(SealedSubstream::from_parts(substream.number, substream.mapping.clone(), sketches))
+    };
+    let released = &readable.released;
+    let substreams = released.substreams().iter().map(substream).collect();
+    *readable = Arc::new(Readable::new(Released::new(substreams, released.mapping().clone())));
+}
 
-    /// Some of the exact counters behind sealed ones, with new noise.
-    fn redrawn(noisy: &[i32], cells: Range<usize>) -> Vec<i32> {
-        EXACT.with_borrow(|all| {
-            let (exact, law) = &all[first_cells(noisy)];
-            GENERATOR.with_borrow_mut(|generator| {
-                exact[cells].iter().map(|cell| cell + law.draw_exactly(generator) as i32).collect()
-            })
+/// Some of the exact counters behind sealed ones, with new noise.
+fn redrawn(noisy: &[i32], cells: Range<usize>) -> Vec<i32> {
+    EXACT.with_borrow(|all| {
+        let Some((exact, law)) = all.get(first_cells(noisy)) else { return noisy[cells].to_vec() };
+        GENERATOR.with_borrow_mut(|generator| {
+            exact[cells].iter().map(|cell| cell + law.draw_exactly(generator) as i32).collect()
         })
-    }
+    })
+}
 
-    /// What a sealed sketch is known by: enough of its noise to be the only one.
-    fn first_cells(noisy: &[i32]) -> &[i32] {
-        &noisy[..noisy.len().min(32)]
-    }
+/// What a sealed sketch is known by: enough of its noise to be the only one.
+fn first_cells(noisy: &[i32]) -> &[i32] {
+    &noisy[..noisy.len().min(32)]
+}
 
-    /// Shows open counters to the answers of this thread.
-    pub(crate) fn show(mapping: &Mapping, counters: Option<&Counters>) {
-        if is(Fault::OpenAnswers) {
-            OPEN.set(counters.map(|counters| (mapping.clone(), counters.exact().to_vec())));
-        }
+/// Shows open counters to the answers of this thread.
+pub(crate) fn show(mapping: &Mapping, counters: Option<&Counters>) {
+    if is(Fault::OpenAnswers) {
+        OPEN.set(counters.map(|counters| (mapping.clone(), counters.exact().0.to_vec())));
     }
+}
 
-    fn open_minimum(item: Item<'_>) -> f64 {
-        OPEN.with_borrow(|open| {
-            let (mapping, cells) = open.as_ref()?;
-            mapping.cells(item).map(|cell| f64::from(cells[cell])).reduce(f64::min)
-        })
-        .unwrap_or(0.0)
-    }
+fn open_minimum(item: Item<'_>) -> f64 {
+    OPEN.with_borrow(|open| {
+        let (mapping, cells) = open.as_ref()?;
+        mapping.cells(item).map(|cell| f64::from(cells[cell])).reduce(f64::min)
+    })
+    .unwrap_or(0.0)
 }

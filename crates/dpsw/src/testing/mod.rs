@@ -1,5 +1,4 @@
 //! What only tests use: the paper's pseudo-code as an oracle, and mistakes planted in the real path.
 
 pub(crate) mod fault;
-#[cfg(test)]
 mod oracle;

@@ -1,0 +1,84 @@
+//! What the noise of the real plan lets an adversary learn, by the definition of neighbours: no runs, and no other
+//! plan than the one that is asked about.
+
+use crate::audit::report::Claimed;
+use crate::noise::law::Law;
+use crate::plan::settings::Unit;
+use crate::plan::structure::Plan;
+
+/// Rounding of ε, and by how much a Gaussian on integers may differ from one on the line.
+const EPSILON_MARGIN: f64 = 1e-9;
+const MU_MARGIN: f64 = 0.02;
+
+/// What neighbours of a unit can change.
+struct Reach {
+    /// Counters of a sketch that one changed event moves by one.
+    moved: f64,
+    /// Events that change in one substream.
+    of_substream: f64,
+    /// Events that change in all substreams that a window touches.
+    of_window: f64,
+}
+
+impl Reach {
+    fn of(plan: &Plan) -> Self {
+        let rows = f64::from(plan.shape().rows);
+        let touched = plan.settings().window.len().div_ceil(plan.substream_len()) + 1;
+        let (moved, each) = match plan.settings().unit {
+            Unit::ReplaceOne => (2.0 * rows, None),
+            Unit::AddRemove => (rows, None),
+            Unit::Users { per_substream } => (2.0 * rows, Some(f64::from(per_substream))),
+        };
+        let of_window = each.map_or(1.0, |each| each * touched as f64);
+        Self { moved, of_substream: each.unwrap_or(1.0), of_window }
+    }
+}
+
+/// How many of the plan's promises its noise does not keep: that of the counters, and that of counters and found keys
+/// together.
+pub(super) fn overspent(plan: &Plan, claimed: Claimed) -> u64 {
+    let counters = match claimed {
+        Claimed::Epsilon(_) => counters_epsilon(plan),
+        Claimed::Mu(_) => counters_mu(plan),
+    };
+    let margin = if let Claimed::Mu(_) = claimed { MU_MARGIN } else { EPSILON_MARGIN };
+    let is_over = claimed.value() * (1.0 + margin) < counters;
+    let together = keys_epsilon(plan) + counters_epsilon_of(plan, claimed);
+    let is_split_over = plan.settings().epsilon.get() * (1.0 + EPSILON_MARGIN) < together;
+    u64::from(is_over) + u64::from(is_split_over)
+}
+
+/// ε of the counters: the sum of all changes over the scale.
+fn counters_epsilon(plan: &Plan) -> f64 {
+    let reach = Reach::of(plan);
+    plan.ranges().iter().map(|range| epsilon(range.law(), reach.moved * reach.of_window)).sum()
+}
+
+fn counters_epsilon_of(plan: &Plan, claimed: Claimed) -> f64 {
+    if let Claimed::Epsilon(_) = claimed { counters_epsilon(plan) } else { 0.0 }
+}
+
+/// μ of the counters: all items of a user in a substream can fall on the same ones.
+fn counters_mu(plan: &Plan) -> f64 {
+    let reach = Reach::of(plan);
+    let squares = reach.moved * reach.of_window * reach.of_substream;
+    let over = |offset: u64| -> f64 {
+        let covering = plan.ranges().iter().filter(|range| range.offsets().contains(&offset));
+        covering.map(|range| squares / range.law().variance()).sum()
+    };
+    let starts = plan.boundaries().iter().map(|end| end - 1);
+    starts.map(over).fold(0.0, f64::max).sqrt()
+}
+
+/// ε of the keys: each changed event moves the counts of two of them.
+fn keys_epsilon(plan: &Plan) -> f64 {
+    let events = Reach::of(plan).of_window;
+    plan.discovery().map_or(0.0, |discovery| epsilon(discovery.law(), 2.0 * events))
+}
+
+fn epsilon(law: Law, changes: f64) -> f64 {
+    match law {
+        Law::Laplace { scale } => changes / scale.to_f64(),
+        Law::Gaussian { .. } => f64::INFINITY,
+    }
+}

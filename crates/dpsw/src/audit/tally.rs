@@ -1,0 +1,131 @@
+//! What never happens in a correct build, counted over all runs and judged alike for real streams and for controls.
+
+use crate::audit::report::{Check, Effort};
+use crate::audit::statistics::sign_limit;
+use crate::noise::law::Law;
+use crate::privacy::accounting::normal_quantile;
+
+/// What happened that never should.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Tally {
+    /// Runs in which an answer inside a segment was not the one that the view before foretold.
+    pub(super) moved: u64,
+    /// Runs that did not end at the position of their last arrival.
+    pub(super) shifted: u64,
+    /// Runs in which the same question had two answers.
+    pub(super) wavered: u64,
+    /// Sealed sketches that two views showed differently, or that were missing.
+    pub(super) altered: u64,
+    /// Views that did not come back from bytes, from a merge or from a saved state, and sketches that came back
+    /// differently.
+    pub(super) lost: u64,
+    /// Views whose answers were not those of a view from their bytes.
+    pub(super) unsaid: u64,
+    /// Moments at which neighbours differed in something else than sealed counters.
+    pub(super) exposed: u64,
+    /// Substreams or streams in which neighbours' counters differed by more than the noise is made for.
+    pub(super) exceeded: u64,
+    /// Seals that repeat the noise of an earlier one.
+    pub(super) repeated: u64,
+    /// Stretches of noise that occur twice in seals of many counters.
+    pub(super) reused: u64,
+    /// Tails fed to one saved state that share their noise.
+    pub(super) retold: u64,
+    /// What the real plan lets an adversary learn beyond its claim.
+    pub(super) overspent: u64,
+    /// The noise of one seal and the next.
+    pub(super) signs: Signs,
+    /// The noise of one tail and the next.
+    pub(super) tail_signs: Signs,
+    pub(super) counts: Counts,
+}
+
+impl Tally {
+    pub(super) fn checks(&self, effort: Effort) -> Vec<Check> {
+        let doubt = effort.doubt();
+        let check = |name, violations| Check { name, violations };
+        vec![
+            check("answers inside a segment change through the position alone", self.moved),
+            check("every arrival takes its position", self.shifted),
+            check("the same question has the same answer", self.wavered),
+            check("sealed counters are the same in every view", self.altered),
+            check("bytes, merged views and restored streams hold the same sealed counters", self.lost),
+            check("a view from bytes gives the same whole answers", self.unsaid),
+            check("neighbours differ in sealed counters and in nothing else", self.exposed),
+            check("neighbours' counters differ by no more than the noise is made for", self.exceeded),
+            check("the noise of the plan covers all that neighbours can change", self.overspent),
+            check("what should count is in the counters, and nothing else", self.counts.off(doubt)),
+            check("the signs of the noise of two seals are unrelated", self.signs.related(doubt)),
+            check("no noise repeats in as many seals as asked for", self.repeated),
+            check("no noise repeats among the counters of large sketches", self.reused),
+            check("two tails fed to one saved state have different noise", self.retold),
+            check("the signs of the noise of two tails are unrelated", self.tail_signs.related(doubt)),
+        ]
+    }
+}
+
+/// How the signs of two lists of noise agree.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Signs {
+    pairs: u64,
+    sum: i64,
+}
+
+impl Signs {
+    pub(super) fn compare(&mut self, one: &[i32], other: &[i32]) {
+        for (a, b) in one.iter().zip(other) {
+            self.pairs += 1;
+            self.sum += i64::from(a.signum() * b.signum());
+        }
+    }
+
+    /// 1 if the mean product lies beyond what unrelated signs reach, except with probability `doubt`.
+    pub(super) fn related(self, doubt: f64) -> u64 {
+        let mean = self.sum as f64 / self.pairs.max(1) as f64;
+        u64::from(sign_limit(self.pairs, doubt) < mean.abs())
+    }
+}
+
+/// The sum of the noise of each counter over many runs.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Counts {
+    runs: u64,
+    sums: Vec<(Law, Vec<f64>)>,
+}
+
+impl Counts {
+    /// Adds the noise of one run: of each sealed sketch its law, and of each counter its noise.
+    pub(super) fn add(&mut self, noises: &[(Law, Vec<i32>)]) {
+        self.runs += 1;
+        if self.sums.is_empty() {
+            self.sums = noises.iter().map(|(law, noise)| (*law, vec![0.0; noise.len()])).collect();
+        }
+        for ((_, sums), (_, noise)) in self.sums.iter_mut().zip(noises) {
+            sums.iter_mut().zip(noise).for_each(|(sum, &noise)| *sum += f64::from(noise));
+        }
+    }
+
+    /// How many counters hold something else than what should count, plus noise. The mean of so many draws is normal,
+    /// and a correct build exceeds any of the limits with probability `doubt`.
+    fn off(&self, doubt: f64) -> u64 {
+        let counters: usize = self.sums.iter().map(|(_, sums)| sums.len()).sum();
+        let deviations = normal_quantile(1.0 - doubt / (2.0 * counters.max(1) as f64));
+        let runs = self.runs.max(1) as f64;
+        let off = |(law, sums): &(Law, Vec<f64>)| {
+            let limit = deviations * (law.variance() * runs).sqrt();
+            sums.iter().filter(|sum| limit < sum.abs()).count() as u64
+        };
+        self.sums.iter().map(off).sum()
+    }
+}
+
+/// How many sketches are not as they were; missing ones count too.
+pub(super) fn altered(before: &[Vec<i32>], after: &[Vec<i32>]) -> u64 {
+    let differ = before.iter().zip(after).filter(|(before, after)| before != after).count();
+    (differ + before.len().abs_diff(after.len())) as u64
+}
+
+/// By how many units two lists of exact counters differ.
+pub(super) fn distance(one: &[i32], other: &[i32]) -> u64 {
+    one.iter().zip(other).map(|(a, b)| u64::from(a.abs_diff(*b))).sum()
+}

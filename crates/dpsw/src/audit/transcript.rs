@@ -1,0 +1,94 @@
+//! Everything that a view answers, in words that can be compared.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use crate::item::keys::Keys;
+use crate::privacy::parameters::Threshold;
+use crate::sealed::released::Released;
+use crate::sealed::sketch::SealedSketch;
+use crate::sealed::substream::SealedSubstream;
+use crate::view::estimate::{Certainty, Estimate};
+use crate::view::readable::Readable;
+use crate::view::window_view::WindowView;
+
+/// Keys that are asked for, as indices.
+const ASKED_KEYS: [usize; 4] = [0, 1, 2, 5];
+/// Bytes at the end of a view that depend on all others.
+const CHECKSUM_LEN: usize = 4;
+/// Thresholds for heavy hitters.
+const SHARES: [f64; 2] = [0.05, 0.3];
+
+/// Every answer, to the last digit: values, error bounds, deviations, spans, totals, lists and errors.
+pub(super) fn said(view: &WindowView, keys: &Keys) -> String {
+    let mut said = String::new();
+    for window in windows(view) {
+        let _ = writeln!(said, "{:?} {:?} {:?}", window.window(), window.covered(), window.items());
+        for item in ASKED_KEYS.map(|key| keys.get(key)) {
+            let _ = writeln!(said, "{:?} {:?}", window.frequency(item), window.trend(item));
+        }
+    }
+    let item = keys.get(ASKED_KEYS[1]);
+    let _ = writeln!(said, "{:?} {:?}", view.history(item), view.top(7));
+    for share in SHARES.map(|share| Threshold::new(share).expect("a share lies between 0 and 1")) {
+        let _ = writeln!(said, "{:?}", view.heavy_hitters_with(share, Certainty::Possible));
+        let _ = writeln!(said, "{:?}", view.heavy_hitters_among(&[item], share));
+    }
+    for sealed in view.sealed() {
+        let _ = writeln!(said, "{} {} {:?}", sealed.substream(), sealed.range(), sealed.sketch());
+    }
+    let _ = writeln!(said, "{:?} {:?} {:?}", view.claim(), view.sites(), view.retained());
+    said
+}
+
+/// What of the answers does not depend on counters: which windows can be asked, and what they cover.
+pub(super) fn spans(view: &WindowView, keys: &Keys) -> String {
+    let mut spans = String::new();
+    let span = |estimate: Estimate| (estimate.covered, estimate.window);
+    for window in windows(view) {
+        let _ = writeln!(spans, "{:?} {:?} {:?}", window.window(), window.covered(), window.retained());
+        for item in ASKED_KEYS.map(|key| keys.get(key)) {
+            let trend = window.trend(item).map(|trend| (span(trend.now), span(trend.before)));
+            let _ = writeln!(spans, "{:?} {trend:?}", window.frequency(item).map(span));
+        }
+    }
+    let history = view.history(keys.get(ASKED_KEYS[1]));
+    let history = history.map(|history| history.into_iter().map(span).collect::<Vec<_>>());
+    let _ = writeln!(spans, "{history:?} {:?}", view.top(7).map(|top| top.len()));
+    let _ = writeln!(spans, "{:?} {:?}", view.claim(), view.sites());
+    spans
+}
+
+/// The view, with shorter windows and as of the past.
+fn windows(view: &WindowView) -> Vec<WindowView> {
+    let len = view.plan().substream_len();
+    let shorter = [len + len / 2, len].map(|len| view.last(len));
+    let end = view.window().end;
+    let past = [len / 2, 2 * len, 4 * len].map(|back| view.as_of(end.saturating_sub(back)));
+    [view.clone()].into_iter().chain(shorter.into_iter().chain(past).flatten()).collect()
+}
+
+/// The bytes of a view without its counters: every byte that counters can reach is blank.
+pub(super) fn blanked(view: &WindowView) -> Vec<u8> {
+    let [zeros, ones] = [0, -1].map(|cell| with_cells(view, cell).to_bytes());
+    let bytes = view.to_bytes();
+    let blank = |place: usize| if zeros.get(place) == ones.get(place) { bytes[place] } else { 0 };
+    (0..bytes.len() - CHECKSUM_LEN).map(blank).collect()
+}
+
+/// The same view with the same value in each counter.
+fn with_cells(view: &WindowView, cell: i32) -> WindowView {
+    let sketch = |(range, sketch): &(usize, Arc<SealedSketch>)| {
+        let cells = vec![cell; sketch.shape().cells()];
+        (*range, Arc::new(SealedSketch::new(sketch.shape(), &cells, sketch.items(), sketch.width())))
+    };
+    let substream = |substream: &Arc<SealedSubstream>| {
+        let sketches = substream.sketches().iter().map(sketch).collect();
+        Arc::new(SealedSubstream::from_parts(substream.number, substream.mapping.clone(), sketches))
+    };
+    let released = &view.readable.released;
+    let substreams = released.substreams().iter().map(substream).collect();
+    let blank = Released::new(substreams, released.mapping().clone()).with_found(released.found().to_vec());
+    let readable = Arc::new(Readable::new(blank));
+    WindowView::new(Arc::clone(&view.plan), readable, view.claim, view.stream.clone(), view.sites.clone())
+}

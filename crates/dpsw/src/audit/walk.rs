@@ -1,0 +1,372 @@
+//! Walks through all that a stream can meet, on two neighbours side by side: late and early events, clocks that jump,
+//! saved states, batches of random sizes. What they show besides sealed counters must be equal, to the last byte.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use crate::audit::feed::{Arrival, Backup, Choices, is_callers, send, start, with_batch};
+use crate::audit::report::AuditError;
+use crate::audit::tally::{Tally, distance};
+use crate::audit::tiny::{Size, tiny, tiny_keys};
+use crate::audit::transcript::{blanked, said, spans};
+use crate::item::batch::Batch;
+use crate::item::hash::StreamKey;
+use crate::item::keys::Keys;
+use crate::noise::generator::Noise;
+use crate::noise::law::Law;
+use crate::plan::settings::{Clock, Method, NoiseChoice, Settings, TunedMethod, Unit};
+use crate::plan::structure::Plan;
+use crate::privacy::parameters::Epsilon;
+use crate::secret::partial::{PartialCounters, PartialId};
+use crate::stream::sketch::DpswSketch;
+use crate::stream::state::StateKey;
+use crate::stream::worker::Worker;
+use crate::view::window_view::WindowView;
+
+/// More counters than the sampler takes at a time.
+const CELLS: u32 = 1_100;
+/// Pairs of neighbours, each with another walk: with noise, and without it, where nothing is asked.
+const WALKS: usize = 3;
+const QUIET_WALKS: usize = 8;
+/// Stretches of a walk.
+const STRETCHES: usize = 24;
+/// The stretches after which the stream is saved and restored, and saved and given up.
+const RESTORED: usize = 8;
+const RESUMED: usize = 16;
+/// Every so many stretches all questions are asked.
+const ASKED_EVERY: usize = 6;
+/// What workers count at a time.
+const WORKED: u64 = 6;
+/// Users, and keys that most events have.
+const USERS: u64 = 2;
+const FEW_KEYS: u64 = 6;
+/// At this many scales of noise every draw is zero: another one has probability 2 exp(-100).
+const QUIET: f64 = 100.0;
+
+const HASH_KEY: [u8; 32] = [0; 32];
+const STATE_KEY: [u8; 32] = [7; 32];
+
+/// What happens next.
+#[derive(Debug, Clone)]
+enum Step {
+    /// These arrive, whatever their times.
+    Send(Vec<Arrival>),
+    /// Workers count.
+    Work(Work),
+    /// The caller's clock is set.
+    Clock(u64),
+    /// Somebody looks, and asks or not.
+    Look { asks: bool },
+    /// The stream is saved and goes on.
+    Restore,
+    /// The stream is saved, and goes on so much later without what was open.
+    Resume(u64),
+}
+
+/// What workers count of a batch: those in the range.
+#[derive(Debug, Clone)]
+struct Work {
+    batch: u64,
+    range: Range<u64>,
+    arrivals: Vec<Arrival>,
+}
+
+/// What one walk showed.
+#[derive(Default)]
+struct Seen {
+    /// At each look, everything but the counters.
+    public: Vec<(Vec<u8>, String)>,
+    /// By substream and range.
+    sealed: BTreeMap<(u64, usize), Vec<i32>>,
+}
+
+/// Walks with a plan of the real calibration, and with one whose noise is zero.
+pub(super) fn walks(settings: &Settings, choices: &mut Choices, tally: &mut Tally) -> Result<(), AuditError> {
+    let rows = Plan::new(settings.clone())?.shape().rows;
+    let columns = CELLS.div_ceil(rows).max(Size::TINY.columns);
+    let size = Size { columns, substreams: 5, substream_len: 24, lateness: 60, retention: 3 };
+    let small = tiny(settings, size)?;
+    let keys = tiny_keys(&settings.domain, columns);
+    let real = Walk::new(Plan::new(small.clone())?, &keys, true);
+    for _ in 0..WALKS {
+        real.compare(choices, tally)?;
+    }
+    if let Some(plan) = quiet(&small)? {
+        let quiet = Walk::new(plan, &keys, false);
+        for _ in 0..QUIET_WALKS {
+            let ([first, second], touched) = quiet.compare(choices, tally)?;
+            tally.exceeded += quiet.exceeded(&first, &second, touched);
+        }
+    }
+    Ok(())
+}
+
+/// The same plan with a budget so large that every draw is zero; Gaussian noise never is.
+fn quiet(settings: &Settings) -> Result<Option<Plan>, AuditError> {
+    let Some(Method::Tuned(method)) = &settings.method else { return Ok(None) };
+    let method = Some(Method::Tuned(TunedMethod { noise: NoiseChoice::Laplace, ..method.clone() }));
+    let with = |epsilon: f64| -> Result<Plan, AuditError> {
+        let epsilon = Epsilon::new(epsilon)?;
+        Ok(Plan::new(Settings { epsilon, method: method.clone(), ..settings.clone() })?)
+    };
+    let Law::Laplace { scale } = with(1.0)?.ranges()[0].law() else { return Ok(None) };
+    Ok(Some(with(QUIET * scale.to_f64())?))
+}
+
+struct Walk {
+    plan: Plan,
+    keys: Keys,
+    /// Where the plan has workers.
+    worker: Option<Worker>,
+    asks: bool,
+}
+
+impl Walk {
+    fn new(plan: Plan, keys: &Keys, asks: bool) -> Self {
+        let worker = Worker::new(plan.clone(), StreamKey::from_bytes(HASH_KEY)).ok();
+        Self { plan, keys: keys.clone(), worker, asks }
+    }
+
+    /// One walk on two neighbours.
+    fn compare(&self, choices: &mut Choices, tally: &mut Tally) -> Result<([Seen; 2], u64), AuditError> {
+        let first = self.steps(choices);
+        let (second, touched) = self.neighbour(&first, choices);
+        let seen = [self.play(&first, choices, tally)?, self.play(&second, choices, tally)?];
+        let pairs = seen[0].public.iter().zip(&seen[1].public);
+        tally.exposed += pairs.filter(|(one, other)| one != other).count() as u64;
+        Ok((seen, touched))
+    }
+
+    fn steps(&self, choices: &mut Choices) -> Vec<Step> {
+        let len = self.plan.substream_len();
+        let (mut steps, mut clock) = (Vec::new(), 0);
+        for stretch in 1..=STRETCHES {
+            let by_workers = self.worker.is_some() && choices.coin();
+            let count = if by_workers { WORKED } else { 1 + len + len / 4 };
+            let arrivals = self.arrivals(clock, count, choices);
+            let around = clock..clock + len;
+            if is_callers(&self.plan) {
+                let jump = if choices.below(8) == 0 { 2 * self.plan.retained_len() } else { len };
+                clock += choices.below(jump);
+            }
+            clock = self.passed(&arrivals).unwrap_or(clock).max(clock);
+            steps.push(match by_workers {
+                true => Step::Work(Work { batch: stretch as u64, range: around, arrivals }),
+                false => Step::Send(arrivals),
+            });
+            steps.push(Step::Clock(clock.saturating_sub(choices.below(4) / 3 * len)));
+            steps.push(Step::Look { asks: self.asks && stretch % ASKED_EVERY == 0 });
+            if stretch == RESTORED {
+                steps.push(Step::Restore);
+            }
+            if stretch == RESUMED {
+                let later = choices.below(len);
+                steps.push(Step::Resume(later));
+                clock = (clock + later).next_multiple_of(len);
+            }
+        }
+        steps
+    }
+
+    /// So many arrivals: on time, too late and too early.
+    fn arrivals(&self, clock: u64, count: u64, choices: &mut Choices) -> Vec<Arrival> {
+        let len = self.plan.substream_len();
+        let lateness = self.plan.settings().window.time().map_or(0, |time| time.lateness);
+        let is_counted = self.plan.settings().window.time().is_none();
+        let mut arrival = |place: u64| {
+            let at = match choices.below(12) {
+                _ if is_counted => clock + place,
+                0 => clock.saturating_sub(lateness + choices.below(3 * len)),
+                1 => clock + lateness + choices.below(3 * len),
+                2..5 => clock.saturating_sub(choices.below(lateness + 1)),
+                _ => clock + choices.below(len),
+            };
+            let key = match choices.below(10) {
+                0 => None,
+                1 => Some(choices.below(self.keys.len() as u64)),
+                _ => Some(choices.below(FEW_KEYS)),
+            };
+            Arrival { at, user: choices.below(USERS), key: key.map(|key| key as usize) }
+        };
+        (0..count).map(&mut arrival).collect()
+    }
+
+    /// Where the stream stands after these, unless the caller's clock says it.
+    fn passed(&self, arrivals: &[Arrival]) -> Option<u64> {
+        let newest = arrivals.iter().map(|one| one.at).max()?;
+        match self.plan.settings().window.time() {
+            None => Some(newest + 1),
+            Some(time) => (time.clock == Clock::Events).then(|| newest.saturating_sub(time.lateness)),
+        }
+    }
+
+    /// The same steps with another item at one event, without it, or with other items of one user in one stretch; and
+    /// in how many substreams they may differ.
+    fn neighbour(&self, steps: &[Step], choices: &mut Choices) -> (Vec<Step>, u64) {
+        let mut steps = steps.to_vec();
+        let unit = self.plan.settings().unit;
+        let mut stretches: Vec<&mut Vec<Arrival>> = steps.iter_mut().filter_map(Step::arrivals).collect();
+        let stretch = &mut stretches[choices.below(STRETCHES as u64) as usize];
+        let one = choices.below(stretch.len() as u64) as usize;
+        // Half of the time the earliest one, which is likely to be late.
+        let earliest = (0..stretch.len()).min_by_key(|&index| stretch[index].at);
+        let one = earliest.filter(|_| choices.coin()).unwrap_or(one);
+        let (user, to_null) = (stretch[one].user, choices.coin());
+        let mut substreams = BTreeSet::new();
+        for (index, arrival) in stretch.iter_mut().enumerate() {
+            let is_changed = index == one || (unit.per_substream().is_some() && arrival.user == user);
+            if is_changed {
+                let other = Some(choices.below(self.keys.len() as u64) as usize);
+                arrival.key = other.filter(|_| unit != Unit::AddRemove && !to_null);
+                substreams.insert(arrival.at / self.plan.substream_len());
+            }
+        }
+        (steps, substreams.len() as u64)
+    }
+
+    fn play(&self, steps: &[Step], choices: &mut Choices, tally: &mut Tally) -> Result<Seen, AuditError> {
+        let mut sketch = start(&self.plan, HASH_KEY)?;
+        let mut seen = Seen::default();
+        for step in steps {
+            match step {
+                Step::Send(arrivals) => self.send(&mut sketch, arrivals, choices)?,
+                Step::Work(work) => {
+                    let became = self.work(&mut sketch, work, choices, tally)?;
+                    seen.public.push((Vec::new(), became));
+                }
+                Step::Clock(time) if is_callers(&self.plan) => sketch.advance(*time)?,
+                Step::Clock(_) => {}
+                Step::Look { asks } => self.look(&sketch, *asks, &mut seen, tally),
+                Step::Restore | Step::Resume(_) => {
+                    let mut len = 0;
+                    let restored = restore(sketch, step, &mut len)?;
+                    seen.public.push((Vec::new(), format!("a state of {len} bytes")));
+                    let Some(restored) = restored else {
+                        tally.lost += 1;
+                        return Ok(seen);
+                    };
+                    sketch = restored;
+                }
+            }
+        }
+        Ok(seen)
+    }
+
+    /// Sends arrivals in batches of random sizes.
+    fn send(
+        &self,
+        sketch: &mut DpswSketch,
+        arrivals: &[Arrival],
+        choices: &mut Choices,
+    ) -> Result<(), AuditError> {
+        let mut rest = arrivals;
+        while !rest.is_empty() {
+            let (batch, after) = rest.split_at(1 + choices.below(rest.len() as u64) as usize);
+            send(sketch, &self.keys, batch)?;
+            rest = after;
+        }
+        Ok(())
+    }
+
+    /// Two workers count their parts, one delivers twice, and the sketch absorbs all. Says what became of each delivery.
+    fn work(
+        &self,
+        sketch: &mut DpswSketch,
+        work: &Work,
+        choices: &mut Choices,
+        tally: &mut Tally,
+    ) -> Result<String, AuditError> {
+        let Some(worker) = &self.worker else { return Ok(String::new()) };
+        let (one, other) = work.arrivals.split_at(choices.below(WORKED) as usize);
+        let mut became = String::new();
+        for (partition, part) in [(0, one), (1, other), (0, one)] {
+            let id = PartialId { source: 0, batch: work.batch, partition };
+            for partial in self.count(worker, id, &work.range, part)? {
+                match PartialCounters::from_bytes(&partial.to_bytes(), &self.plan) {
+                    Ok(partial) => {
+                        became += &format!("{} {:?} ", partial.substream(), sketch.absorb(partial));
+                    }
+                    Err(_) => tally.lost += 1,
+                }
+            }
+        }
+        Ok(became)
+    }
+
+    /// What a worker makes of its part: null items under a number of their own.
+    fn count(
+        &self,
+        worker: &Worker,
+        id: PartialId,
+        range: &Range<u64>,
+        part: &[Arrival],
+    ) -> Result<Vec<PartialCounters>, AuditError> {
+        let (items, nulls): (Vec<Arrival>, Vec<Arrival>) = part.iter().partition(|one| one.key.is_some());
+        let mut partials =
+            with_batch(&self.keys, &items, |batch| worker.count(id, range.clone(), batch))?.partials;
+        if self.plan.settings().unit != Unit::AddRemove {
+            let times: Vec<u64> = nulls.iter().map(|one| one.at).collect();
+            let id = PartialId { source: id.source + 1, ..id };
+            let nulls = worker.count(id, range.clone(), Batch::nulls(times.len()).at(&times))?;
+            partials.extend(nulls.partials);
+        }
+        Ok(partials)
+    }
+
+    fn look(&self, sketch: &DpswSketch, asks: bool, seen: &mut Seen, tally: &mut Tally) {
+        let view = sketch.view();
+        for sealed in view.sealed() {
+            let cells = sealed.sketch().cells();
+            let known =
+                seen.sealed.entry((sealed.substream(), sealed.range())).or_insert_with(|| cells.clone());
+            tally.altered += u64::from(*known != cells);
+        }
+        let mut public = format!("{:?} {:?}", sketch.position(), sketch.late_events());
+        if asks {
+            public += &spans(&view, &self.keys);
+            let loaded = WindowView::from_bytes(&view.to_bytes()).ok();
+            let again = loaded.map(|loaded| said(&loaded, &self.keys));
+            tally.unsaid += u64::from(again != Some(said(&view, &self.keys)));
+        }
+        seen.public.push((blanked(&view), public));
+    }
+
+    /// How often neighbours' exact counters differ by more than the noise is made for: in one substream, or in all
+    /// together, where the changed events touch so many.
+    fn exceeded(&self, first: &Seen, second: &Seen, touched: u64) -> u64 {
+        let rows = u64::from(self.plan.shape().rows);
+        let (most, substreams) = match self.plan.settings().unit {
+            Unit::ReplaceOne => (2 * rows, 1),
+            Unit::AddRemove => (rows, 1),
+            Unit::Users { per_substream } => (2 * rows * u64::from(per_substream), touched),
+        };
+        let pairs = first.sealed.iter().filter_map(|(place, cells)| Some((cells, second.sealed.get(place)?)));
+        let distances: Vec<u64> = pairs.map(|(one, other)| distance(one, other)).collect();
+        let beyond = distances.iter().filter(|&&distance| most < distance).count() as u64;
+        beyond + u64::from(most * substreams < distances.iter().sum())
+    }
+}
+
+impl Step {
+    fn arrivals(&mut self) -> Option<&mut Vec<Arrival>> {
+        match self {
+            Self::Send(arrivals) | Self::Work(Work { arrivals, .. }) => Some(arrivals),
+            _ => None,
+        }
+    }
+}
+
+/// Saves a stream and restores it: where it stood, or so much later without what was open. `None` if it does not come
+/// back. Notes how long the state was.
+fn restore(sketch: DpswSketch, step: &Step, len: &mut usize) -> Result<Option<DpswSketch>, AuditError> {
+    let key = StateKey::from_bytes(STATE_KEY);
+    let position = sketch.position();
+    let bytes = sketch.save(&key, &mut Backup)?.bytes;
+    *len = bytes.len();
+    let noise = Noise::from_system();
+    let restored = match step {
+        Step::Resume(later) => DpswSketch::resume(&bytes, &key, noise, position + later),
+        _ => DpswSketch::restore(&bytes, &key, noise, &mut Backup),
+    };
+    Ok(restored.ok())
+}
