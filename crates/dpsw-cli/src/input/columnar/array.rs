@@ -1,147 +1,124 @@
-//! A column of an Arrow batch: its buffers, and the values in them. Every place is checked against the bytes.
+//! The values of an Arrow array, by its type.
 
-use anyhow::Result;
+use arrow_array::cast::AsArray;
+use arrow_array::types::{
+    ArrowDictionaryKeyType, ArrowPrimitiveType, Date32Type, Date64Type, Decimal32Type, Decimal64Type,
+    Decimal128Type, DurationMicrosecondType, DurationMillisecondType, DurationNanosecondType,
+    DurationSecondType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    Time32MillisecondType, Time32SecondType, Time64MicrosecondType, Time64NanosecondType,
+    TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
+    UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+};
+use arrow_array::{Array, ArrayAccessor};
+use arrow_buffer::ArrowNativeType;
+use arrow_schema::{DataType, TimeUnit};
 
-use crate::input::columnar::damaged;
-use crate::input::columnar::schema::Plain;
-use crate::input::columnar::value::{Ticks, Unit, Value, half};
+use crate::input::columnar::value::{Ticks, Unit, Value};
 
-/// A column of plain values.
-#[derive(Debug)]
-pub(super) struct Array {
-    plain: Plain,
-    len: usize,
-    /// One bit per row; none if all rows have values.
-    validity: Option<Vec<u8>>,
-    /// The others, in the format's order.
-    buffers: Vec<Vec<u8>>,
+/// The value of a row.
+pub(super) type Values<'a> = Box<dyn Fn(usize) -> Value<'a> + 'a>;
+
+/// `None` for a type with parts, or one whose values are no items.
+pub(super) fn values(array: &dyn Array) -> Option<Values<'_>> {
+    Some(match array.data_type() {
+        DataType::Null => Box::new(|_| Value::Null),
+        DataType::Boolean => each(array.as_boolean(), Value::Bool),
+        DataType::Int8 => signed::<Int8Type>(array, Value::Signed),
+        DataType::Int16 => signed::<Int16Type>(array, Value::Signed),
+        DataType::Int32 => signed::<Int32Type>(array, Value::Signed),
+        DataType::Int64 => signed::<Int64Type>(array, Value::Signed),
+        DataType::UInt8 => unsigned::<UInt8Type>(array),
+        DataType::UInt16 => unsigned::<UInt16Type>(array),
+        DataType::UInt32 => unsigned::<UInt32Type>(array),
+        DataType::UInt64 => unsigned::<UInt64Type>(array),
+        DataType::Float16 => each(array.as_primitive::<Float16Type>(), |v| Value::Single(v.to_f32())),
+        DataType::Float32 => each(array.as_primitive::<Float32Type>(), Value::Single),
+        DataType::Float64 => each(array.as_primitive::<Float64Type>(), Value::Double),
+        DataType::Utf8 => each(array.as_string::<i32>(), |v| Value::Bytes(v.as_bytes())),
+        DataType::LargeUtf8 => each(array.as_string::<i64>(), |v| Value::Bytes(v.as_bytes())),
+        DataType::Utf8View => each(array.as_string_view(), |v| Value::Bytes(v.as_bytes())),
+        DataType::Binary => each(array.as_binary::<i32>(), Value::Bytes),
+        DataType::LargeBinary => each(array.as_binary::<i64>(), Value::Bytes),
+        DataType::BinaryView => each(array.as_binary_view(), Value::Bytes),
+        DataType::FixedSizeBinary(_) => each(array.as_fixed_size_binary(), Value::Bytes),
+        DataType::Decimal32(_, scale) => decimal::<Decimal32Type>(array, *scale),
+        DataType::Decimal64(_, scale) => decimal::<Decimal64Type>(array, *scale),
+        DataType::Decimal128(_, scale) => decimal::<Decimal128Type>(array, *scale),
+        DataType::Dictionary(index, _) => return dictionary(array, index),
+        _ => return time(array),
+    })
 }
 
-impl Array {
-    pub(super) fn new(plain: Plain, len: usize, has_nulls: bool, mut buffers: Vec<Vec<u8>>) -> Self {
-        let first = if buffers.is_empty() { None } else { Some(buffers.remove(0)) };
-        Self { plain, len, validity: first.filter(|_| has_nulls), buffers }
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.len
-    }
-
-    pub(super) fn value(&self, index: usize) -> Result<Value<'_>> {
-        if self.len <= index {
-            return Err(damaged("an index points outside its dictionary"));
+fn time(array: &dyn Array) -> Option<Values<'_>> {
+    Some(match array.data_type() {
+        DataType::Date32 => signed::<Date32Type>(array, Value::Days),
+        DataType::Date64 => signed::<Date64Type>(array, |millis| Value::Days(millis.div_euclid(86_400_000))),
+        DataType::Time32(TimeUnit::Second) => clock::<Time32SecondType>(array, Unit::Seconds),
+        DataType::Time32(_) => clock::<Time32MillisecondType>(array, Unit::Millis),
+        DataType::Time64(TimeUnit::Microsecond) => clock::<Time64MicrosecondType>(array, Unit::Micros),
+        DataType::Time64(_) => clock::<Time64NanosecondType>(array, Unit::Nanos),
+        DataType::Timestamp(unit, zone) => {
+            instant(array, *unit, zone.as_ref().is_some_and(|zone| !zone.is_empty()))
         }
-        if let Some(validity) = &self.validity
-            && !bit(validity, index)?
-        {
-            return Ok(Value::Null);
-        }
-        Ok(match self.plain {
-            Plain::Null => Value::Null,
-            Plain::Bool => Value::Bool(bit(self.buffer(0)?, index)?),
-            Plain::Signed { width } => Value::Signed(self.signed(index, width)?),
-            Plain::Unsigned { width } => Value::Unsigned(self.unsigned(index, width)?),
-            Plain::Half => Value::Single(half(u16::from_le_bytes(self.number(index)?))),
-            Plain::Single => Value::Single(f32::from_le_bytes(self.number(index)?)),
-            Plain::Double => Value::Double(f64::from_le_bytes(self.number(index)?)),
-            Plain::Bytes { is_wide: false } => Value::Bytes(self.bytes::<4>(index)?),
-            Plain::Bytes { is_wide: true } => Value::Bytes(self.bytes::<8>(index)?),
-            Plain::View => Value::Bytes(self.view(index)?),
-            Plain::Fixed { width } => Value::Bytes(part(self.buffer(0)?, index.checked_mul(width), width)?),
-            Plain::Decimal { width: 16, scale } => {
-                Value::Decimal { unscaled: i128::from_le_bytes(self.number(index)?), scale }
-            }
-            Plain::Decimal { width, scale } => {
-                Value::Decimal { unscaled: self.signed(index, width)?.into(), scale }
-            }
-            Plain::Days => Value::Days(self.signed(index, 4)?),
-            Plain::DateMillis => Value::Days(self.signed(index, 8)?.div_euclid(86_400_000)),
-            Plain::Clock { width, unit } => Value::Clock(self.ticks(index, width, unit)?),
-            Plain::Instant { unit, is_utc } => Value::Instant { ticks: self.ticks(index, 8, unit)?, is_utc },
-        })
-    }
+        DataType::Duration(TimeUnit::Second) => signed::<DurationSecondType>(array, Value::Signed),
+        DataType::Duration(TimeUnit::Millisecond) => signed::<DurationMillisecondType>(array, Value::Signed),
+        DataType::Duration(TimeUnit::Microsecond) => signed::<DurationMicrosecondType>(array, Value::Signed),
+        DataType::Duration(TimeUnit::Nanosecond) => signed::<DurationNanosecondType>(array, Value::Signed),
+        _ => return None,
+    })
+}
 
-    /// The row as an index of a dictionary; `None` if it is null.
-    pub(super) fn index(&self, row: usize) -> Result<Option<usize>> {
-        match self.value(row)? {
-            Value::Signed(index) => usize::try_from(index).map(Some).map_err(damaged),
-            Value::Unsigned(index) => usize::try_from(index).map(Some).map_err(damaged),
-            _ => Ok(None),
-        }
-    }
-
-    fn ticks(&self, index: usize, width: usize, unit: Unit) -> Result<Ticks> {
-        Ok(Ticks { count: self.signed(index, width)?, unit })
-    }
-
-    fn signed(&self, index: usize, width: usize) -> Result<i64> {
-        Ok(match width {
-            1 => i8::from_le_bytes(self.number(index)?).into(),
-            2 => i16::from_le_bytes(self.number(index)?).into(),
-            4 => i32::from_le_bytes(self.number(index)?).into(),
-            _ => i64::from_le_bytes(self.number(index)?),
-        })
-    }
-
-    fn unsigned(&self, index: usize, width: usize) -> Result<u64> {
-        Ok(match width {
-            1 => u8::from_le_bytes(self.number(index)?).into(),
-            2 => u16::from_le_bytes(self.number(index)?).into(),
-            4 => u32::from_le_bytes(self.number(index)?).into(),
-            _ => u64::from_le_bytes(self.number(index)?),
-        })
-    }
-
-    fn number<const LEN: usize>(&self, index: usize) -> Result<[u8; LEN]> {
-        number(self.buffer(0)?, index)
-    }
-
-    /// Text between two offsets.
-    fn bytes<const OFFSET_LEN: usize>(&self, index: usize) -> Result<&[u8]> {
-        let offset = |index| -> Result<usize> {
-            let bytes: [u8; OFFSET_LEN] = number(self.buffer(0)?, index)?;
-            let mut word = [0; 8];
-            word[..OFFSET_LEN].copy_from_slice(&bytes);
-            usize::try_from(u64::from_le_bytes(word)).map_err(damaged)
-        };
-        let (start, end) = (offset(index)?, offset(index + 1)?);
-        self.buffer(1)?.get(start..end).ok_or_else(outside)
-    }
-
-    /// Text of up to 12 bytes beside its length; longer text in one of the other buffers: length, start of the text,
-    /// number of the buffer, place in it.
-    fn view(&self, index: usize) -> Result<&[u8]> {
-        let view = part(self.buffer(0)?, index.checked_mul(16), 16)?;
-        let word = |at: usize| number::<4>(view, at).map(|bytes| u32::from_le_bytes(bytes) as usize);
-        let len = word(0)?;
-        if len <= 12 {
-            return Ok(&view[4..4 + len]);
-        }
-        let buffer = 1 + word(2)?;
-        part(self.buffer(buffer)?, Some(word(3)?), len)
-    }
-
-    fn buffer(&self, index: usize) -> Result<&[u8]> {
-        self.buffers.get(index).map(Vec::as_slice).ok_or_else(outside)
+fn instant(array: &dyn Array, unit: TimeUnit, is_utc: bool) -> Values<'_> {
+    let value = move |unit| move |count| Value::Instant { ticks: Ticks { count, unit }, is_utc };
+    match unit {
+        TimeUnit::Second => signed::<TimestampSecondType>(array, value(Unit::Seconds)),
+        TimeUnit::Millisecond => signed::<TimestampMillisecondType>(array, value(Unit::Millis)),
+        TimeUnit::Microsecond => signed::<TimestampMicrosecondType>(array, value(Unit::Micros)),
+        TimeUnit::Nanosecond => signed::<TimestampNanosecondType>(array, value(Unit::Nanos)),
     }
 }
 
-fn bit(bits: &[u8], index: usize) -> Result<bool> {
-    let byte = bits.get(index / 8).ok_or_else(outside)?;
-    Ok(byte >> (index % 8) & 1 == 1)
+fn dictionary<'a>(array: &'a dyn Array, index: &DataType) -> Option<Values<'a>> {
+    match index {
+        DataType::Int8 => looked_up::<Int8Type>(array),
+        DataType::Int16 => looked_up::<Int16Type>(array),
+        DataType::Int32 => looked_up::<Int32Type>(array),
+        DataType::Int64 => looked_up::<Int64Type>(array),
+        DataType::UInt8 => looked_up::<UInt8Type>(array),
+        DataType::UInt16 => looked_up::<UInt16Type>(array),
+        DataType::UInt32 => looked_up::<UInt32Type>(array),
+        _ => looked_up::<UInt64Type>(array),
+    }
 }
 
-/// The element of this index among elements of this length.
-fn number<const LEN: usize>(bytes: &[u8], index: usize) -> Result<[u8; LEN]> {
-    let number = part(bytes, index.checked_mul(LEN), LEN)?;
-    Ok(number.try_into().expect("the part has that length"))
+fn looked_up<K: ArrowDictionaryKeyType>(array: &dyn Array) -> Option<Values<'_>> {
+    let array = array.as_dictionary::<K>();
+    let values = values(array.values())?;
+    Some(each(array.keys(), move |key| values(key.as_usize())))
 }
 
-fn part(bytes: &[u8], start: Option<usize>, len: usize) -> Result<&[u8]> {
-    let range = start.and_then(|start| Some(start..start.checked_add(len)?));
-    range.and_then(|range| bytes.get(range)).ok_or_else(outside)
+fn clock<T: ArrowPrimitiveType<Native: Into<i64>>>(array: &dyn Array, unit: Unit) -> Values<'_> {
+    signed::<T>(array, move |count| Value::Clock(Ticks { count, unit }))
 }
 
-fn outside() -> anyhow::Error {
-    damaged("a value lies outside its buffer")
+fn signed<'a, T: ArrowPrimitiveType<Native: Into<i64>>>(
+    array: &'a dyn Array,
+    value: impl Fn(i64) -> Value<'a> + 'a,
+) -> Values<'a> {
+    each(array.as_primitive::<T>(), move |stored| value(stored.into()))
+}
+
+fn unsigned<T: ArrowPrimitiveType<Native: Into<u64>>>(array: &dyn Array) -> Values<'_> {
+    each(array.as_primitive::<T>(), |stored| Value::Unsigned(stored.into()))
+}
+
+fn decimal<T: ArrowPrimitiveType<Native: Into<i128>>>(array: &dyn Array, scale: i8) -> Values<'_> {
+    each(array.as_primitive::<T>(), move |stored| Value::Decimal {
+        unscaled: stored.into(),
+        scale: scale.into(),
+    })
+}
+
+fn each<'a, A: ArrayAccessor + 'a>(array: A, value: impl Fn(A::Item) -> Value<'a> + 'a) -> Values<'a> {
+    Box::new(move |row| if array.is_null(row) { Value::Null } else { value(array.value(row)) })
 }

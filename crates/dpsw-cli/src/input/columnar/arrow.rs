@@ -1,20 +1,30 @@
-//! Arrow files and streams: messages of metadata and buffers, as the format's specification of its IPC lays them out.
+//! Arrow files and streams: messages of metadata and buffers, which `arrow-ipc` decodes.
+//!
+//! Its own readers reserve whatever length a damaged message announces, and the program ends if the system refuses. So
+//! messages are read and their lengths checked here.
 
 use std::collections::HashMap;
+use std::hint::black_box;
 use std::io::{Read, Seek, SeekFrom};
-use std::ops::Range;
+use std::sync::Arc;
 
 use anyhow::{Context, Result};
+use arrow_array::{ArrayRef, RecordBatch, new_empty_array};
+use arrow_buffer::Buffer;
+use arrow_ipc::convert::fb_to_schema;
+use arrow_ipc::reader::{read_dictionary, read_footer_length, read_record_batch};
+use arrow_ipc::{root_as_footer, root_as_message};
+use arrow_schema::{Schema, SchemaRef};
 
-use crate::input::columnar::array::Array;
-use crate::input::columnar::flatbuffer::Table;
+use crate::input::columnar::array::{Values, values};
+use crate::input::columnar::caught::caught;
 use crate::input::columnar::rows::{Cells, Chosen, Column, Rows};
-use crate::input::columnar::schema::{self, Field, Kind, Plain};
-use crate::input::columnar::value::Value;
 use crate::input::columnar::{ROWS_AT_ONCE, Selection, damaged, unsuited};
 
 /// Begins and ends a file; a stream has none.
 const MAGIC: &[u8] = b"ARROW1";
+/// The length of the footer, and the magic.
+const TAIL_LEN: usize = 10;
 /// Stands before the length of a message, except in files from before 2019.
 const CONTINUATION: [u8; 4] = [0xff; 4];
 
@@ -37,10 +47,9 @@ pub(super) fn read_stream(
     mut rows: impl FnMut(Rows) -> bool,
 ) -> Result<()> {
     let first = Message::read(&mut source)?.ok_or_else(|| damaged("it is empty"))?;
-    let mut batches = match first.header()? {
-        Header::Schema(schema) => Batches::new(schema, selection)?,
-        _ => return Err(damaged("it does not start with its columns")),
-    };
+    let schema = first.header()?.header_as_schema();
+    let schema = schema.ok_or_else(|| damaged("it does not start with its columns"))?;
+    let mut batches = Batches::new(schema, selection)?;
     while let Some(message) = Message::read(&mut source)? {
         if !batches.take(&message, &mut rows)? {
             break;
@@ -56,12 +65,11 @@ fn read_file(
     mut rows: impl FnMut(Rows) -> bool,
 ) -> Result<()> {
     let footer = footer(&mut source)?;
-    let footer = Table::root(&footer)?;
-    let mut batches = Batches::new(footer.table_needed(1)?, selection)?;
-    // A block is its start, the length of its metadata, and the length of its buffers.
-    let blocks = [footer.structs::<3>(2)?, footer.structs::<3>(3)?].concat();
-    for [start, _, _] in blocks {
-        source.seek(SeekFrom::Start(u64::try_from(start).map_err(damaged)?))?;
+    let footer = root_as_footer(&footer).map_err(|_| contradiction())?;
+    let mut batches = Batches::new(footer.schema().ok_or_else(cut)?, selection)?;
+    for block in [footer.dictionaries(), footer.recordBatches()].into_iter().flatten().flatten() {
+        let start = u64::try_from(block.offset()).map_err(damaged)?;
+        source.seek(SeekFrom::Start(start)).map_err(damaged)?;
         let message = Message::read(&mut source)?.ok_or_else(|| damaged("a batch is missing"))?;
         if !batches.take(&message, &mut rows)? {
             break;
@@ -70,18 +78,13 @@ fn read_file(
     Ok(())
 }
 
-/// The footer stands before its length and the magic.
 fn footer(source: &mut (impl Read + Seek)) -> Result<Vec<u8>> {
     let file_len = source.seek(SeekFrom::End(0))?;
-    let tail_len = 4 + MAGIC.len() as u64;
-    let tail_start = file_len.checked_sub(tail_len).ok_or_else(cut)?;
+    let tail_start = file_len.checked_sub(TAIL_LEN as u64).ok_or_else(cut)?;
     source.seek(SeekFrom::Start(tail_start))?;
-    let tail = exactly(source, tail_len)?;
-    let (len, magic) = tail.split_at(4);
-    if magic != MAGIC {
-        return Err(cut());
-    }
-    let len = u32::from_le_bytes(len.try_into().expect("four bytes")).into();
+    let mut tail = [0; TAIL_LEN];
+    source.read_exact(&mut tail)?;
+    let len = read_footer_length(tail).map_err(damaged)? as u64;
     source.seek(SeekFrom::Start(tail_start.checked_sub(len).ok_or_else(cut)?))?;
     exactly(source, len)
 }
@@ -89,15 +92,7 @@ fn footer(source: &mut (impl Read + Seek)) -> Result<Vec<u8>> {
 /// Metadata, and the buffers that it speaks of.
 struct Message {
     metadata: Vec<u8>,
-    body: Vec<u8>,
-}
-
-/// What a message is about.
-enum Header<'a> {
-    Schema(Table<'a>),
-    Dictionary(Table<'a>),
-    Batch(Table<'a>),
-    Other,
+    body: Buffer,
 }
 
 impl Message {
@@ -111,22 +106,39 @@ impl Message {
         if len == 0 {
             return Ok(None);
         }
-        let metadata = exactly(source, len.into())?;
-        let body_len = Table::root(&metadata)?.integer::<8>(3, 0)?;
-        let body = exactly(source, u64::try_from(body_len).map_err(damaged)?)?;
-        Ok(Some(Self { metadata, body }))
+        let mut message = Self { metadata: exactly(source, len.into())?, body: Buffer::default() };
+        let body_len = u64::try_from(message.header()?.bodyLength()).map_err(damaged)?;
+        message.body = exactly(source, body_len)?.into();
+        Ok(Some(message))
     }
 
-    fn header(&self) -> Result<Header<'_>> {
-        let table = Table::root(&self.metadata)?;
-        let header = table.table_needed(2)?;
-        Ok(match table.integer::<1>(1, 0)? {
-            1 => Header::Schema(header),
-            2 => Header::Dictionary(header),
-            3 => Header::Batch(header),
-            _ => Header::Other,
-        })
+    fn header(&self) -> Result<arrow_ipc::Message<'_>> {
+        root_as_message(&self.metadata).map_err(|_| contradiction())
     }
+
+    /// Refuses buffers that lie outside the body, or that announce to unpack to more than there is memory for.
+    fn check(&self, batch: arrow_ipc::RecordBatch<'_>) -> Result<()> {
+        for buffer in batch.buffers().into_iter().flatten() {
+            let [start, len] = [buffer.offset(), buffer.length()].map(|number| usize::try_from(number).ok());
+            let range = start.zip(len).and_then(|(start, len)| Some(start..start.checked_add(len)?));
+            let bytes = range.and_then(|range| self.body.get(range)).ok_or_else(cut)?;
+            if let Some((len, _)) = bytes.split_first_chunk()
+                && batch.compression().is_some()
+            {
+                check_memory(i64::from_le_bytes(*len))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Refuses a length that the system gives no memory for. Below zero, it is no length.
+fn check_memory(len: i64) -> Result<()> {
+    let mut bytes = Vec::<u8>::new();
+    bytes.try_reserve_exact(usize::try_from(len).unwrap_or(0)).map_err(damaged)?;
+    // Otherwise the compiler may leave out what is not used.
+    black_box(&bytes);
+    Ok(())
 }
 
 /// Four bytes, or nothing at the end.
@@ -147,63 +159,64 @@ fn cut() -> anyhow::Error {
     damaged("it is cut off")
 }
 
-/// Turns batches into rows, and keeps the dictionaries that they need.
-struct Batches {
-    fields: Vec<Field>,
-    chosen: Chosen<usize>,
-    dictionaries: Dictionaries,
+/// The crate tells it in several lines, for programmers.
+fn contradiction() -> anyhow::Error {
+    damaged("its metadata contradicts itself")
 }
 
-/// By number. A dictionary may grow by further arrays.
-type Dictionaries = HashMap<i64, Vec<Array>>;
+/// Turns batches into rows, and keeps the dictionaries that they need.
+struct Batches {
+    schema: SchemaRef,
+    chosen: Chosen<usize>,
+    dictionaries: HashMap<i64, ArrayRef>,
+}
 
 impl Batches {
-    fn new(schema: Table<'_>, selection: &Selection) -> Result<Self> {
-        let fields = schema::fields(schema)?;
-        let names: Vec<String> = fields.iter().map(|field| field.name.clone()).collect();
-        let chosen = selection.find(&names)?;
-        for &index in chosen.iter() {
-            if !matches!(fields[index].kind, Kind::Plain(_)) {
-                return Err(unsuited(&names[index]));
-            }
+    fn new(schema: arrow_ipc::Schema<'_>, selection: &Selection) -> Result<Self> {
+        if !schema.endianness().equals_to_target_endianness() {
+            return Err(damaged("it was written by a big-endian machine"));
         }
-        Ok(Self { fields, chosen, dictionaries: Dictionaries::new() })
+        let schema = caught(|| Ok(fb_to_schema(schema)))?;
+        let names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
+        let chosen = selection.find(&names)?;
+        caught(|| chosen.iter().try_for_each(|&index| check_type(&schema, index)))?;
+        Ok(Self { schema: Arc::new(schema), chosen, dictionaries: HashMap::new() })
     }
 
     /// Takes a message; false if nobody listens any more.
     fn take(&mut self, message: &Message, rows: &mut impl FnMut(Rows) -> bool) -> Result<bool> {
-        match message.header()? {
-            Header::Dictionary(table) => self.learn(table, &message.body)?,
-            Header::Batch(table) => return self.rows(&Batch::new(table, &message.body)?, rows),
-            Header::Schema(_) | Header::Other => {}
+        match caught(|| self.decode(message))? {
+            Some(batch) => self.rows(&batch, rows),
+            None => Ok(true),
         }
-        Ok(true)
     }
 
-    /// Takes a dictionary, or the next part of one, if a chosen column needs it.
-    fn learn(&mut self, table: Table<'_>, body: &[u8]) -> Result<()> {
-        let id = table.integer::<8>(0, 0)?;
-        let uses = |index: &&usize| self.fields[**index].dictionary.is_some_and(|(used, _)| used == id);
-        let Some(&index) = self.chosen.iter().find(uses) else { return Ok(()) };
-        let Kind::Plain(plain) = self.fields[index].kind else { return Ok(()) };
-        let batch = Batch::new(table.table_needed(1)?, body)?;
-        let array = batch.array(plain, &mut Place::default())?;
-        let arrays = self.dictionaries.entry(id).or_default();
-        if !table.flag(2)? {
-            arrays.clear();
+    /// The chosen columns of a batch, or nothing if the message is about something else.
+    fn decode(&mut self, message: &Message) -> Result<Option<RecordBatch>> {
+        let (header, body) = (message.header()?, &message.body);
+        let version = header.version();
+        if let Some(dictionary) = header.header_as_dictionary_batch() {
+            message.check(dictionary.data().ok_or_else(cut)?)?;
+            read_dictionary(body, dictionary, &self.schema, &mut self.dictionaries, &version)
+                .map_err(damaged)?;
         }
-        arrays.push(array);
-        Ok(())
+        let Some(batch) = header.header_as_record_batch() else { return Ok(None) };
+        message.check(batch)?;
+        let columns: Vec<usize> = self.chosen.iter().copied().collect();
+        let schema = Arc::clone(&self.schema);
+        read_record_batch(body, batch, schema, &self.dictionaries, Some(&columns), &version)
+            .map(Some)
+            .map_err(damaged)
     }
 
-    fn rows(&self, batch: &Batch<'_>, rows: &mut impl FnMut(Rows) -> bool) -> Result<bool> {
-        let arrays = self.arrays(batch)?;
+    fn rows(&self, batch: &RecordBatch, rows: &mut impl FnMut(Rows) -> bool) -> Result<bool> {
+        let mut arrays = batch.columns().iter();
         let mut columns = self.chosen.try_map(|index| {
-            let array = arrays.get(&index).ok_or_else(cut)?;
-            let dictionary = self.fields[index].dictionary.map(|(id, _)| self.dictionary(id));
-            Ok(Cursor { array, dictionary, next: 0 })
+            let values = arrays.next().and_then(|array| values(array));
+            let values = values.ok_or_else(|| unsuited(self.schema.field(index).name()))?;
+            Ok(Cursor { values, next: 0 })
         })?;
-        let mut left = batch.len;
+        let mut left = batch.num_rows();
         while 0 < left {
             let count = left.min(ROWS_AT_ONCE);
             left -= count;
@@ -213,31 +226,19 @@ impl Batches {
         }
         Ok(true)
     }
+}
 
-    fn dictionary(&self, id: i64) -> &[Array] {
-        self.dictionaries.get(&id).map_or(&[], Vec::as_slice)
-    }
-
-    /// The chosen columns of a batch.
-    fn arrays(&self, batch: &Batch<'_>) -> Result<HashMap<usize, Array>> {
-        let mut place = Place::default();
-        let mut arrays = HashMap::new();
-        for (index, field) in self.fields.iter().enumerate() {
-            match field.stored() {
-                Kind::Plain(plain) if self.chosen.iter().any(|chosen| *chosen == index) => {
-                    arrays.insert(index, batch.array(plain, &mut place)?);
-                }
-                _ => batch.skip(field, &mut place)?,
-            }
-        }
-        Ok(arrays)
+fn check_type(schema: &Schema, index: usize) -> Result<()> {
+    let field = schema.field(index);
+    match values(&new_empty_array(field.data_type())) {
+        Some(_) => Ok(()),
+        None => Err(unsuited(field.name())),
     }
 }
 
 /// A column of a batch while it is read.
 struct Cursor<'a> {
-    array: &'a Array,
-    dictionary: Option<&'a [Array]>,
+    values: Values<'a>,
     next: usize,
 }
 
@@ -245,129 +246,7 @@ impl Column for Cursor<'_> {
     fn read(&mut self, count: usize, cells: &mut impl Cells) -> Result<()> {
         let rows = self.next..self.next + count;
         self.next = rows.end;
-        for row in rows {
-            cells.push(match self.dictionary {
-                Some(dictionary) => look_up(dictionary, self.array.index(row)?)?,
-                None => self.array.value(row)?,
-            });
-        }
+        rows.for_each(|row| cells.push((self.values)(row)));
         Ok(())
-    }
-}
-
-fn look_up(dictionary: &[Array], index: Option<usize>) -> Result<Value<'_>> {
-    let Some(mut index) = index else { return Ok(Value::Null) };
-    for array in dictionary {
-        if index < array.len() {
-            return array.value(index);
-        }
-        index -= array.len();
-    }
-    Err(damaged("an index points outside its dictionary"))
-}
-
-/// How far the lists of a batch have been used up.
-#[derive(Debug, Default)]
-struct Place {
-    node: usize,
-    buffer: usize,
-    view: usize,
-}
-
-/// The metadata of a batch, and its buffers.
-struct Batch<'a> {
-    len: usize,
-    body: &'a [u8],
-    packing: Option<Packing>,
-    /// Rows and nulls of each column.
-    nodes: Vec<[i64; 2]>,
-    /// Start and length of each buffer.
-    buffers: Vec<[i64; 2]>,
-    /// How many further buffers each view has.
-    views: Vec<[i64; 1]>,
-}
-
-/// How each buffer is packed.
-#[derive(Debug, Clone, Copy)]
-enum Packing {
-    Lz4,
-    Zstd,
-}
-
-impl<'a> Batch<'a> {
-    fn new(table: Table<'_>, body: &'a [u8]) -> Result<Self> {
-        let packing = match table.table(3)?.map(|packing| packing.integer::<1>(0, 0)).transpose()? {
-            None => None,
-            Some(0) => Some(Packing::Lz4),
-            Some(1) => Some(Packing::Zstd),
-            Some(number) => return Err(damaged(format!("it is packed in the unknown way {number}"))),
-        };
-        Ok(Self {
-            len: usize::try_from(table.integer::<8>(0, 0)?).map_err(damaged)?,
-            body,
-            packing,
-            nodes: table.structs(1)?,
-            buffers: table.structs(2)?,
-            views: table.structs(4)?,
-        })
-    }
-
-    /// Takes the next column.
-    fn array(&self, plain: Plain, place: &mut Place) -> Result<Array> {
-        let [len, nulls] = *self.nodes.get(place.node).ok_or_else(cut)?;
-        if usize::try_from(len).ok() != Some(self.len) {
-            return Err(damaged("a column is shorter or longer than its batch"));
-        }
-        let buffers = self.claim(Kind::Plain(plain), place)?;
-        let buffers = buffers.map(|index| self.unpacked(index)).collect::<Result<_>>()?;
-        Ok(Array::new(plain, self.len, nulls != 0, buffers))
-    }
-
-    /// Passes over a column and its parts.
-    fn skip(&self, field: &Field, place: &mut Place) -> Result<()> {
-        self.claim(field.stored(), place)?;
-        // The parts of what is in a dictionary are there.
-        if field.dictionary.is_none() {
-            field.children.iter().try_for_each(|child| self.skip(child, place))?;
-        }
-        Ok(())
-    }
-
-    /// The buffers of the next column.
-    fn claim(&self, kind: Kind, place: &mut Place) -> Result<Range<usize>> {
-        let mut count = kind.buffers();
-        if kind == Kind::Plain(Plain::View) {
-            let [more] = *self.views.get(place.view).ok_or_else(cut)?;
-            count = usize::try_from(more).ok().and_then(|more| more.checked_add(count)).ok_or_else(cut)?;
-            place.view += 1;
-        }
-        place.node += 1;
-        let start = place.buffer;
-        place.buffer = start.checked_add(count).filter(|end| *end <= self.buffers.len()).ok_or_else(cut)?;
-        Ok(start..place.buffer)
-    }
-
-    fn unpacked(&self, index: usize) -> Result<Vec<u8>> {
-        let [start, len] = self.buffers[index].map(|number| usize::try_from(number).ok());
-        let range = start.zip(len).and_then(|(start, len)| Some(start..start.checked_add(len)?));
-        let bytes = range.and_then(|range| self.body.get(range)).ok_or_else(cut)?;
-        match self.packing {
-            Some(packing) if !bytes.is_empty() => unpack(bytes, packing),
-            _ => Ok(bytes.to_vec()),
-        }
-    }
-}
-
-/// A packed buffer starts with its unpacked length; -1 says that it is not packed after all.
-fn unpack(bytes: &[u8], packing: Packing) -> Result<Vec<u8>> {
-    let (len, packed) = bytes.split_first_chunk::<8>().ok_or_else(cut)?;
-    let len = i64::from_le_bytes(*len);
-    if len == -1 {
-        return Ok(packed.to_vec());
-    }
-    let len = u64::try_from(len).map_err(damaged)?;
-    match packing {
-        Packing::Lz4 => exactly(&mut lz4_flex::frame::FrameDecoder::new(packed), len),
-        Packing::Zstd => exactly(&mut zstd::Decoder::new(packed)?, len),
     }
 }

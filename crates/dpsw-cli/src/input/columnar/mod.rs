@@ -2,10 +2,9 @@
 
 mod arrow;
 mod array;
-mod flatbuffer;
+mod caught;
 mod parquet;
 mod rows;
-mod schema;
 #[cfg(test)]
 mod tests;
 mod value;
