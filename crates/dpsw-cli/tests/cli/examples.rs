@@ -42,9 +42,12 @@ fn examples(help: &str) -> Vec<String> {
 
 /// What the README runs, in the words of someone who has the binary.
 fn readme_examples() -> Vec<String> {
-    let readme = include_str!("../../../../README.md");
-    let commands = readme.lines().filter_map(|line| line.strip_prefix("cargo run --release -- "));
-    commands.map(|command| format!("dpsw {command}")).collect()
+    let command = |line: &str| {
+        let line = line.split('#').next().unwrap_or_default().trim();
+        let rest = line.strip_prefix("cargo run --release -- ").or_else(|| line.strip_prefix("dpsw "))?;
+        Some(format!("dpsw {rest}"))
+    };
+    include_str!("../../../../README.md").lines().filter_map(command).collect()
 }
 
 /// Runs an example as a shell does, in a directory with the files that it speaks of.
@@ -95,7 +98,7 @@ fn every_example_runs() {
 #[test]
 fn every_command_of_the_readme_runs() {
     let found = readme_examples();
-    assert!(2 <= found.len(), "{found:?}");
+    assert!(8 <= found.len(), "{found:?}");
     let sandbox = prepared();
     found.iter().for_each(|example| check(&sandbox, example));
 }
