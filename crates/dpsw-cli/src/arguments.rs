@@ -332,7 +332,8 @@ pub(crate) struct Means {
     /// The delta of the promise; 1e-10 if the plan needs one and none is given. Giving one allows Gaussian noise
     #[arg(long)]
     pub(crate) delta: Option<f64>,
-    /// Memory for the sketches; 400KB by default, or more if finding keys needs it
+    /// Memory for the sketches; by default counters for each listed key up to 64MB, else 400KB, or more if finding keys
+    /// needs it
     #[arg(long, value_parser = quantity::bytes, value_name = "SIZE")]
     pub(crate) memory: Option<u64>,
     /// One well-tuned sketch per substream, or the sketches of the paper

@@ -236,7 +236,13 @@ fn say_before(stream: &Stream, plan: &Plan, paths: &[PathBuf]) {
         say_found(found.share_found(0.5), plan.settings().window);
     }
     if stream.means.memory.is_none() && structure::MEMORY < plan.sketch_bytes() {
-        remark::note(format!("finding keys takes more memory than usual: {}", size(plan.sketch_bytes())));
+        let taken = size(plan.sketch_bytes());
+        remark::note(match plan.discovery() {
+            Some(_) => format!("finding keys takes more memory than usual: {taken}"),
+            None => {
+                format!("each key has counters of its own: {taken}; --memory takes less, for larger errors")
+            }
+        });
     }
     if stream.means.delta.is_none() && plan.settings().delta.is_some() {
         remark::note(format!("delta = {:e}, the default where one is needed", structure::DELTA));

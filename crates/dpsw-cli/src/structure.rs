@@ -17,9 +17,9 @@ use crate::quantity::Span;
 
 /// The delta if a plan needs one and none is given.
 pub(crate) const DELTA: f64 = 1e-10;
-/// The bytes of the sketches if none are given.
+/// The bytes of sketches in which keys share counters, if none are given.
 pub(crate) const MEMORY: u64 = 400_000;
-/// The most bytes that the sketches take unless more are given.
+/// The most bytes that finding keys takes unless more are given.
 const MEMORY_MAX: u64 = 50_000_000;
 
 /// What a plan is wanted for, whatever command asks.
@@ -72,7 +72,6 @@ impl<'a> Wish<'a> {
     /// What the planner is asked. A large domain is moved, not copied.
     pub(crate) fn request(self) -> Result<Request> {
         let delta = self.delta_needed().map(Delta::new).transpose()?;
-        let bytes = self.means.memory.unwrap_or(MEMORY);
         let settings = Settings {
             unit: self.unit,
             delta,
@@ -80,7 +79,11 @@ impl<'a> Wish<'a> {
             retention: self.retention,
             ..Settings::new(self.window, self.epsilon)?
         };
-        Ok(Request { settings, bytes, expectation: self.expectation })
+        let request = Request::new(settings).with_expectation(self.expectation);
+        Ok(match self.means.memory {
+            Some(bytes) => request.with_bytes(bytes),
+            None => request,
+        })
     }
 
     /// The delta that was given, or the default where finding keys needs one.

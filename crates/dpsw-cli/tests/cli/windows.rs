@@ -177,6 +177,18 @@ fn without_a_domain_frequent_keys_are_found_and_rare_ones_are_not() {
 }
 
 #[test]
+fn listed_keys_get_counters_of_their_own_unless_a_size_is_given() {
+    let sandbox = Sandbox::new();
+    sandbox.write("t.txt", records(3000, |_, item| format!("{item}\n")));
+    sandbox.write("keys.txt", (0..30_000).map(|n| format!("key {n}\n")).collect::<String>());
+    let fixed = ["top", "t.txt", "--window", "1000", "--epsilon", "1", "--domain", "keys.txt"];
+    let output = sandbox.run(&fixed);
+    assert!(errors(&output).contains("each key has counters of its own"), "{}", errors(&output));
+    let output = sandbox.run(&[&fixed[..], &["--memory", "400KB"]].concat());
+    assert!(!errors(&output).contains("counters of its own"), "{}", errors(&output));
+}
+
+#[test]
 fn found_keys_get_the_memory_that_they_need_unless_a_size_is_given() {
     let sandbox = Sandbox::new();
     sandbox.write("t.tsv", records(200, |n, item| format!("{n}\t{item}\n")));
