@@ -7,12 +7,22 @@ use crate::noise::law::Law;
 /// floor(2^bits F(z)) for z from -reach - 1 to reach, certified: the precision is raised until each enclosure holds
 /// no multiple of 2^-bits. F(z) is irrational, so this ends, and F(-z - 1) = 1 - F(z) gives the upper half.
 pub(crate) fn cumulative(law: Law, reach: u64, bits: usize) -> Vec<UBig> {
-    let mut guard = 96;
+    raised(law, reach, bits, GUARD_BITS)
+}
+
+/// Digits beyond those of the boundaries at first: more than rounding takes from any table.
+const GUARD_BITS: usize = 96;
+/// A boundary needs more of them with probability below 2⁻¹⁰⁰⁰.
+const GUARD_BITS_MAX: usize = 16 * GUARD_BITS;
+
+/// The same, from this precision on.
+fn raised(law: Law, reach: u64, bits: usize, mut guard: usize) -> Vec<UBig> {
     let lower = loop {
         if let Some(lower) = certified(&lower_half(law, reach, bits + guard), guard) {
             break lower;
         }
         guard *= 2;
+        assert!(guard <= GUARD_BITS_MAX, "no boundary is so near to a multiple of 2^-bits");
     };
     let all = (UBig::ONE << bits) - UBig::ONE;
     let upper: Vec<UBig> = lower.iter().rev().map(|floor| &all - floor).collect();
@@ -179,6 +189,13 @@ mod tests {
                 assert!(&quotient.low * end(&other) <= &one.low * &unit, "{one:?} {other:?}");
                 assert!(end(&one) * &unit <= end(&quotient) * &other.low, "{one:?} {other:?}");
             }
+        }
+    }
+
+    #[test]
+    fn the_precision_is_raised_until_all_boundaries_are_certain() {
+        for law in [Law::Gaussian { variance: 20 }, Law::Gaussian { variance: 3 }] {
+            assert_eq!(raised(law, 12, 64, 1), cumulative(law, 12, 64));
         }
     }
 
