@@ -13,7 +13,7 @@ pub(crate) fn cumulative(law: Law, reach: u64, bits: usize) -> Vec<UBig> {
 /// Digits beyond those of the boundaries at first: more than rounding takes from any table.
 const GUARD_BITS: usize = 96;
 /// A boundary needs more of them with probability below 2⁻¹⁰⁰⁰.
-const GUARD_BITS_MAX: usize = 16 * GUARD_BITS;
+const GUARD_BITS_MAX: usize = 1536;
 
 /// The same, from this precision on.
 fn raised(law: Law, reach: u64, bits: usize, mut guard: usize) -> Vec<UBig> {
