@@ -424,6 +424,18 @@ mod tests {
         }
     }
 
+    #[test]
+    fn items_that_count_are_looked_at_up_to_the_end_of_the_epoch() {
+        let plan = plan(Tracking::Exact, Kind::Integers, 4);
+        let discovery = plan.discovery().expect("discovery");
+        let mut tracker = Tracker::new(discovery, key());
+        // Of six arrivals those at 0, 3, 4 and 5 count, and the last two lie beyond the epoch.
+        tracker.take(Run::integers(&[7, 8, 8, 7, 9, 7]), Some(&[0, 3, 4, 5]), discovery);
+        let AnyCounts::Integers(counts) = &tracker.counts else { unreachable!("integers") };
+        let counts: Vec<(u64, u32)> = counts.entries.iter().map(|e| (e.key, e.count)).collect();
+        assert_eq!((counts, tracker.arrivals), (vec![(7, 2)], 6));
+    }
+
     /// Arrivals, lowered, and keys with their counts, as they would be saved.
     fn read(plan: &PlannedDiscovery, arrivals: u64, lowered: u64, keys: &[(&[u8], u32)]) -> bool {
         let mut writer = Writer::new(b"TESTTEST", 1);
