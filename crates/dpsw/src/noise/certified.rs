@@ -7,12 +7,22 @@ use crate::noise::law::Law;
 /// floor(2^bits F(z)) for z from -reach - 1 to reach, certified: the precision is raised until each enclosure holds
 /// no multiple of 2^-bits. F(z) is irrational, so this ends, and F(-z - 1) = 1 - F(z) gives the upper half.
 pub(crate) fn cumulative(law: Law, reach: u64, bits: usize) -> Vec<UBig> {
-    let mut guard = 96;
+    raised(law, reach, bits, GUARD_BITS)
+}
+
+/// Digits beyond those of the boundaries at first: more than rounding takes from any table.
+const GUARD_BITS: usize = 96;
+/// A boundary needs more of them with probability below 2⁻¹⁰⁰⁰.
+const GUARD_BITS_MAX: usize = 1536;
+
+/// The same, from this precision on.
+fn raised(law: Law, reach: u64, bits: usize, mut guard: usize) -> Vec<UBig> {
     let lower = loop {
         if let Some(lower) = certified(&lower_half(law, reach, bits + guard), guard) {
             break lower;
         }
         guard *= 2;
+        assert!(guard <= GUARD_BITS_MAX, "no boundary is so near to a multiple of 2^-bits");
     };
     let all = (UBig::ONE << bits) - UBig::ONE;
     let upper: Vec<UBig> = lower.iter().rev().map(|floor| &all - floor).collect();
@@ -35,6 +45,10 @@ struct Enclosure {
 }
 
 impl Enclosure {
+    fn one(bits: usize) -> Self {
+        Self { low: UBig::ONE << bits, high: UBig::ONE << bits }
+    }
+
     fn times(&self, other: &Self, bits: usize) -> Self {
         let high = (&self.high + UBig::ONE) * (&other.high + UBig::ONE);
         Self { low: (&self.low * &other.low) >> bits, high: high >> bits }
@@ -62,8 +76,7 @@ fn lower_half(law: Law, reach: u64, bits: usize) -> Vec<Enclosure> {
 /// F(-k) = q^k / (1 + q), q = exp(-numerator / denominator).
 fn laplace_half(numerator: u64, denominator: u64, reach: u64, bits: usize) -> Vec<Enclosure> {
     let q = exp_minus(numerator, denominator, bits);
-    let unit = UBig::ONE << bits;
-    let norm = Enclosure { low: &q.low + &unit, high: &q.high + &unit };
+    let norm = q.plus(&Enclosure::one(bits));
     let mut power = q.clone();
     let mut half = Vec::new();
     for _ in 0..=reach {
@@ -85,8 +98,7 @@ fn gaussian_half(variance: u64, reach: u64, bits: usize) -> Vec<Enclosure> {
             half.push(sum.clone());
         }
     }
-    let unit = UBig::ONE << bits;
-    let norm = Enclosure { low: &unit + (&sum.low << 1), high: unit + (sum.high << 1) + UBig::ONE };
+    let norm = sum.plus(&sum).plus(&Enclosure::one(bits));
     half.iter().map(|sum| sum.over(&norm, bits)).collect()
 }
 
@@ -141,4 +153,106 @@ fn exp_minus_unit(numerator: u64, denominator: &UBig, bits: usize) -> Enclosure 
     let sum = positive - negative;
     let low = if slack < sum { &sum - &slack } else { UBig::ZERO };
     Enclosure { low, high: sum + slack }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BITS: usize = 4;
+
+    fn at(low: u32, width: u32) -> Enclosure {
+        Enclosure { low: low.into(), high: (low + width).into() }
+    }
+
+    /// Every pair of narrow enclosures with a few digits, where a unit shows.
+    fn pairs() -> impl Iterator<Item = (Enclosure, Enclosure)> {
+        let all = || (0..40_u32).flat_map(|low| (0..3).map(move |width| at(low, width)));
+        all().flat_map(move |one| all().map(move |other| (one.clone(), other)))
+    }
+
+    fn end(enclosure: &Enclosure) -> UBig {
+        &enclosure.high + UBig::ONE
+    }
+
+    #[test]
+    fn products_sums_and_quotients_enclose_all_that_their_parts_can_be() {
+        let unit = UBig::ONE << BITS;
+        for (one, other) in pairs() {
+            let product = one.times(&other, BITS);
+            assert!(&product.low * &unit <= &one.low * &other.low, "{one:?} {other:?}");
+            assert!(end(&one) * end(&other) <= end(&product) * &unit, "{one:?} {other:?}");
+            let sum = one.plus(&other);
+            assert!(sum.low <= &one.low + &other.low && end(&one) + end(&other) <= end(&sum));
+            if unit <= other.low {
+                let quotient = one.over(&other, BITS);
+                assert!(&quotient.low * end(&other) <= &one.low * &unit, "{one:?} {other:?}");
+                assert!(end(&one) * &unit <= end(&quotient) * &other.low, "{one:?} {other:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_precision_is_raised_until_all_boundaries_are_certain() {
+        for law in [Law::Gaussian { variance: 20 }, Law::Gaussian { variance: 3 }] {
+            assert_eq!(raised(law, 12, 64, 1), cumulative(law, 12, 64));
+        }
+    }
+
+    #[test]
+    fn an_enclosure_that_holds_a_multiple_is_not_certified() {
+        assert_eq!(certified(&[at(17, 14), at(32, 0)], BITS), Some(vec![1_u8.into(), 2_u8.into()]));
+        assert_eq!(certified(&[at(17, 14), at(17, 15)], BITS), None);
+    }
+
+    /// How many terms of the series of exp(-x) are at least one unit, and the first that is not.
+    fn terms(x: f64, bits: i32) -> f64 {
+        let (mut term, mut count) = (2_f64.powi(bits), 0.0);
+        while 1.0 <= term {
+            count += 1.0;
+            term *= x / count;
+        }
+        count
+    }
+
+    fn float(value: &UBig) -> f64 {
+        u64::try_from(value).expect("few digits") as f64
+    }
+
+    #[test]
+    fn powers_of_e_are_enclosed_with_two_units_for_each_term() {
+        for (numerator, denominator) in
+            [(1, 1), (1, 2), (2, 3), (1, 40), (999, 1000), (3, 1), (7, 2), (20, 3)]
+        {
+            for bits in [12, 20, 30] {
+                let got = exp_minus(numerator, denominator, bits as usize);
+                let x = numerator as f64 / denominator as f64;
+                let wanted = (-x).exp() * 2_f64.powi(bits);
+                let (low, high) = (float(&got.low), float(&got.high));
+                assert!(low <= wanted && wanted < high + 1.0, "exp(-{x}): {wanted} in {low}..{high}");
+                if x <= 1.0 {
+                    let spare = high - low - 4.0 * terms(x, bits);
+                    assert!((0.0..=8.0).contains(&spare), "exp(-{x}): {low}..{high}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_lies_beyond_the_last_weight_is_within_the_tail() {
+        for variance in [1, 3, 50, 2_000, 100_000] {
+            for bits in [8, 16] {
+                let weights = gaussian_weights(variance, 1, bits as usize);
+                let weight =
+                    |i: usize| (-((i * i) as f64) / (2.0 * variance as f64)).exp() * 2_f64.powi(bits);
+                let last = weights.inside.len();
+                let beyond: f64 = (last + 1..last + 10_000).map(weight).sum();
+                assert!(beyond < float(&weights.tail.high) + 1.0, "variance {variance}, {bits} digits");
+                for (i, got) in (1..).zip(&weights.inside) {
+                    let (low, high) = (float(&got.low), float(&got.high));
+                    assert!(low <= weight(i) && weight(i) < high + 1.0, "variance {variance}, weight {i}");
+                }
+            }
+        }
+    }
 }

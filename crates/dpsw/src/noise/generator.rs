@@ -268,8 +268,13 @@ mod tests {
         let chi: f64 = counts.iter().map(|&c| (f64::from(c) - 10_000.0).powi(2) / 10_000.0).sum();
         assert!(chi < 35.0, "chi-square {chi}");
         assert_eq!(generator.below(1), 0);
-        let wide = 3_u128 << 100;
-        assert!((0..1000).all(|_| generator.below(wide) < wide));
+        let third = 1_u128 << 100;
+        let mut thirds = [0_u32; 3];
+        for _ in 0..3000 {
+            thirds[(generator.below(3 * third) / third) as usize] += 1;
+        }
+        // Each is 1000 with deviation 26; five deviations for three numbers fail with probability 2e-6.
+        assert!(thirds.iter().all(|third| third.abs_diff(1000) < 130), "{thirds:?}");
     }
 
     #[test]
@@ -280,6 +285,18 @@ mod tests {
         assert_ne!(first, second);
         assert_eq!(Noise::seeded(7).generator().expect("seeded").next_u64(), first);
         assert_ne!(Noise::seeded(8).generator().expect("seeded").next_u64(), first);
+    }
+
+    #[test]
+    fn draws_that_do_not_fit_are_cut_on_their_own_side() {
+        assert_eq!(clamp(5), 5);
+        assert!(i64::from(i32::MAX) < clamp(u128::MAX));
+    }
+
+    #[test]
+    fn only_noise_from_the_system_is_private() {
+        assert!(Noise::from_system().is_private());
+        assert!(!Noise::seeded(1).is_private() && !Noise::off().is_private());
     }
 
     #[test]

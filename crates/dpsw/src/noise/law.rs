@@ -103,3 +103,56 @@ impl Law {
         clamp(u128::from(first) + beyond)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn laplace(scale: u64) -> Law {
+        Law::Laplace { scale: Ratio::new(scale, 1).expect("a ratio") }
+    }
+
+    fn gaussian(variance: u64) -> Law {
+        Law::Gaussian { variance }
+    }
+
+    #[test]
+    fn a_law_says_what_it_is() {
+        assert_eq!(laplace(20).to_string(), "discrete Laplace, scale 20.0000");
+        assert_eq!(gaussian(220).to_string(), "discrete Gaussian, variance 220");
+        assert_eq!((laplace(20).scale(), gaussian(220).scale()), (Some(20.0), None));
+    }
+
+    #[test]
+    fn laws_without_spread_or_beyond_the_arithmetic_are_not_drawn_from() {
+        for (law, is_drawable) in [
+            (laplace(1), true),
+            (laplace(0), false),
+            (gaussian(0), false),
+            (gaussian(1), true),
+            (gaussian((1 << 32) - 1), true),
+            (gaussian(1 << 32), false),
+        ] {
+            assert_eq!(law.is_drawable(), is_drawable, "{law:?}");
+        }
+    }
+
+    #[test]
+    fn the_variance_is_the_sum_over_the_law() {
+        for scale in [1, 4, 20] {
+            let weight = |z: i64| (-(z.abs() as f64) / scale as f64).exp();
+            let all = || -1000..=1000_i64;
+            let wanted =
+                all().map(|z| (z * z) as f64 * weight(z)).sum::<f64>() / all().map(weight).sum::<f64>();
+            assert!((laplace(scale).variance() / wanted - 1.0).abs() < 1e-9);
+        }
+        assert_eq!(gaussian(220).variance(), 220.0);
+    }
+
+    #[test]
+    fn tail_bounds_are_the_usual_ones() {
+        // P[|z| > t] <= 2 exp(-t / scale), and 2 exp(-t² / (2 variance)).
+        assert!((laplace(20).tail_bound(0.01) - 20.0 * 200_f64.ln()).abs() < 1e-9);
+        assert!((gaussian(220).tail_bound(0.01) - (440.0 * 200_f64.ln()).sqrt()).abs() < 1e-9);
+    }
+}

@@ -390,6 +390,63 @@ mod tests {
         }
     }
 
+    /// How often in 4,000 trials the outcome is the one below boundary `index`, at most five standard errors from `wanted`.
+    #[track_caller]
+    fn check_split(table: &Table, index: usize, wanted: f64, mut draw: impl FnMut() -> i64) {
+        let lower = index as i64 - table.reach as i64 - 1;
+        let trials = 4000;
+        let outcomes: Vec<i64> = (0..trials).map(|_| draw()).collect();
+        assert!(outcomes.iter().all(|z| [lower, lower + 1].contains(z)), "index {index}");
+        let got = outcomes.iter().filter(|z| **z == lower).count() as f64 / f64::from(trials);
+        let error = (wanted * (1.0 - wanted) / f64::from(trials)).sqrt();
+        assert!((got - wanted).abs() <= 5.0 * error + 1e-9, "index {index}: {got} for {wanted}");
+    }
+
+    #[test]
+    fn a_word_that_a_boundary_crosses_is_split_where_the_boundary_lies() {
+        // Some 40 checks: one fails by chance with probability below 3e-5; the seed is fixed.
+        let table = Table::new(laplace(4, 1));
+        let mut generator = generator(6);
+        let words: Vec<u16> = table.boundaries.iter().map(|boundary| (boundary >> 48) as u16).collect();
+        let is_alone = |index: &usize| words.iter().filter(|word| **word == words[*index]).count() == 1;
+        let inside = 1..words.len() - 1;
+        assert!(20 < inside.clone().filter(is_alone).count());
+        for index in inside.filter(is_alone) {
+            let rest = (table.boundaries[index] & ((1 << 48) - 1)) as f64 / 2_f64.powi(48);
+            check_split(&table, index, rest, || table.outcome_of_word(words[index], &mut generator));
+        }
+    }
+
+    #[test]
+    fn a_tie_in_all_digits_is_decided_by_further_ones() {
+        let table = Table::new(laplace(4, 1));
+        let mut generator = generator(7);
+        let long = cumulative(table.law, table.reach, 128);
+        for index in [30, table.boundaries.len() / 2] {
+            let rest = low_word(&(&long[index] & UBig::from(u64::MAX))) as f64 / 2_f64.powi(64);
+            let digits = table.boundaries[index];
+            check_split(&table, index, rest, || table.outcome_of(digits, &mut generator));
+        }
+    }
+
+    #[test]
+    fn about_one_draw_in_a_hundred_thousand_falls_outside_the_table() {
+        for law in laws().into_iter().filter(|law| (20.0..1e6).contains(&law.variance())) {
+            let outside = 2.0 * Table::new(law).boundaries[0] as f64 / 2_f64.powi(64);
+            assert!((1e-6..3e-5).contains(&outside), "{law:?}: {outside}");
+        }
+    }
+
+    #[test]
+    fn the_bytes_are_those_of_the_table() {
+        for law in laws() {
+            let table = Table::new(law);
+            let bytes =
+                size_of_val(&*table.boundaries) + size_of_val(&*table.guide) + size_of_val(&*table.starts);
+            assert_eq!(Table::bytes(law), bytes);
+        }
+    }
+
     #[test]
     fn the_guide_agrees_with_the_boundaries_for_every_word() {
         for law in laws() {

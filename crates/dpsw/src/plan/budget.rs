@@ -57,3 +57,43 @@ impl Budget {
 
 /// Kept back from the δ of a key, so that rounding errors fall on the side of a higher threshold.
 pub(crate) const KEY_MARGIN: f64 = 1e-9;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::item::value::Kind;
+
+    const DELTA: f64 = 1e-6;
+
+    fn budget(discovery: Option<Discovery>, noise: NoiseChoice) -> Budget {
+        let epsilon = Epsilon::new(2.0).expect("in range");
+        Budget::new(epsilon, Delta::new(DELTA).ok(), discovery, noise).expect("a budget")
+    }
+
+    fn keys() -> Discovery {
+        Discovery { share: Ratio::new(1, 5).expect("a ratio"), ..Discovery::new(Kind::Integers) }
+    }
+
+    #[test]
+    fn sketches_have_all_where_no_keys_are_found_and_a_delta_only_if_they_need_one() {
+        for (noise, delta) in [(NoiseChoice::Laplace, None), (NoiseChoice::Gaussian, Some(DELTA))] {
+            let budget = budget(None, noise);
+            assert_eq!((budget.epsilon.get(), budget.delta.map(Delta::get)), (2.0, delta));
+            assert!(budget.keys.is_none());
+        }
+    }
+
+    #[test]
+    fn keys_and_sketches_share_epsilon_and_delta_as_the_proof_says() {
+        // delta = delta of the sketches + (1 + e^epsilon) delta of a key, with the whole epsilon.
+        for (noise, of_sketch) in [(NoiseChoice::Laplace, 0.0), (NoiseChoice::Gaussian, DELTA / 2.0)] {
+            let budget = budget(Some(keys()), noise);
+            let of_keys = budget.keys.expect("keys are found");
+            assert_eq!(of_keys.epsilon, Ratio::new(2, 5).expect("a ratio"));
+            assert_eq!(budget.epsilon.ratio(), Ratio::new(8, 5).expect("a ratio"));
+            assert_eq!(budget.delta.map_or(0.0, Delta::get), of_sketch);
+            let spent = of_sketch + (1.0 + 2_f64.exp()) * of_keys.delta_of_key;
+            assert!(DELTA * (1.0 - 2e-9) < spent && spent < DELTA * (1.0 - 1e-10), "{spent:e}");
+        }
+    }
+}

@@ -221,3 +221,50 @@ fn check_discovery(discovery: Discovery, epoch: u64, kept: u64, items_max: u64) 
     let bytes = entries.saturating_mul(discovery.key_len_max.into());
     check(Quantity::EpochBytes, bytes, 1, u32::MAX.into())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// P[noise > z - 1].
+    fn beyond(scale: f64, z: u64) -> f64 {
+        let q = (-1.0 / scale).exp();
+        q.powf(z as f64) / (1.0 + q)
+    }
+
+    #[test]
+    fn the_threshold_is_the_smallest_that_noise_passes_rarely_enough() {
+        for scale in [0.3, 1.0, 10.0, 1234.5] {
+            for probability in [0.3, 1e-3, 1e-9, 1e-20] {
+                let steps = steps_beyond(scale, probability).expect("within reach");
+                assert!(beyond(scale, steps) <= probability, "scale {scale}, {probability:e}");
+                assert!(
+                    steps == 0 || probability < beyond(scale, steps - 1),
+                    "scale {scale}, {probability:e}"
+                );
+            }
+        }
+        assert_eq!(steps_beyond(1.0, 0.9), Some(0));
+        assert_eq!(steps_beyond(1e9, 1e-9), None);
+        // Where the probability is met exactly, but for rounding errors, one step more is taken.
+        assert_eq!(steps_beyond(10.0, beyond(10.0, 200)), Some(201));
+    }
+
+    #[test]
+    fn what_one_user_brings_in_alone_comes_out_as_rarely_as_the_budget_says() {
+        let budget = KeyBudget { epsilon: Ratio::new(1, 2).expect("a ratio"), delta_of_key: 1e-9 };
+        for (of_substream, of_window, epoch, most) in [(1, 1, 4, 1), (3, 15, 2, 6), (3, 15, 9, 15)] {
+            let release =
+                Release::new(Events { of_substream, of_window }, epoch, budget).expect("a threshold");
+            // The scale is two changes of each item over epsilon.
+            assert_eq!(release.scale, Ratio::new(4 * of_window, 1).expect("a ratio"));
+            // A key of `most` items comes out if the noise exceeds what is missing to the threshold.
+            let missing = release.threshold as u64 - most + 1;
+            let scale = release.scale.to_f64();
+            assert!(of_window as f64 * beyond(scale, missing) <= budget.delta_of_key);
+            assert!(budget.delta_of_key < of_window as f64 * beyond(scale, missing - 1));
+            let seen = of_window as f64 * beyond(scale, missing);
+            assert!((release.seen_once / seen - 1.0).abs() < 1e-9);
+        }
+    }
+}

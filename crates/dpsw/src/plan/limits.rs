@@ -113,3 +113,25 @@ pub(crate) fn gaussian_law(variance: u64) -> Result<Law, PlanError> {
     check(Quantity::Variance, variance, 1, VARIANCE_MAX)?;
     Ok(Law::Gaussian { variance })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fractions_lie_strictly_between_zero_and_one() {
+        assert!(check_fraction(Fraction::Alpha, 0.5).is_ok());
+        for value in [0.0, 1.0, -0.1, 1.1, f64::NAN] {
+            assert!(check_fraction(Fraction::Alpha, value).is_err(), "{value}");
+        }
+    }
+
+    #[test]
+    fn variances_stop_where_the_samplers_do() {
+        for (variance, is_right) in [(0, false), (1, true), ((1 << 32) - 1, true), (1 << 32, false)] {
+            let law = gaussian_law(variance);
+            assert_eq!(law.is_ok(), is_right, "{variance}");
+            assert!(law.map_or(true, Law::is_drawable));
+        }
+    }
+}

@@ -53,3 +53,24 @@ impl Reach {
         self.sum == self.squares
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn noise_is_calibrated_to_all_that_a_neighbour_can_move() {
+        let users = |per_substream| Unit::Users { per_substream };
+        for (unit, sum, squares) in [
+            (Unit::ReplaceOne, 6, 6),
+            (Unit::AddRemove, 3, 3),
+            // Two counters of three rows, in five substreams; then four times each, which squares to sixteen.
+            (users(1), 30, 30),
+            (users(4), 120, 480),
+        ] {
+            let reach = Reach::new(unit, 3, 5);
+            assert_eq!(reach, Reach { sum, squares }, "{unit:?}");
+            assert_eq!(reach.is_by_ones(), sum == squares);
+        }
+    }
+}

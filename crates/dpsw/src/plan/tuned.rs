@@ -9,7 +9,7 @@ use crate::plan::limits::gaussian_law;
 use crate::plan::range::{PlannedRange, Sketches};
 use crate::plan::reach::Reach;
 use crate::plan::settings::{NoiseChoice, Settings, SubstreamLen, TunedMethod, Unit};
-use crate::privacy::accounting::{gaussian_variance, laplace_scale, zcdp_rho};
+use crate::privacy::accounting::{gaussian_variance, laplace_scale, zcdp_rho, zcdp_variance};
 use crate::privacy::ledger::{Cost, Ledger};
 use crate::privacy::parameters::{Delta, Epsilon};
 
@@ -59,6 +59,28 @@ fn reach_variance(epsilon: Epsilon, delta: Delta, reach: Reach) -> u64 {
     if reach.is_by_ones() {
         return gaussian_variance(epsilon, delta, reach.sum);
     }
-    let variance = reach.squares as f64 / (2.0 * zcdp_rho(epsilon, delta).get()) * (1.0 + 1e-12);
-    variance.ceil().max(2.0) as u64
+    zcdp_variance(reach.squares, zcdp_rho(epsilon, delta).get()).max(2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_that_move_by_more_than_one_get_the_smallest_noise_that_zcdp_allows() {
+        let delta = Delta::new(1e-9).expect("in range");
+        for value in [0.1, 1.0, 3.0] {
+            let epsilon = Epsilon::new(value).expect("in range");
+            let rho = zcdp_rho(epsilon, delta).get();
+            let variance = reach_variance(epsilon, delta, Reach { sum: 30, squares: 90 }) as f64;
+            assert!(
+                90.0 / (2.0 * variance) <= rho && rho < 90.0 / (2.0 * (variance - 1.0)),
+                "epsilon {value}"
+            );
+            let by_ones = reach_variance(epsilon, delta, Reach { sum: 30, squares: 30 });
+            assert_eq!(by_ones, gaussian_variance(epsilon, delta, 30));
+        }
+        let huge = Epsilon::new(1e6).expect("in range");
+        assert_eq!(reach_variance(huge, delta, Reach { sum: 30, squares: 90 }), 2);
+    }
 }

@@ -124,8 +124,7 @@ pub fn gaussian_variance(epsilon: Epsilon, delta: Delta, shifts: u64) -> u64 {
     };
     let guess = shifts as f64 / gaussian_mu(epsilon, delta).powi(2);
     if delta.get() < 1e-80 || 2_f64.powi(33) < guess {
-        return (shifts as f64 / (2.0 * zcdp_rho(epsilon, delta).get()) * (1.0 + MARGIN)).ceil().max(2.0)
-            as u64;
+        return zcdp_variance(shifts, zcdp_rho(epsilon, delta).get()).max(2);
     }
     let (mut low, mut high) = ((guess * 0.9) as u64, (guess * 1.1) as u64 + 2);
     while 0 < low && fits(low) {
@@ -139,6 +138,12 @@ pub fn gaussian_variance(epsilon: Epsilon, delta: Delta, shifts: u64) -> u64 {
         if fits(middle) { high = middle } else { low = middle }
     }
     high.max(2)
+}
+
+/// The variance of Gaussian noise that keeps changes whose squares add up to `squares` ρ-zCDP: `squares` / (2 ρ), rounded up
+/// also where it is an integer but for rounding errors.
+pub(crate) fn zcdp_variance(squares: u64, rho: f64) -> u64 {
+    (squares as f64 / (2.0 * rho) * (1.0 + MARGIN)).ceil() as u64
 }
 
 /// The scale of discrete Laplace noise that keeps a change of L1 norm `l1` ε-private: exactly `l1`/ε.
@@ -312,6 +317,15 @@ mod tests {
             let limit = 0.9 * tiny().get() * (1.0 - 1e-6);
             let cost = |variance| joint_delta(value, 6, variance, 2, key_variance);
             assert!(cost(variance) <= limit && limit < cost(variance - 1), "epsilon {value}");
+        }
+    }
+
+    #[test]
+    fn the_variance_of_zcdp_is_rounded_up_and_more_than_an_integer_quotient() {
+        for (squares, rho, variance) in
+            [(6, 0.25, 13), (6, 0.24, 13), (7, 0.25, 15), (13, 1.0, 7), (90, 0.5, 91)]
+        {
+            assert_eq!(zcdp_variance(squares, rho), variance, "{squares} / (2 x {rho})");
         }
     }
 

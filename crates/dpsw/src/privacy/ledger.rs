@@ -162,4 +162,33 @@ mod tests {
         ledger.charge("sketch", Cost::Approximate(ratio(0.5), 6e-10)).expect("fits");
         assert!(ledger.charge("keys", Cost::Approximate(ratio(0.5), 6e-10)).is_err());
     }
+
+    #[track_caller]
+    fn check_close(got: f64, wanted: f64) {
+        assert!((got / wanted - 1.0).abs() < 1e-12, "got {got}, wanted {wanted}");
+    }
+
+    #[test]
+    fn zcdp_charges_are_converted_with_the_delta_that_the_others_leave() {
+        let (rho, flat, whole) = (0.01, 6e-10, 1e-9);
+        let mut ledger = Ledger::new(epsilon(10.0), Delta::new(whole).ok());
+        ledger.charge("sketches", Cost::Zcdp(rho)).expect("fits");
+        ledger.charge("keys", Cost::Approximate(ratio(0.5), flat)).expect("fits");
+        ledger.charge("more", Cost::Pure(ratio(0.25))).expect("fits");
+        let (spent, delta) = ledger.spent();
+        check_close(spent, 0.75 + paper_epsilon(rho, Delta::new(whole - flat).expect("in range")));
+        check_close(delta, whole);
+        let names: Vec<&str> = ledger.charges().iter().map(|(what, _)| what.as_str()).collect();
+        assert_eq!(names, ["sketches", "keys", "more"]);
+        assert!(ledger.charge("all delta", Cost::Approximate(ratio(0.1), whole - flat)).is_err());
+    }
+
+    #[test]
+    fn zcdp_and_pure_charges_share_one_epsilon() {
+        let delta = Delta::new(1e-9).expect("in range");
+        let mut ledger = Ledger::new(epsilon(1.0), Some(delta));
+        ledger.charge("sketches", Cost::Zcdp(paper_rho(epsilon(0.6), delta).get())).expect("0.6");
+        assert!(ledger.charge("keys", Cost::Pure(ratio(0.41))).is_err());
+        ledger.charge("keys", Cost::Pure(ratio(0.4))).expect("1.0 in all");
+    }
 }

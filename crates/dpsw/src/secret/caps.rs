@@ -71,3 +71,69 @@ impl Caps {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::item::hash::StreamKey;
+
+    fn key() -> FingerprintKey {
+        StreamKey::from_bytes([3; 32]).fingerprint_key()
+    }
+
+    fn admitted(caps: &mut Caps, users: &[u64]) -> Vec<bool> {
+        users.iter().map(|&user| caps.admit(user, key())).collect()
+    }
+
+    fn read(each: u32, users_max: usize, users: &[(u64, u32)]) -> Result<Caps, SnapshotError> {
+        let mut writer = Writer::new(b"TESTTEST", 1);
+        writer.len(users.len());
+        for (user, count) in users {
+            writer.u64(*user);
+            writer.u32(*count);
+        }
+        let bytes = writer.finish();
+        let mut caps = Caps::new(each, users_max);
+        caps.read(&mut Reader::new(&bytes, b"TESTTEST", 1)?, key()).map(|()| caps)
+    }
+
+    #[test]
+    fn the_first_items_of_each_user_count_and_every_substream_starts_anew() {
+        let mut caps = Caps::new(2, 100);
+        for _ in 0..2 {
+            assert_eq!(
+                admitted(&mut caps, &[7, 7, 8, 7, 7, 8, 8]),
+                [true, true, true, false, false, true, false]
+            );
+            caps.turn_over();
+        }
+    }
+
+    #[test]
+    fn users_beyond_the_room_send_null_items_and_push_nobody_out() {
+        let mut caps = Caps::new(2, 2);
+        assert_eq!(admitted(&mut caps, &[1, 2, 3, 1, 3, 2]), [true, true, false, true, false, true]);
+    }
+
+    #[test]
+    fn saved_caps_go_on_where_they_stood() {
+        let mut caps = Caps::new(2, 3);
+        admitted(&mut caps, &[1, 1, 2]);
+        let mut writer = Writer::new(b"TESTTEST", 1);
+        caps.write(&mut writer);
+        let bytes = writer.finish();
+        let mut restored = Caps::new(2, 3);
+        let mut reader = Reader::new(&bytes, b"TESTTEST", 1).expect("a frame");
+        restored.read(&mut reader, key()).expect("caps");
+        assert_eq!(admitted(&mut restored, &[1, 2, 2, 3, 4]), [false, true, false, true, false]);
+        assert_eq!(format!("{caps:?}"), "Caps");
+    }
+
+    #[test]
+    fn saved_caps_that_cannot_be_are_refused() {
+        assert!(read(2, 2, &[(1, 2), (5, 1)]).is_ok());
+        for users in [&[(1, 0)][..], &[(1, 3)], &[(1, 1), (1, 1)], &[(1, 1), (2, 1), (3, 1)]] {
+            assert!(read(2, 2, users).is_err(), "{users:?}");
+        }
+    }
+}

@@ -202,3 +202,122 @@ impl Counters {
         sealed
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::item::hash::StreamKey;
+    use crate::item::keys::Keys;
+    use crate::noise::generator::Noise;
+    use crate::noise::law::Law;
+
+    fn mapping(shape: Shape, columns: Columns) -> Mapping {
+        Mapping { shape, fingerprint_key: StreamKey::from_bytes([3; 32]).fingerprint_key(), columns }
+    }
+
+    /// Hashed with one to seven rows, a list and a range.
+    fn mappings() -> Vec<Mapping> {
+        let hashed = |rows: u32| {
+            let keys = (1..=u64::from(rows))
+                .map(|row| row.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+                .collect::<Vec<_>>();
+            mapping(Shape { rows, columns: 5 }, Columns::Hashed(keys.into()))
+        };
+        let identity = Shape { rows: 1, columns: 5 };
+        let range = mapping(identity, Columns::Range);
+        let index = Index::new(&Keys::integers(10..15), range.fingerprint_key);
+        let listed = mapping(identity, Columns::Listed(Arc::new(index)));
+        (1..=7).map(hashed).chain([listed, range]).collect()
+    }
+
+    const ITEMS: [u64; 8] = [0, 3, 3, 4, 12, 14, 77, u64::MAX];
+
+    /// Starts with this many items in all and in each cell.
+    fn started(shape: Shape, items: u64, each: i32) -> Counters {
+        let mut counters = Counters::new(shape);
+        counters.items = items;
+        counters.cells.fill(each);
+        counters
+    }
+
+    #[test]
+    fn an_item_moves_its_cell_in_each_row_by_one_also_where_counters_are_nearly_full() {
+        for mapping in mappings() {
+            let mut wanted = vec![0; mapping.shape.cells()];
+            ITEMS
+                .iter()
+                .flat_map(|&item| mapping.cells(Item::Integer(item)))
+                .for_each(|cell| wanted[cell] += 1);
+            assert!(wanted.iter().any(|&count| 0 < count));
+            for items in [0, COUNT_MAX as u64 - 8, COUNT_MAX as u64] {
+                let mut counters = started(mapping.shape, items, 0);
+                counters.count_words(Kind::Integers, &ITEMS, &mapping);
+                counters.count_nulls(2);
+                assert_eq!(counters.exact(), (&wanted[..], items + 10), "{mapping:?}");
+                if matches!(mapping.columns, Columns::Range) {
+                    continue;
+                }
+                let fingerprints = ITEMS.map(|item| mapping.fingerprint_key.integer(item));
+                let mut counters = started(mapping.shape, items, 0);
+                counters.count_words(Kind::Bytes, &fingerprints, &mapping);
+                assert_eq!(counters.exact(), (&wanted[..], items + 8), "{mapping:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_counter_stops_at_its_end() {
+        for mapping in mappings() {
+            let mut counters = started(mapping.shape, COUNT_MAX as u64 - 1, COUNT_MAX - 1);
+            counters.count_integers(&ITEMS, &mapping);
+            assert_eq!(counters.cells.iter().max(), Some(&(1 << 30)));
+            let more = started(mapping.shape, 5, 5);
+            counters.add(&more);
+            assert!(counters.cells.iter().all(|&count| count == 1 << 30));
+            assert_eq!(counters.items, (1 << 30) + 12);
+        }
+    }
+
+    fn read(items: u64, cells: &[i32]) -> Result<Counters, SnapshotError> {
+        let shape = Shape { rows: 1, columns: cells.len() as u32 };
+        let mut counters = Counters::new(shape);
+        (counters.items, *counters.cells) = (items, cells.to_vec());
+        let mut writer = Writer::new(b"TESTTEST", 1);
+        counters.write(&mut writer);
+        let bytes = writer.finish();
+        Counters::read(&mut Reader::new(&bytes, b"TESTTEST", 1)?, shape)
+    }
+
+    #[test]
+    fn saved_counters_that_cannot_be_are_refused() {
+        for (items, cells) in [(5, [0, 5]), (ITEMS_MAX, [1, 1 << 30])] {
+            let counters = read(items, &cells).expect("counters");
+            assert_eq!(counters.exact(), (&cells[..], items));
+        }
+        for (items, cells) in
+            [(5, [0, 6]), (5, [-1, 3]), (ITEMS_MAX + 1, [0, 0]), (1 << 40, [0, (1 << 30) + 1])]
+        {
+            assert!(read(items, &cells).is_err(), "{items} {cells:?}");
+        }
+    }
+
+    #[test]
+    fn sealing_keeps_the_number_of_items_only_where_it_is_public() {
+        let table = Table::new(Law::Gaussian { variance: 2 });
+        let shape = Shape { rows: 1, columns: 2 };
+        let users = Unit::Users { per_substream: 1 };
+        for (unit, items) in [(Unit::ReplaceOne, Some(9)), (users, Some(9)), (Unit::AddRemove, None)] {
+            let mut counters = started(shape, 9, 4);
+            let copy = counters.copy();
+            assert_eq!(copy.exact(), (&[4, 4][..], 9));
+            let mut generator = Noise::off().generator().expect("noise is off");
+            let sealed = counters.seal(unit, Width::Wide, &table, &mut generator);
+            assert_eq!((sealed.items(), sealed.cells()), (items, vec![4, 4]));
+            counters.clear();
+            assert_eq!(counters.exact(), (&[0, 0][..], 0));
+            assert_eq!(format!("{counters:?}"), "Counters(1 x 2)");
+        }
+    }
+}

@@ -174,3 +174,72 @@ impl PartialId {
         PartialError::Duplicate { source_id: source, batch, partition }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::item::domain::Domain;
+    use crate::item::keys::Keys;
+    use crate::plan::settings::{
+        Clock, Method, PaperMethod, Settings, SubstreamLen, TimeWindow, Unit, Window,
+    };
+    use crate::privacy::parameters::{Delta, Epsilon};
+
+    fn plan(epsilon: f64) -> Plan {
+        let time = TimeWindow { len: 100, lateness: 0, clock: Clock::Caller, expected_items: 1000 };
+        Plan::new(Settings {
+            window: Window::Time(time),
+            unit: Unit::ReplaceOne,
+            epsilon: Epsilon::new(epsilon).expect("in range"),
+            delta: Delta::new(1e-9).ok(),
+            domain: Domain::Public(Keys::Range(4)),
+            method: Some(Method::Paper(PaperMethod {
+                substream: SubstreamLen::PerWindow(4),
+                ..PaperMethod::default()
+            })),
+            retention: 1,
+        })
+        .expect("a plan")
+    }
+
+    fn partial(plan: &Plan, key: u8, substream: u64, parts: &[(u64, usize)]) -> PartialCounters {
+        let origin = Origin::new(plan, &StreamKey::from_bytes([key; 32]));
+        let part = |&(batch, segment): &(u64, usize)| {
+            let counters = Counters::new(plan.shape());
+            (PartialId { source: 1, batch, partition: 2 }, Segments::from([(segment, counters)]))
+        };
+        PartialCounters { origin, substream, parts: parts.iter().map(part).collect() }
+    }
+
+    #[test]
+    fn partial_counters_travel_as_bytes_and_those_that_do_not_fit_the_plan_are_refused() {
+        let plan = plan(1.0);
+        let last = plan.boundaries().len() - 1;
+        let sent = partial(&plan, 1, 7, &[(3, 0), (4, last)]);
+        let got = PartialCounters::from_bytes(&sent.to_bytes(), &plan).expect("partial counters");
+        assert_eq!((got.substream(), got.origin), (7, sent.origin));
+        assert!(got.ids().eq(sent.ids()));
+        let segments = |partial: &PartialCounters| -> Vec<Vec<usize>> {
+            partial.parts.values().map(|segments| segments.keys().copied().collect()).collect()
+        };
+        assert_eq!(segments(&got), [vec![0], vec![last]]);
+        for wrong in [partial(&plan, 1, 7, &[(3, last + 1)]), partial(&plan, 1, 7, &[])] {
+            assert!(PartialCounters::from_bytes(&wrong.to_bytes(), &plan).is_err());
+        }
+        assert_eq!(format!("{got:?}"), "PartialCounters(substream 7)");
+    }
+
+    #[test]
+    fn only_counts_of_one_plan_key_and_substream_are_merged_and_no_id_twice() {
+        let (here, elsewhere) = (plan(1.0), plan(2.0));
+        let mut all = partial(&here, 1, 7, &[(3, 0)]);
+        assert_eq!(all.merge(partial(&elsewhere, 1, 7, &[(4, 0)])), Err(PartialError::Plan));
+        assert_eq!(all.merge(partial(&here, 2, 7, &[(4, 0)])), Err(PartialError::Keys));
+        assert_eq!(all.merge(partial(&here, 1, 8, &[(4, 0)])), Err(PartialError::Substream(7, 8)));
+        let twice = PartialError::Duplicate { source_id: 1, batch: 3, partition: 2 };
+        assert_eq!(all.merge(partial(&here, 1, 7, &[(3, 1), (4, 0)])), Err(twice));
+        assert_eq!(all.ids().count(), 1);
+        all.merge(partial(&here, 1, 7, &[(4, 0)])).expect("another batch");
+        assert_eq!(all.ids().map(|id| id.batch).collect::<Vec<_>>(), [3, 4]);
+    }
+}

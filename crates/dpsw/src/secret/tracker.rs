@@ -424,6 +424,54 @@ mod tests {
         }
     }
 
+    #[test]
+    fn items_that_count_are_looked_at_up_to_the_end_of_the_epoch() {
+        let plan = plan(Tracking::Exact, Kind::Integers, 4);
+        let discovery = plan.discovery().expect("discovery");
+        let mut tracker = Tracker::new(discovery, key());
+        // Of six arrivals those at 0, 3, 4 and 5 count, and the last two lie beyond the epoch.
+        tracker.take(Run::integers(&[7, 8, 8, 7, 9, 7]), Some(&[0, 3, 4, 5]), discovery);
+        let AnyCounts::Integers(counts) = &tracker.counts else { unreachable!("integers") };
+        let counts: Vec<(u64, u32)> = counts.entries.iter().map(|e| (e.key, e.count)).collect();
+        assert_eq!((counts, tracker.arrivals), (vec![(7, 2)], 6));
+    }
+
+    /// Arrivals, lowered, and keys with their counts, as they would be saved.
+    fn read(plan: &PlannedDiscovery, arrivals: u64, lowered: u64, keys: &[(&[u8], u32)]) -> bool {
+        let mut writer = Writer::new(b"TESTTEST", 1);
+        writer.u64(arrivals);
+        writer.u64(lowered);
+        writer.len(keys.len());
+        for (key, count) in keys {
+            writer.u32(*count);
+            writer.bytes(key);
+        }
+        let bytes = writer.finish();
+        let mut reader = Reader::new(&bytes, b"TESTTEST", 1).expect("a frame");
+        Tracker::read(&mut reader, plan, key()).is_ok()
+    }
+
+    #[test]
+    fn saved_keys_that_no_epoch_can_hold_are_refused() {
+        let summary = plan(Tracking::Summary { keys: 2 }, Kind::Bytes, 12);
+        let summary = summary.discovery().expect("discovery");
+        let exact = plan(Tracking::Exact, Kind::Bytes, 3);
+        let exact = exact.discovery().expect("discovery");
+        let long = vec![7; summary.key_len_max() + 1];
+        let (a, b, c, d): (&[u8], &[u8], &[u8], &[u8]) = (b"a", b"b", b"c", b"d");
+        // Twelve items lower the counts of two keys at most four times.
+        assert!(read(summary, ARRIVALS_MAX, 4, &[(a, 12), (&long[1..], 1)]));
+        assert!(read(exact, 3, 0, &[(a, 1), (b, 1), (c, 1)]));
+        assert!(!read(summary, ARRIVALS_MAX + 1, 0, &[(a, 1)]));
+        assert!(!read(summary, 12, 5, &[(a, 1)]));
+        assert!(!read(exact, 3, 1, &[(a, 1)]));
+        assert!(!read(summary, 12, 0, &[(a, 1), (b, 1), (c, 1)]));
+        assert!(!read(exact, 4, 0, &[(a, 1), (b, 1), (c, 1), (d, 1)]));
+        for keys in [&[(a, 0)][..], &[(a, 13)], &[(a, 1), (a, 1)], &[(&long[..], 1)]] {
+            assert!(!read(summary, 12, 0, keys), "{:?}", keys.len());
+        }
+    }
+
     /// P[found | count = threshold] is q / (1 + q). 20,000 keys: five deviations fail with probability 6e-7.
     #[test]
     fn a_key_at_the_threshold_comes_out_as_often_as_it_should() {

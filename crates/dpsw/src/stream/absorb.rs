@@ -62,3 +62,57 @@ impl DpswSketch {
         if substream < self.number { Err(PartialError::Late { substream }) } else { Ok(()) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::item::batch::Batch;
+    use crate::item::domain::Domain;
+    use crate::item::hash::StreamKey;
+    use crate::item::keys::Keys;
+    use crate::noise::generator::Noise;
+    use crate::plan::settings::{
+        CounterLayout, Method, NoiseChoice, Settings, TimeWindow, TunedMethod, Unit, Window,
+    };
+    use crate::plan::structure::Plan;
+    use crate::privacy::parameters::Epsilon;
+    use crate::stream::worker::Worker;
+
+    fn plan() -> Plan {
+        let time = TimeWindow { len: 100, lateness: 0, clock: Clock::Caller, expected_items: 1000 };
+        let counters = CounterLayout::Identity;
+        Plan::new(Settings {
+            window: Window::Time(time),
+            unit: Unit::ReplaceOne,
+            epsilon: Epsilon::new(1.0).expect("in range"),
+            delta: None,
+            domain: Domain::Public(Keys::Range(4)),
+            method: Some(Method::Tuned(TunedMethod { substreams: 5, counters, noise: NoiseChoice::Laplace })),
+            retention: 1,
+        })
+        .expect("a plan")
+    }
+
+    fn id(batch: u64) -> PartialId {
+        PartialId { source: 1, batch, partition: 0 }
+    }
+
+    #[test]
+    fn ids_are_remembered_up_to_a_named_maximum_and_those_of_sealed_substreams_are_not() {
+        let key = || StreamKey::from_bytes([3; 32]);
+        let worker = Worker::new(plan(), key()).expect("a worker");
+        let one = |batch, time| {
+            let counted = worker.count(id(batch), time..time + 1, Batch::integers(&[2]).at(&[time]));
+            counted.expect("valid").partials.remove(0)
+        };
+        let mut sketch = DpswSketch::with_key(plan(), key(), Noise::off());
+        sketch.advance(1000).expect("a clock");
+        let many = (1..ABSORBED_MAX as u64).map(|batch| (50, id(1000 + batch)));
+        sketch.absorbed = many.collect();
+        assert!(sketch.absorb(one(1, 1000)).is_ok());
+        assert_eq!(sketch.absorb(one(2, 1000)), Err(PartialError::Many(ABSORBED_MAX)));
+        sketch.advance(1020).expect("a clock");
+        assert!(sketch.absorb(one(2, 1020)).is_ok());
+        assert_eq!(sketch.absorbed.len(), 1);
+    }
+}

@@ -450,6 +450,117 @@ mod tests {
         sketch
     }
 
+    /// The secret part of one sketch with the view of another before it.
+    fn spliced(shown: &DpswSketch, open: &DpswSketch) -> Vec<u8> {
+        let of_view = |sketch: &DpswSketch| {
+            let mut writer = Writer::new(INNER_MAGIC, INNER_VERSION);
+            write_view(&mut writer, &sketch.view());
+            let mut bytes = writer.finish();
+            bytes.truncate(bytes.len() - 4);
+            bytes
+        };
+        let mut bytes = of_view(shown);
+        let rest = open.to_secret();
+        bytes.extend_from_slice(&rest[of_view(open).len()..rest.len() - 4]);
+        let checksum = crc32fast::hash(&bytes);
+        bytes.extend_from_slice(&checksum.to_le_bytes());
+        bytes
+    }
+
+    fn is_taken(shown: &DpswSketch, open: &DpswSketch) -> bool {
+        DpswSketch::from_secret(&spliced(shown, open), Noise::off()).is_ok()
+    }
+
+    fn later(events: &[u64]) -> DpswSketch {
+        let mut sketch = running();
+        sketch.extend(Batch::integers(&vec![2; events.len()]).at(events)).expect("events");
+        sketch
+    }
+
+    #[test]
+    fn what_was_released_cannot_be_sealed_again_from_an_older_state() {
+        assert!(is_taken(&running(), &running()));
+        // The watermark is 30 behind: 1030, then 1034 (a segment more), then 1051 (a substream more).
+        for events in [&[1064][..], &[1081]] {
+            let (older, newer) = (running(), later(events));
+            assert!(newer.view().sealed().count() != older.view().sealed().count());
+            assert!(!is_taken(&newer, &older), "{events:?}: an older rest");
+            assert!(!is_taken(&older, &newer), "{events:?}: an older view");
+            let mut disguised = running();
+            disguised.time = newer.time;
+            assert!(!is_taken(&newer, &disguised), "{events:?}: an older rest with the newer time");
+        }
+    }
+
+    #[test]
+    fn a_state_that_stands_nowhere_is_refused() {
+        type Change = fn(&mut DpswSketch);
+        let changes: [(&str, Change); 7] = [
+            ("starts after now", |sketch| sketch.time.start = Some(sketch.time.now + 1)),
+            ("a sealed segment lies ahead", |sketch| sketch.time.now = 1027),
+            ("an open segment lies behind", |sketch| sketch.time.now = 1034),
+            ("a substream that is not the oldest has sealed parts", |sketch| {
+                let plan = Arc::clone(&sketch.plan);
+                sketch.open[1].close_segment(&plan, &mut Noise::off()).expect("off");
+            }),
+            ("no substream is open", |sketch| sketch.open.clear()),
+            ("more are open than the plan allows", |sketch| {
+                sketch.open_substream(sketch.number + sketch.plan.open_substreams_max());
+            }),
+            ("an older substream goes on", |sketch| sketch.number -= 1),
+        ];
+        for (what, change) in changes {
+            let shown = running();
+            let mut changed = running();
+            change(&mut changed);
+            assert!(!is_taken(&shown, &changed), "{what}");
+            if !changed.open.is_empty() {
+                assert!(!is_taken(&changed, &changed), "{what}, also in its view");
+            }
+        }
+        let mut latest = running();
+        latest.time.now = 1033;
+        assert!(is_taken(&latest, &latest), "up to the next boundary");
+    }
+
+    #[test]
+    fn a_state_with_the_view_of_another_stream_is_refused() {
+        let other = DpswSketch::with_key(
+            Plan::clone(&running().plan),
+            StreamKey::from_bytes([9; 32]),
+            Noise::seeded(1),
+        );
+        let mut here = DpswSketch::with_key(
+            Plan::clone(&running().plan),
+            StreamKey::from_bytes([8; 32]),
+            Noise::seeded(1),
+        );
+        assert!(is_taken(&here, &here) && !is_taken(&other, &here));
+        here.site = 7;
+        let restored = DpswSketch::from_secret(&here.to_secret(), Noise::from_system()).expect("a state");
+        assert_eq!((restored.site, restored.is_private), (7, false));
+    }
+
+    #[test]
+    fn keys_of_an_epoch_that_is_over_are_refused() {
+        // Seventy items: substreams of twenty, epochs of two; the fourth substream runs, in the second epoch.
+        let sketch = running_users();
+        assert_eq!((sketch.number, sketch.trackers.keys().copied().collect::<Vec<_>>()), (3, vec![1]));
+        assert!(is_taken(&sketch, &sketch));
+        for epoch in [0, 2] {
+            let mut changed = running_users();
+            let tracker = changed.trackers.remove(&1).expect("the running epoch");
+            changed.trackers.insert(epoch, tracker);
+            assert!(!is_taken(&sketch, &changed), "epoch {epoch}");
+        }
+        let mut rewound = running_users();
+        rewound.readable = Arc::clone(&sketch.readable);
+        rewound.number = 1;
+        rewound.trackers.clear();
+        rewound.time.now = 30;
+        assert!(!is_taken(&rewound, &rewound), "an epoch that was found goes on");
+    }
+
     /// Behind the encryption sits a decoder that the wrong key of a right owner can reach; a fuzzer reaches it here.
     #[test]
     fn secret_states_from_changed_bytes() {
