@@ -225,6 +225,10 @@ fn check_discovery(discovery: Discovery, epoch: u64, kept: u64, items_max: u64) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::item::domain::Domain;
+    use crate::plan::settings::{CounterLayout, Method, NoiseChoice, TunedMethod, Unit};
+    use crate::plan::structure::Plan;
+    use crate::privacy::parameters::{Delta, Epsilon};
 
     /// P[noise > z - 1].
     fn beyond(scale: f64, z: u64) -> f64 {
@@ -248,6 +252,40 @@ mod tests {
         assert_eq!(steps_beyond(1e9, 1e-9), None);
         // Where the probability is met exactly, but for rounding errors, one step more is taken.
         assert_eq!(steps_beyond(10.0, beyond(10.0, 200)), Some(201));
+    }
+
+    #[test]
+    fn what_is_found_and_what_it_takes_follow_from_the_threshold() {
+        let discovery = Discovery {
+            epoch: Some(1),
+            tracking: Tracking::Summary { keys: 9 },
+            ..Discovery::new(Kind::Bytes)
+        };
+        let plan = Plan::new(Settings {
+            window: Window::Items(1000),
+            unit: Unit::ReplaceOne,
+            epsilon: Epsilon::new(5.0).expect("in range"),
+            delta: Delta::new(1e-9).ok(),
+            domain: Domain::Discovered(discovery),
+            method: Some(Method::Tuned(TunedMethod {
+                substreams: 10,
+                counters: CounterLayout::Hashed { rows: 1, columns: 2 },
+                noise: NoiseChoice::Laplace,
+            })),
+            retention: 1,
+        });
+        let plan = plan.expect("a plan");
+        let found = plan.discovery().expect("keys are found");
+        assert_eq!((found.epoch(), found.items_max(), found.limit()), (1, 100, Some(9)));
+        let scale = found.law().scale().expect("Laplace");
+        let above = found.count_found(0.99) - found.threshold() as f64 - 100.0 / 10.0;
+        assert!(beyond(scale, above as u64) <= 0.01 && 0.01 < beyond(scale, above as u64 - 1));
+        assert_eq!(found.share_found(0.99), found.count_found(0.99) / 100.0);
+        assert!((found.seen_once() / beyond(scale, found.threshold() as u64) - 1.0).abs() < 1e-9);
+        assert_eq!(found.found_max(), 100 / found.threshold() as u64 + 1);
+        // Nine keys: sixteen slots of 8 bytes, room for sixteen entries, 256 bytes a key, and those met lately.
+        assert_eq!(found.tracker_bytes(), 16 * 8 + 16 * 24 + 9 * 256 + (1 << 16));
+        assert_eq!(found.chosen(), discovery);
     }
 
     #[test]

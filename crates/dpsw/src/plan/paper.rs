@@ -133,6 +133,7 @@ mod tests {
             let scaled = u128::from(share.numerator()) * denominator;
             let exact = u128::from(share.denominator()) * numerator;
             assert!(scaled < exact && exact < scaled + denominator, "checkpoint {j}");
+            assert!((share.to_f64() - numerator as f64 / denominator as f64).abs() < 1e-15, "checkpoint {j}");
         }
     }
 

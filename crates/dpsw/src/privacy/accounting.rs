@@ -299,16 +299,32 @@ mod tests {
     #[test]
     fn the_lattice_sum_equals_the_convolved_law() {
         // Two unit shifts, variance 3: the law of X1 - X2 by direct convolution.
-        let (variance, value) = (3.0_f64, 0.7_f64);
+        let variance = 3.0_f64;
         let weight = |k: i64| (-(k as f64).powi(2) / (2.0 * variance)).exp();
         let norm: f64 = (-60..=60).map(weight).sum();
-        let mut sum = 0.0;
-        for s in -60..=60_i64 {
-            let probability: f64 = (-60..=60).map(|x| weight(x) * weight(s - x)).sum::<f64>() / (norm * norm);
-            let loss = (2.0 * s as f64 + 2.0) / (2.0 * variance);
-            sum += probability * (1.0 - (value - loss).exp()).max(0.0);
+        for value in [0.01, 0.1, 0.7, 2.0] {
+            let mut sum = 0.0;
+            for s in -60..=60_i64 {
+                let ways = (-60..=60).map(|x| weight(x) * weight(s - x)).sum::<f64>();
+                let loss = (2.0 * s as f64 + 2.0) / (2.0 * variance);
+                sum += ways / (norm * norm) * (1.0 - (value - loss).exp()).max(0.0);
+            }
+            check_close(lattice_delta(value, 2, 3) / sum, 1.0, 1e-6);
         }
-        check_close(lattice_delta(value, 2, 3) / sum, 1.0, 1e-6);
+        // From here on the sum over all integers equals the integral far beyond the last digit.
+        check_close(lattice_norm(15.9) / (2.0 * PI * 15.9).sqrt(), 1.0, 1e-12);
+    }
+
+    #[test]
+    fn a_variance_that_fits_by_less_than_the_margin_is_not_taken() {
+        let of_variance = |variance| lattice_delta(1.0, 6, variance);
+        for (over, wanted) in [(5e-7, 221), (2e-6, 220)] {
+            let delta = delta(of_variance(220) * (1.0 + over));
+            assert_eq!(gaussian_variance(epsilon(1.0), delta, 6), wanted, "{over:e} above");
+        }
+        let rho = zcdp_rho(epsilon(1.0), tiny()).get();
+        let fits = |rho: f64| zcdp_delta(rho, 1.0) <= tiny().get();
+        assert!(fits(rho * (1.0 + 5e-13)) && !fits(rho * (1.0 + 2e-12)));
     }
 
     #[test]

@@ -256,13 +256,18 @@ fn count_in_blocks<'b, K: Key>(
     }
 }
 
+/// The keys with a positive count. No other may get noise: however unlikely each is to come out, they are many.
+fn present<K>(counts: &Counts<K>, value: impl Fn(u32) -> u64) -> Vec<&Entry<K>> {
+    counts.entries.iter().filter(|entry| 0 < value(entry.count)).collect()
+}
+
 fn release<K: Key>(
     counts: &Counts<K>,
     value: impl Fn(u32) -> u64,
     plan: &PlannedDiscovery,
     generator: &mut Generator,
 ) -> Keys {
-    let present: Vec<&Entry<K>> = counts.entries.iter().filter(|entry| 0 < value(entry.count)).collect();
+    let present = present(counts, &value);
     #[cfg(test)]
     let present = fault::present(present);
     let mut scores: Vec<i32> =
@@ -434,6 +439,19 @@ mod tests {
         let AnyCounts::Integers(counts) = &tracker.counts else { unreachable!("integers") };
         let counts: Vec<(u64, u32)> = counts.entries.iter().map(|e| (e.key, e.count)).collect();
         assert_eq!((counts, tracker.arrivals), (vec![(7, 2)], 6));
+    }
+
+    #[test]
+    fn a_key_whose_count_is_reduced_to_nothing_gets_no_noise() {
+        // As in the published vector: the first key is left with 1, the other with 0.
+        let plan = plan(Tracking::Summary { keys: 2 }, Kind::Integers, 6);
+        let discovery = plan.discovery().expect("discovery");
+        let mut tracker = Tracker::new(discovery, key());
+        tracker.take(Run::integers(&[0, 1, 0, 2, 3, 0]), None, discovery);
+        let AnyCounts::Integers(counts) = &tracker.counts else { unreachable!("integers") };
+        assert_eq!(counts.entries.len(), 2);
+        let present = present(counts, tracker.value(discovery));
+        assert_eq!(present.iter().map(|entry| entry.key).collect::<Vec<_>>(), [0]);
     }
 
     /// Arrivals, lowered, and keys with their counts, as they would be saved.
