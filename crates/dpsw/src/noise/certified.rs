@@ -222,7 +222,7 @@ mod tests {
     #[test]
     fn powers_of_e_are_enclosed_with_two_units_for_each_term() {
         for (numerator, denominator) in
-            [(1, 1), (1, 2), (2, 3), (1, 40), (999, 1000), (3, 1), (7, 2), (20, 3)]
+            [(1, 1), (1, 2), (2, 3), (1, 40), (999, 1000), (3, 1), (7, 2), (20, 3), (100, 1)]
         {
             for bits in [12, 20, 30] {
                 let got = exp_minus(numerator, denominator, bits as usize);
