@@ -92,6 +92,8 @@ pub(crate) fn read_view(reader: &mut Reader<'_>) -> Result<WindowView, SnapshotE
     check_numbers(&substreams, &plan, stream.end)?;
     let reference = mapper.mapping(&plan, |rows| Ok::<_, SnapshotError>(vec![1; rows]))?;
     let found = read_found(reader, &plan, stream.end)?;
+    // Counters reach back to the start of their substream, which a merged view of this version may lie after.
+    let stream = stream.start / plan.substream_len() * plan.substream_len()..stream.end;
     let released = Released::new(substreams.into_iter().map(Arc::new).collect(), reference).with_found(found);
     Ok(WindowView::new(plan, Arc::new(Readable::new(released)), claim, stream, sites))
 }

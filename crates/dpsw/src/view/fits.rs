@@ -11,7 +11,7 @@ use crate::plan::limits::LEFT_MAX;
 use crate::plan::structure::Plan;
 use crate::sealed::substream::SealedSubstream;
 use crate::view::fit::{Candidates, Fitted, Observed, by_blocks, fit};
-use crate::view::weights::{Ends, WHOLE, Weights};
+use crate::view::weights::{Ends, Node, WHOLE, Weights};
 
 /// How often candidates are looked for again in what the others leave.
 const MORE_ROUNDS: usize = 2;
@@ -176,11 +176,11 @@ impl Fits {
     pub(crate) fn variances(&self, source: Source<'_>, weights: &Weights) -> Variances {
         let made = self.made(source);
         let mut variances = Variances::default();
-        for &(index, weight) in &weights.parts {
+        for &Node { index, weight, .. } in &weights.nodes {
             let (variance, noise) = made.variance(source, index);
             variances.all += weight * weight * variance;
             variances.noise += weight * weight * noise;
-            variances.mean += variance / weights.parts.len() as f64;
+            variances.mean += variance / weights.nodes.len() as f64;
         }
         variances
     }
@@ -261,11 +261,11 @@ impl Made {
         let fingerprint = substream.mapping.fingerprint_key.item(item);
         let candidate = self.candidates.get(&fingerprint).copied();
         let mut running = Running::new(1);
-        for &(index, _) in &reading.weights.parts {
-            let substream = &source.substreams[index];
+        for node in &reading.weights.nodes {
+            let substream = &source.substreams[node.index];
             let sketch = substream.sketch(WHOLE).expect("weights name complete substreams");
             let cells = substream.mapping.cells_of(item, fingerprint);
-            running.add(&[self.fitted[index].estimate(sketch, cells, candidate)]);
+            running.add(&[self.fitted[node.index].estimate(sketch, cells, candidate)], node.length);
         }
         running.sums(0, reading.variances.mean)
     }
@@ -281,11 +281,11 @@ impl Made {
             let ranks: Vec<(usize, usize)> = ranks.collect();
             let mut running = Running::new(block.len());
             let mut steps = vec![0.0; block.len()];
-            for &(index, _) in &reading.weights.parts {
-                let fitted = &self.fitted[index];
-                fitted.estimate_all(observed[index], block, first, |place, step| steps[place] = step);
+            for node in &reading.weights.nodes {
+                let fitted = &self.fitted[node.index];
+                fitted.estimate_all(observed[node.index], block, first, |place, step| steps[place] = step);
                 ranks.iter().for_each(|&(place, rank)| steps[place] += fitted.count(rank));
-                running.add(&steps);
+                running.add(&steps, node.length);
             }
             let sums =
                 |(place, sums): (usize, &mut KeySums)| *sums = running.sums(place, reading.variances.mean);
@@ -308,8 +308,13 @@ fn fingerprints(observed: &Observed<'_>, keys: &Keys) -> Vec<u64> {
 #[derive(Debug)]
 struct Running {
     substreams: u32,
+    /// Of all of them, in planned substreams.
+    length: f64,
+    /// How many changes from substream to substream the squares are of.
+    changes: u32,
+    /// Whether the newest one has its planned length.
+    is_whole: bool,
     sums: Vec<f64>,
-    /// Of the changes from substream to substream.
     squares: Vec<f64>,
     oldest: Vec<f64>,
     newest: Vec<f64>,
@@ -320,6 +325,9 @@ impl Running {
         let zeros = vec![0.0; keys];
         Self {
             substreams: 0,
+            length: 0.0,
+            changes: 0,
+            is_whole: false,
             sums: zeros.clone(),
             squares: zeros.clone(),
             oldest: zeros.clone(),
@@ -327,14 +335,21 @@ impl Running {
         }
     }
 
-    fn add(&mut self, steps: &[f64]) {
+    /// A shorter substream is as noisy as others and holds less, so that its change would show little but noise: only
+    /// those between substreams of the planned length are looked at.
+    fn add(&mut self, steps: &[f64], length: f64) {
+        let is_whole = 1.0 <= length;
         if self.substreams == 0 {
             self.oldest.copy_from_slice(steps);
-        } else {
+        }
+        if self.is_whole && is_whole {
+            self.changes += 1;
             for ((square, newest), step) in self.squares.iter_mut().zip(&self.newest).zip(steps) {
                 *square += (step - newest) * (step - newest);
             }
         }
+        self.is_whole = is_whole;
+        self.length += length;
         self.sums.iter_mut().zip(steps).for_each(|(sum, step)| *sum += step);
         self.newest.copy_from_slice(steps);
         self.substreams += 1;
@@ -344,7 +359,8 @@ impl Running {
     fn sums(&self, place: usize, variance: f64) -> KeySums {
         let (sum, oldest, newest) = (self.sums[place], self.oldest[place], self.newest[place]);
         let between = if self.substreams < 2 { 0.0 } else { sum - oldest - newest };
-        let drift = drift(self.substreams.into(), self.squares[place], sum, variance);
+        let chance = 2.0 * variance + 2.0 * sum.max(0.0) / self.length;
+        let drift = drift(self.changes, self.squares[place], chance);
         KeySums { oldest, between, newest, drift: drift as f32 }
     }
 }
@@ -353,13 +369,13 @@ impl Running {
 /// docs/estimation.md.
 const WALK_PER_CHANGE: f64 = 1.5;
 
-/// The variance with which the rate walks from substream to substream: how much counts change beyond noise and chance.
-fn drift(count: f64, squares: f64, sum: f64, variance: f64) -> f64 {
-    if count < 3.0 {
+/// The variance with which the rate walks from substream to substream: how much counts change beyond noise and chance,
+/// which alone would give each of so many changes the square `chance`.
+fn drift(changes: u32, squares: f64, chance: f64) -> f64 {
+    if changes < 2 {
         return 0.0;
     }
-    let chance = 2.0 * variance + 2.0 * sum.max(0.0) / count;
-    WALK_PER_CHANGE * (squares / (count - 1.0) - chance).max(0.0)
+    WALK_PER_CHANGE * (squares / f64::from(changes) - chance).max(0.0)
 }
 
 #[cfg(test)]
@@ -415,7 +431,7 @@ mod tests {
         fn reading(&self, fits: &Fits, source: Source<'_>) -> Reading {
             let end = source.substreams.last().map_or(0, |s| s.number + 1) * SUBSTREAM_LEN;
             let window = end - 7 * SUBSTREAM_LEN - 30..end + 40;
-            Reading::new(fits, source, Weights::new(source.substreams, &self.plan, &window))
+            Reading::new(fits, source, Weights::new(source.substreams, &self.plan, &(0..window.end), &window))
         }
     }
 
@@ -469,7 +485,7 @@ mod tests {
             let reading = stream.reading(&fits, source);
             let made = fits.made(source);
             let (mut value, mut variance, mut noise) = (0.0, 0.0, 0.0);
-            for &(index, weight) in &reading.weights.parts {
+            for &Node { index, weight, .. } in &reading.weights.nodes {
                 let (substream, fitted) = (&stream.substreams[index], &made.fitted[index]);
                 let fingerprint = substream.mapping.fingerprint_key.integer(3);
                 let candidate = made.candidates.get(&fingerprint).copied();
@@ -543,7 +559,7 @@ mod tests {
         let rows: Vec<[f64; SUBSTREAMS]> = (0..WALKS).map(|_| steps()).collect();
         let mut running = Running::new(WALKS);
         for substream in 0..SUBSTREAMS {
-            running.add(&rows.iter().map(|row| row[substream]).collect::<Vec<_>>());
+            running.add(&rows.iter().map(|row| row[substream]).collect::<Vec<_>>(), 1.0);
         }
         (0..WALKS).map(|place| running.sums(place, variance).drift.into()).collect()
     }
@@ -582,18 +598,29 @@ mod tests {
         let drifts = drifts(standing, 50_000.0);
         let none = drifts.iter().filter(|drift| **drift == 0.0).count() as f64 / WALKS as f64;
         assert!((0.5..0.6).contains(&none), "{none}");
-        assert_eq!(drift(20.0, 0.0, 2000.0, 0.0), 0.0);
+        assert_eq!(drift(19, 0.0, 200.0), 0.0);
     }
 
     #[test]
     fn two_substreams_show_no_drift() {
         let mut running = Running::new(1);
-        running.add(&[0.0]);
-        running.add(&[100.0]);
+        running.add(&[0.0], 1.0);
+        running.add(&[100.0], 1.0);
         assert_eq!(running.sums(0, 1.0).drift, 0.0);
-        running.add(&[0.0]);
+        running.add(&[0.0], 1.0);
         // Changes of 100 on average, with a chance of 2 and 66.7 taken off their squares.
         let wanted = 1.5 * (10_000.0 - 2.0 - 2.0 * 100.0 / 3.0);
         assert!((f64::from(running.sums(0, 1.0).drift) - wanted).abs() < 0.01);
+    }
+
+    #[test]
+    fn a_shorter_substream_at_either_end_shows_no_drift() {
+        let mut running = Running::new(1);
+        for (step, length) in [(30.0, 0.3), (100.0, 1.0), (100.0, 1.0), (100.0, 1.0), (1.0, 0.01)] {
+            running.add(&[step], length);
+        }
+        assert_eq!(running.sums(0, 0.0).drift, 0.0);
+        assert_eq!(running.changes, 2);
+        assert!((running.sums[0] / running.length - 100.0).abs() < 1e-9);
     }
 }

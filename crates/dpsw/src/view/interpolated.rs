@@ -10,7 +10,7 @@ use crate::view::asked::Asked;
 use crate::view::estimate::{Deviations, Estimate, NORMAL_95, Ranked};
 use crate::view::fits::{Answer, KeySums, Reading, Source};
 use crate::view::ranking::by_value;
-use crate::view::weights::Weights;
+use crate::view::weights::{Node, Weights};
 
 /// A window and how it is read.
 pub(crate) struct Interpolated<'a> {
@@ -32,7 +32,7 @@ impl<'a> Asked<'a> {
 
     /// How the window is read.
     pub(crate) fn reading(&self) -> Reading {
-        let weights = Weights::new(self.readable.released.substreams(), self.plan, self.window);
+        let weights = Weights::new(self.readable.released.substreams(), self.plan, self.stream, self.window);
         Reading::new(self.readable.fits(), self.source(), weights)
     }
 }
@@ -59,11 +59,11 @@ impl Interpolated<'_> {
 
     /// Items of the window, by noisy counters where presence is private.
     pub(crate) fn items(&self) -> u64 {
-        let total = |(index, weight): &(usize, f64)| {
-            let sketch = self.asked.readable.released.substreams()[*index].sketch(0);
-            weight * sketch.map_or(0, SealedSketch::total) as f64
+        let total = |node: &Node| {
+            let sketch = self.asked.readable.released.substreams()[node.index].sketch(0);
+            node.weight * sketch.map_or(0, SealedSketch::total) as f64
         };
-        self.reading.weights.parts.iter().map(total).sum::<f64>().max(0.0) as u64
+        self.reading.weights.nodes.iter().map(total).sum::<f64>().max(0.0) as u64
     }
 
     /// The chosen keys, largest first.
@@ -97,7 +97,7 @@ impl Interpolated<'_> {
             collisions: answer.collisions.max(0.0).sqrt(),
             misfit: answer.misfit.sqrt(),
         };
-        let is_known = !weights.parts.is_empty();
+        let is_known = !weights.nodes.is_empty();
         let error_bound = if is_known { NORMAL_95 * deviations.total() } else { self.asked.unknown_bound() };
         Estimate {
             value: answer.value,

@@ -40,8 +40,15 @@ impl WindowView {
             Some(substream.sum(other).map(Arc::new))
         });
         let substreams = common.collect::<Result<Vec<_>, _>>()?;
-        let start = self.retained().start.max(other.retained().start);
-        let end = self.stream.end.min(other.stream.end).max(start);
+        let end = self.stream.end.min(other.stream.end);
+        // A site that began later has no events before that.
+        let start = match substreams.first() {
+            Some(first) => {
+                self.stream.start.min(other.stream.start).max(first.number * self.plan.substream_len())
+            }
+            None => self.stream.start.max(other.stream.start),
+        };
+        let start = start.min(end);
         let found = self
             .readable
             .released

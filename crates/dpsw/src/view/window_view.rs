@@ -263,6 +263,7 @@ impl WindowView {
         let asked = Asked {
             plan: &self.plan,
             readable: &self.readable,
+            stream: &self.stream,
             window: &self.window,
             noises: self.sites.len() as f64,
         };
