@@ -66,6 +66,16 @@ impl Interpolated<'_> {
         self.reading.weights.nodes.iter().map(total).sum::<f64>().max(0.0) as u64
     }
 
+    /// Events of the window that the caps of users left out.
+    fn capped(&self) -> Option<u64> {
+        self.asked.plan.user_room()?;
+        let capped = |node: &Node| {
+            let substream = &self.asked.readable.released.substreams()[node.index];
+            Some(node.weight * substream.capped()? as f64)
+        };
+        self.reading.weights.nodes.iter().map(capped).sum::<Option<f64>>().map(|capped| capped.round() as u64)
+    }
+
     /// The chosen keys, largest first.
     pub(crate) fn ranked<'k>(
         &self,
@@ -105,6 +115,7 @@ impl Interpolated<'_> {
             deviations: Some(deviations),
             covered: weights.span.clone(),
             window: self.asked.window.clone(),
+            capped: self.capped(),
         }
     }
 }

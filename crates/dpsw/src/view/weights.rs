@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::plan::misfit::Edges;
+pub(crate) use crate::plan::range::WHOLE;
 use crate::plan::structure::Plan;
 use crate::sealed::substream::SealedSubstream;
 
@@ -59,9 +60,6 @@ pub(crate) struct Weights {
     /// By what the oldest and the newest node miss the window, in shares of each.
     edges: [Edges; 2],
 }
-
-/// The index of the whole sketch among the planned ranges.
-pub(crate) const WHOLE: usize = 0;
 
 /// The indices of the oldest and the newest substream of a window.
 pub(crate) type Ends = Option<(usize, usize)>;
