@@ -7,6 +7,8 @@ use crate::noise::generator::Generator;
 use crate::plan::range::WHOLE;
 use crate::plan::settings::{Clock, TimeWindow};
 use crate::stream::sketch::DpswSketch;
+#[cfg(test)]
+use crate::testing::fault;
 use crate::view::window_view::WindowView;
 
 /// A stream that could not be finished. Nothing was released: the stream is as it was, and can go on or be finished later.
@@ -44,12 +46,15 @@ impl DpswSketch {
 
     /// Where a stream that is over ends.
     fn end(&self) -> u64 {
-        match self.plan.settings().window.time() {
+        let end = match self.plan.settings().window.time() {
             Some(TimeWindow { clock: Clock::Events, lateness, .. }) if self.time.start.is_some() => {
                 self.time.now + lateness + 1
             }
             _ => self.time.now,
-        }
+        };
+        #[cfg(test)]
+        let end = fault::end(end, (self.number + self.open.len() as u64) * self.plan.substream_len());
+        end
     }
 
     /// Enough generators for all that is left to seal. They are drawn before anything is sealed, so that all of it is
@@ -73,6 +78,8 @@ impl DpswSketch {
         if self.number * self.plan.substream_len() < end {
             self.seal_short(&mut generators);
         }
+        #[cfg(test)]
+        fault::finished(&mut self.readable);
         self.view().into_finished()
     }
 
