@@ -16,7 +16,7 @@ pub(crate) enum Which {
     Asked(Vec<String>),
 }
 
-/// One answer: `{window, covered, epsilon, delta, items}`.
+/// One answer: `{window, covered, epsilon, delta, items}`, and `capped` where users are protected.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Answer {
     pub(crate) window: Positions,
@@ -25,6 +25,9 @@ pub(crate) struct Answer {
     pub(crate) epsilon: Option<f64>,
     pub(crate) delta: Option<f64>,
     pub(crate) items: Vec<Row>,
+    /// Where users are protected: about how many records of the window count for no item.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) capped: Option<u64>,
     #[serde(skip)]
     pub(crate) promise: String,
 }
@@ -90,6 +93,7 @@ pub(crate) fn ask(view: &WindowView, which: &Which) -> Result<Answer> {
         epsilon,
         delta,
         items: rows.collect(),
+        capped: ranked.first().and_then(|ranked| ranked.estimate.capped),
         promise: promise(view),
     })
 }
