@@ -4,61 +4,53 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::plan::misfit::Edges;
+use crate::plan::misfit::{Misfit, Piece};
 pub(crate) use crate::plan::range::WHOLE;
+use crate::plan::settings::Window;
 use crate::plan::structure::Plan;
 use crate::sealed::substream::SealedSubstream;
 
-/// A sealed substream, as far as the stream reaches into it.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// A sealed substream that a window reads.
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Node {
-    /// Its place among the sealed substreams.
+    /// Its place among the sealed ones.
     pub(crate) index: usize,
-    /// The first position in it.
-    pub(crate) start: u64,
-    /// The first position after it.
-    pub(crate) end: u64,
-    /// The part of a planned substream that it is: below 1 where the stream begins or is over inside it.
-    pub(crate) length: f64,
-    /// How often it counts in the window.
+    /// Its positions: fewer than planned where the stream begins or is over inside it.
+    pub(crate) span: Range<u64>,
+    /// How much of it the window takes.
     pub(crate) weight: f64,
 }
 
 impl Node {
-    /// The complete substreams that the stream reaches into, each without weight.
-    fn all(substreams: &[Arc<SealedSubstream>], plan: &Plan, stream: &Range<u64>) -> Vec<Self> {
-        let len = plan.substream_len();
-        let complete = substreams.iter().take_while(|substream| substream.sketch(WHOLE).is_some());
-        let node = |(index, substream): (usize, &Arc<SealedSubstream>)| {
-            let start = (substream.number * len).max(stream.start);
-            let end = ((substream.number + 1) * len).min(stream.end);
-            let positions = end.checked_sub(start).filter(|&positions| 0 < positions)?;
-            Some(Self { index, start, end, length: positions as f64 / len as f64, weight: 0.0 })
-        };
-        complete.enumerate().filter_map(node).collect()
+    fn len(&self) -> u64 {
+        self.span.end - self.span.start
     }
 
-    /// So many positions, in nodes of this length.
-    fn share(&self, positions: u64) -> f64 {
-        positions as f64 / (self.end - self.start) as f64
-    }
-
-    /// The same, counted by the share of it that a window covers.
-    fn inside(self, window: &Range<u64>) -> Option<Self> {
-        let covered = self.end.min(window.end).saturating_sub(self.start.max(window.start));
-        (0 < covered).then(|| Self { weight: self.share(covered), ..self })
+    /// Its pieces inside and outside a window, oldest first.
+    fn pieces(&self, window: &Range<u64>, unit: f64) -> [Piece; 3] {
+        let start = window.start.clamp(self.span.start, self.span.end);
+        let end = window.end.clamp(start, self.span.end);
+        let piece = |len: u64, is_inside| Piece { len: len as f64 / unit, weight: self.weight, is_inside };
+        [piece(start - self.span.start, false), piece(end - start, true), piece(self.span.end - end, false)]
     }
 }
 
 /// How much of each sealed substream a window takes.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Weights {
-    /// Those that count, oldest first. All between the ends count once.
+    /// Oldest first; those between the outer ones count in full.
     pub(crate) nodes: Vec<Node>,
+    /// The places of all substreams by which drift is judged: a whole window of them, whatever is asked.
+    pub(crate) seen: Range<usize>,
+    /// Of those the lengths, in planned substreams.
+    lengths: Vec<f64>,
     /// The part of the window that is sealed.
     pub(crate) span: Range<u64>,
-    /// By what the oldest and the newest node miss the window, in shares of each.
-    edges: [Edges; 2],
+    misfit: Misfit,
+    /// The length of what is read, in substreams.
+    len: f64,
+    /// Items of the window, where every position holds one.
+    items: Option<f64>,
 }
 
 /// The indices of the oldest and the newest substream of a window.
@@ -72,18 +64,35 @@ impl Weights {
         stream: &Range<u64>,
         window: &Range<u64>,
     ) -> Self {
-        let sealed = Node::all(substreams, plan, stream);
-        let mut nodes: Vec<Node> = sealed.iter().filter_map(|node| node.inside(window)).collect();
-        let expired = nodes.first().map_or(0.0, |oldest| 1.0 - oldest.weight.min(1.0));
-        let later = nodes.last().map_or(0.0, |newest| newest.share(newest.end.saturating_sub(window.end)));
-        let sealed_end = sealed.last().map_or(window.start, |newest| newest.end);
-        let start = nodes.first().map_or(window.end, |oldest| oldest.start.max(window.start));
-        let span = start..sealed_end.clamp(start, window.end);
-        let running = window.end.saturating_sub(sealed_end.max(window.start));
-        let newest = sealed.last().filter(|_| 0 < running);
-        let ahead = newest.map_or(0.0, |newest| predict(&mut nodes, newest, running));
-        let at_start = Edges { ahead: 0.0, expired, later: 0.0 };
-        Self { nodes, span, edges: [at_start, Edges { ahead, expired: 0.0, later }] }
+        let spans = sealed_spans(substreams, plan, stream);
+        let mut nodes = inside(&spans, window);
+        let sealed = spans.last().map_or(window.start, |last| last.end);
+        let start = nodes.first().map_or(window.end, |first| first.span.start.max(window.start));
+        let span = start..sealed.clamp(start, window.end);
+        let ahead = window.end.saturating_sub(sealed.max(window.start));
+        predict(&mut nodes, &spans, ahead);
+        let unit = plan.substream_len() as f64;
+        let whole = plan.settings().window.len().div_ceil(plan.substream_len()) as usize;
+        let end = nodes.last().map_or(0, |newest| newest.index + 1);
+        let oldest = nodes.first().map_or(0, |oldest| oldest.index);
+        let seen = oldest.min(end.saturating_sub(whole))..end;
+        Self {
+            lengths: spans[seen.clone()].iter().map(|span| (span.end - span.start) as f64 / unit).collect(),
+            seen,
+            misfit: Misfit::of(&pieces(&nodes, sealed, window, unit)),
+            len: nodes.iter().map(|node| node.weight * node.len() as f64 / unit).sum(),
+            items: match plan.settings().window {
+                Window::Items(_) => Some((window.end - window.start) as f64),
+                Window::Time(_) => None,
+            },
+            nodes,
+            span,
+        }
+    }
+
+    /// The places of the substreams by which drift is judged, and their lengths in planned substreams.
+    pub(crate) fn seen(&self) -> impl Iterator<Item = (usize, f64)> {
+        self.seen.clone().zip(self.lengths.iter().copied())
     }
 
     pub(crate) fn ends(&self) -> Ends {
@@ -99,27 +108,73 @@ impl Weights {
         }
     }
 
-    /// The variance that the edges add for an item with this count and this drift from substream to substream. By chance
-    /// it grows with the length of the node at the edge, by drift with its third power.
-    pub(crate) fn misfit_variance(&self, count: f64, drift: f64) -> f64 {
-        let (Some(oldest), Some(newest)) = (self.nodes.first(), self.nodes.last()) else { return 0.0 };
-        let total: f64 = self.nodes.iter().map(|node| node.weight * node.length).sum();
-        let per_substream = count.max(0.0) / total.max(1.0);
-        let at_edge = |(node, edges): (&Node, Edges)| {
-            per_substream * node.length * edges.sampling() + drift * node.length.powi(3) * edges.walk()
-        };
-        [oldest, newest].into_iter().zip(self.edges).map(at_edge).sum()
+    /// The variance by chance that the edges add for an item with this count.
+    pub(crate) fn chance(&self, count: f64) -> f64 {
+        let share = self.items.map_or(0.0, |items| (count / items).clamp(0.0, 1.0));
+        self.chance_per_item() * count.max(0.0) * (1.0 - share)
+    }
+
+    /// The same for each item of a rare one.
+    pub(crate) fn chance_per_item(&self) -> f64 {
+        if self.len == 0.0 { 0.0 } else { self.misfit.sampling / self.len }
+    }
+
+    /// The variance that the edges add for an item that changes like this: whichever of the two explains more.
+    pub(crate) fn unrest(&self, changes: Changes) -> f64 {
+        (changes.walk.max(0.0) * self.misfit.walk).max(changes.clumps.max(0.0) * self.misfit.sampling)
     }
 }
 
-/// Counts the newest node for so many positions after it as well; says how many of its lengths those are.
-fn predict(nodes: &mut Vec<Node>, newest: &Node, positions: u64) -> f64 {
-    let ahead = newest.share(positions);
-    match nodes.last_mut().filter(|node| node.index == newest.index) {
-        Some(node) => node.weight += ahead,
-        None => nodes.push(Node { weight: ahead, ..*newest }),
+/// How the counts of an item change from substream to substream, beyond noise and chance.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct Changes {
+    /// The variance with which its rate walks over a substream, if it walks; below 0 if it changes less than by chance.
+    pub(crate) walk: f64,
+    /// The variance of its count in a substream, if it comes in clumps.
+    pub(crate) clumps: f64,
+}
+
+/// The positions of the substreams that are complete, as far as the stream reaches into them.
+fn sealed_spans(substreams: &[Arc<SealedSubstream>], plan: &Plan, stream: &Range<u64>) -> Vec<Range<u64>> {
+    let len = plan.substream_len();
+    let complete = substreams.iter().take_while(|substream| substream.sketch(WHOLE).is_some());
+    let span = |substream: &Arc<SealedSubstream>| {
+        let end = ((substream.number + 1) * len).min(stream.end);
+        (substream.number * len).max(stream.start).min(end)..end
+    };
+    complete.map(span).collect()
+}
+
+/// The substreams that a window touches, by the share that lies in it.
+fn inside(spans: &[Range<u64>], window: &Range<u64>) -> Vec<Node> {
+    let node = |(index, span): (usize, &Range<u64>)| {
+        let overlap = span.end.min(window.end).saturating_sub(span.start.max(window.start));
+        let weight = overlap as f64 / (span.end - span.start) as f64;
+        (0 < overlap).then(|| Node { index, span: span.clone(), weight })
+    };
+    spans.iter().enumerate().filter_map(node).collect()
+}
+
+/// What runs since the last seal is taken to be like the newest substream.
+fn predict(nodes: &mut Vec<Node>, spans: &[Range<u64>], ahead: u64) {
+    let Some(newest) = spans.last().filter(|newest| 0 < ahead && !newest.is_empty()) else { return };
+    let (index, weight) = (spans.len() - 1, ahead as f64 / (newest.end - newest.start) as f64);
+    match nodes.last_mut().filter(|node| node.index == index) {
+        Some(node) => node.weight += weight,
+        None => nodes.push(Node { index, span: newest.clone(), weight }),
     }
-    ahead
+}
+
+/// The window and all that is read for it, piece by piece: the substreams, then what is not sealed.
+fn pieces(nodes: &[Node], sealed: u64, window: &Range<u64>, unit: f64) -> Vec<Piece> {
+    let open = |start: u64, end: u64, is_inside| Piece {
+        len: end.saturating_sub(start) as f64 / unit,
+        weight: 0.0,
+        is_inside,
+    };
+    let skipped = open(sealed, window.start, false);
+    let ahead = open(sealed.max(window.start), window.end, true);
+    nodes.iter().flat_map(|node| node.pieces(window, unit)).chain([skipped, ahead]).collect()
 }
 
 #[cfg(test)]
@@ -170,6 +225,7 @@ mod tests {
         Weights::new(&substreams, &plan, &stream, &window)
     }
 
+    /// Places and weights.
     fn parts(weights: &Weights) -> Vec<(usize, f64)> {
         weights.nodes.iter().map(|node| (node.index, node.weight)).collect()
     }
@@ -186,7 +242,7 @@ mod tests {
             got.0 == wanted.0 && (got.1 - wanted.1).abs() < 1e-12
         };
         let is_same = parts.len() == wanted.len() && parts.iter().zip(wanted).all(close);
-        assert!(is_same, "{window:?}: {parts:?}, not {wanted:?}");
+        assert!(is_same, "{window:?}: {:?}, not {wanted:?}", parts);
         assert_eq!(read.span, span, "{window:?}");
     }
 
@@ -251,9 +307,20 @@ mod tests {
         check(15..36, &[(1, 0.5), (2, 1.0), (3, 1.0)], 15..36);
         check(15..33, &[(1, 0.5), (2, 1.0), (3, 0.5)], 15..33);
         check(33..36, &[(3, 0.5)], 33..36);
-        assert_eq!(read_of(0..36, 0..4, 0..36).misfit_variance(100.0, 5.0), 0.0);
-        let lone = read_of(24..27, 2..3, 24..27);
-        assert_eq!((parts(&lone), lone.misfit_variance(100.0, 5.0)), (vec![(0, 1.0)], 0.0));
+        for whole in [read_of(0..36, 0..4, 0..36), read_of(24..27, 2..3, 24..27)] {
+            assert_eq!(whole.misfit, Misfit::default());
+        }
+        let lengths: Vec<f64> = read_of(4..36, 0..4, 4..36).seen().map(|(_, length)| length).collect();
+        assert_eq!(lengths, [0.6, 1.0, 1.0, 0.6]);
+    }
+
+    /// A rate that walks with variance 1 per substream, of which 0.6 is counted before 0.3 is predicted from it: the
+    /// integrals over both have variances 0.6³/3 and 0.3³/3.
+    #[test]
+    fn the_drift_at_a_shorter_node_is_that_of_its_length() {
+        let walk = read_of(4..90, 0..1, 4..13).misfit.walk;
+        let wanted = (0.3_f64.powi(3) + 0.5_f64.powi(2) * 0.6_f64.powi(3)) / 3.0;
+        assert!((walk - wanted).abs() < 1e-12, "{walk}, not {wanted}");
     }
 
     #[test]
@@ -283,15 +350,17 @@ mod tests {
         }
     }
 
-    /// Positions hold the key with probability p, so that a substream's count has variance 10 p (1 - p). Estimates take the
-    /// expected counts as if they were Poisson, hence the factor 1 - p. The mean of 20,000 squares has a relative deviation
-    /// of at most sqrt(3 / 20,000) = 1.2 %; six of them are exceeded by chance with probability 2e-9 per case.
+    /// Positions hold the key with probability p = 1/4. The mean of 20,000 squares has a relative deviation of at most
+    /// sqrt(3 / 20,000) = 1.2 %, for the short windows, whose errors have few values, of 2 %; six deviations and more are
+    /// exceeded by chance with probability 2e-9 per case.
     #[test]
     fn the_misfit_of_a_window_is_that_of_a_simulated_stream() {
         const RUNS: usize = 20_000;
         let mut generator = Noise::seeded(3).generator().expect("seeded");
-        let whole = [13..80, 10..77, 14..75, 13..83, 15..89, 73..86].map(|window| (0..90, 8, window));
-        let cut = [(4..90, 8, 6..80), (4..90, 1, 4..15), (4..77, 8, 23..77), (4..77, 8, 23..74)];
+        let whole = [13..80, 10..77, 14..75, 13..83, 15..89, 73..86, 43..45, 41..49, 82..86, 84..86];
+        let whole = whole.map(|window| (0..90, 8, window));
+        let cut =
+            [(4..90, 8, 6..80), (4..90, 1, 4..15), (4..77, 8, 23..77), (4..77, 8, 23..74), (0..9, 1, 2..7)];
         for (stream, sealed, window) in whole.into_iter().chain(cut) {
             let weights = read_of(stream, 0..sealed, window.clone());
             let mut error = || {
@@ -299,30 +368,36 @@ mod tests {
                 let count = |range: Range<u64>| {
                     is_key[range.start as usize..range.end as usize].iter().filter(|is_key| **is_key).count()
                 };
-                let part = |node: &Node| node.weight * count(node.start..node.end) as f64;
+                let part = |node: &Node| node.weight * count(node.span.clone()) as f64;
                 weights.nodes.iter().map(part).sum::<f64>() - count(window.clone()) as f64
             };
             let measured = (0..RUNS).map(|_| error().powi(2)).sum::<f64>() / RUNS as f64;
             let expected = 0.25 * (window.end - window.start) as f64;
-            let claimed = 0.75 * weights.misfit_variance(expected, 0.0);
-            assert!((measured / claimed - 1.0).abs() < 0.075, "{window:?}: {measured}, {claimed} claimed");
+            let claimed = weights.chance(expected);
+            assert!((measured / claimed - 1.0).abs() < 0.12, "{window:?}: {measured}, {claimed} claimed");
         }
     }
 
     #[test]
-    fn a_negative_estimate_adds_drift_alone() {
-        let weights = read(0..8, 13..86);
-        assert_eq!(weights.misfit_variance(-5.0, 0.0), 0.0);
-        let walk = Edges { ahead: 0.6, expired: 1.0 - 0.7, later: 0.0 }.walk();
-        assert!((weights.misfit_variance(-5.0, 2.0) - 2.0 * walk).abs() < 1e-12);
+    fn a_negative_estimate_adds_no_chance() {
+        assert_eq!(read(0..8, 13..86).chance(-5.0), 0.0);
     }
 
-    /// A rate that walks with variance 1 per substream, of which 0.6 is counted before 0.3 is predicted from it: the
-    /// integrals over both have variances 0.6³/3 and 0.3³/3.
     #[test]
-    fn the_drift_at_a_shorter_node_is_that_of_its_length() {
-        let walk = read_of(4..90, 0..1, 4..13).misfit_variance(0.0, 1.0);
-        let wanted = (0.3_f64.powi(3) + 0.5_f64.powi(2) * 0.6_f64.powi(3)) / 3.0;
-        assert!((walk - wanted).abs() < 1e-12, "{walk}, not {wanted}");
+    fn changes_count_by_what_explains_more() {
+        let weights = read(0..8, 13..86);
+        let Misfit { sampling, walk } = weights.misfit;
+        let unrest = |walk, clumps| weights.unrest(Changes { walk, clumps });
+        assert_eq!((unrest(-1.0, -1.0), unrest(2.0, 0.0)), (0.0, 2.0 * walk));
+        assert_eq!((unrest(0.0, 2.0), unrest(1.0, 50.0)), (2.0 * sampling, 50.0 * sampling));
+    }
+
+    #[test]
+    fn drift_is_judged_by_a_whole_window_of_substreams() {
+        for (sealed, window, seen) in
+            [(0..9, 80..90, 1..9), (0..9, 5..85, 0..9), (0..4, 35..40, 0..4), (0..9, 42..45, 0..5)]
+        {
+            assert_eq!(read(sealed, window.clone()).seen, seen, "{window:?}");
+        }
     }
 }
