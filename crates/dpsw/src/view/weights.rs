@@ -136,13 +136,21 @@ pub(crate) struct Changes {
 
 /// The positions of the substreams that are complete, as far as the stream reaches into them.
 fn sealed_spans(substreams: &[Arc<SealedSubstream>], plan: &Plan, stream: &Range<u64>) -> Vec<Range<u64>> {
-    let len = plan.substream_len();
     let complete = substreams.iter().take_while(|substream| substream.sketch(WHOLE).is_some());
-    let span = |substream: &Arc<SealedSubstream>| {
-        let end = ((substream.number + 1) * len).min(stream.end);
-        (substream.number * len).max(stream.start).min(end)..end
-    };
-    complete.map(span).collect()
+    complete.map(|substream| reached(substream.number, plan, stream)).collect()
+}
+
+/// The positions of a substream that the stream reaches into.
+fn reached(number: u64, plan: &Plan, stream: &Range<u64>) -> Range<u64> {
+    let len = plan.substream_len();
+    let end = ((number + 1) * len).min(stream.end);
+    (number * len).max(stream.start).min(end)..end
+}
+
+/// How many those are, in planned substreams.
+pub(crate) fn reached_len(number: u64, plan: &Plan, stream: &Range<u64>) -> f64 {
+    let span = reached(number, plan, stream);
+    (span.end - span.start) as f64 / plan.substream_len() as f64
 }
 
 /// The substreams that a window touches, by the share that lies in it.
@@ -242,7 +250,7 @@ mod tests {
             got.0 == wanted.0 && (got.1 - wanted.1).abs() < 1e-12
         };
         let is_same = parts.len() == wanted.len() && parts.iter().zip(wanted).all(close);
-        assert!(is_same, "{window:?}: {:?}, not {wanted:?}", parts);
+        assert!(is_same, "{window:?}: {parts:?}, not {wanted:?}");
         assert_eq!(read.span, span, "{window:?}");
     }
 
