@@ -11,6 +11,7 @@ use crate::plan::limits::LEFT_MAX;
 use crate::plan::structure::Plan;
 use crate::sealed::substream::SealedSubstream;
 use crate::view::fit::{Candidates, Fitted, Observed, Spread, by_blocks, fit};
+use crate::view::prior::Errors;
 use crate::view::tail::{Moments, Tail};
 use crate::view::weights::{Changes, Ends, Node, WHOLE, Weights};
 
@@ -24,6 +25,8 @@ pub(crate) struct Answer {
     pub(crate) noise: f64,
     pub(crate) collisions: f64,
     pub(crate) misfit: f64,
+    /// The part of the misfit that comes from changes; below 0 if there are fewer than by chance.
+    pub(crate) unrest: f64,
     pub(crate) tail: Tail,
 }
 
@@ -229,6 +232,10 @@ impl Reading {
         Self { weights, variances }
     }
 
+    pub(crate) fn errors(&self) -> Errors {
+        Errors { base: self.variances.all, chance_per_item: self.weights.chance_per_item() }
+    }
+
     /// The place of the oldest substream that is read.
     fn first(&self) -> usize {
         self.weights.nodes.first().map_or(0, |node| node.index)
@@ -238,10 +245,10 @@ impl Reading {
         let Variances { all, noise, .. } = self.variances;
         let (value, unrest) = (sums.value(&self.weights), self.weights.unrest(sums.changes()));
         // The count may well be a standard error larger than its estimate.
-        let known = all.variance + unrest + self.weights.chance(value);
-        let misfit = unrest + self.weights.chance(value.max(0.0) + known.sqrt());
+        let known = all.variance + unrest.max(0.0) + self.weights.chance(value);
+        let misfit = unrest.max(0.0) + self.weights.chance(value.max(0.0) + known.sqrt());
         let tail = Tail::new(Moments { variance: all.variance + misfit, ..all });
-        Answer { value, noise, collisions: all.variance - noise, misfit, tail }
+        Answer { value, noise, collisions: all.variance - noise, misfit, unrest, tail }
     }
 }
 

@@ -106,9 +106,11 @@ impl Weights {
         if self.len == 0.0 { 0.0 } else { self.misfit.sampling / self.len }
     }
 
-    /// The variance that the edges add for an item that changes like this: whichever of the two explains more.
+    /// The variance that the edges add for an item that changes like this, by clumps where these explain more than a walk;
+    /// below 0 if it changes less than by chance.
     pub(crate) fn unrest(&self, changes: Changes) -> f64 {
-        (changes.walk.max(0.0) * self.misfit.walk).max(changes.clumps.max(0.0) * self.misfit.sampling)
+        let (walk, clumps) = (changes.walk * self.misfit.walk, changes.clumps * self.misfit.sampling);
+        if walk.max(0.0) < clumps { clumps } else { walk }
     }
 }
 
@@ -325,7 +327,7 @@ mod tests {
         let weights = read(0..8, 13..86);
         let Misfit { sampling, walk } = weights.misfit;
         let unrest = |walk, clumps| weights.unrest(Changes { walk, clumps });
-        assert_eq!((unrest(-1.0, -1.0), unrest(2.0, 0.0)), (0.0, 2.0 * walk));
+        assert_eq!((unrest(-1.0, -1.0), unrest(2.0, 0.0)), (-walk, 2.0 * walk));
         assert_eq!((unrest(0.0, 2.0), unrest(1.0, 50.0)), (2.0 * sampling, 50.0 * sampling));
     }
 
