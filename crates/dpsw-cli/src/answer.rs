@@ -36,7 +36,7 @@ impl Rows {
     }
 }
 
-/// One answer: `{window, covered, epsilon, delta, items, hidden}`.
+/// One answer: `{window, covered, epsilon, delta, items, hidden}`, and `capped` where users are protected.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Answer {
     pub(crate) window: Positions,
@@ -47,6 +47,9 @@ pub(crate) struct Answer {
     pub(crate) items: Vec<Row>,
     /// Rows that are not shown because they may be noise alone.
     pub(crate) hidden: usize,
+    /// Where users are protected: about how many records of the window count for no item.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) capped: Option<u64>,
     #[serde(skip)]
     pub(crate) promise: String,
 }
@@ -128,6 +131,7 @@ pub(crate) fn ask(view: &WindowView, which: &Which) -> Result<Answer> {
         delta,
         items: rows.collect(),
         hidden,
+        capped: ranked.first().and_then(|ranked| ranked.estimate.capped),
         promise: promise(view),
     })
 }

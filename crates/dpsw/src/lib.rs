@@ -175,6 +175,7 @@ pub use privacy::parameters::{Claim, Delta, Epsilon, Threshold};
 pub use ratio::Ratio;
 pub use secret::partial::{PartialCounters, PartialId};
 pub use stream::absorb::Absorbed;
+pub use stream::finish::FinishError;
 pub use stream::freshness::{FreshnessStore, StateId};
 pub use stream::sketch::{DpswSketch, Taken};
 pub use stream::state::{SavedState, StateKey};

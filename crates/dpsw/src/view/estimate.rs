@@ -21,6 +21,9 @@ pub struct Estimate {
     /// With probability [`CONFIDENCE`] the true count is at most this far from the value. In the tuned method it is about two
     /// standard errors, by the law of their sum; in the paper's it adds up worst cases: noise, collisions, and every item by
     /// which the covered span misses the window (for a time window as many as the rates at its edges suggest).
+    ///
+    /// Where users are protected, the count is that of the items which the caps of users let count; see
+    /// [`capped`](Self::capped).
     pub error_bound: f64,
     /// Where the standard error comes from, in the tuned method.
     pub deviations: Option<Deviations>,
@@ -31,6 +34,9 @@ pub struct Estimate {
     pub covered: Range<u64>,
     /// The positions that were asked for.
     pub window: Range<u64>,
+    /// About how many events of the window, whatever their item, count nowhere: their users had sent enough, or there was no
+    /// room for further users. `None` where single events are protected, or if it is not known.
+    pub capped: Option<u64>,
 }
 
 /// The parts of a standard error: independent deviations, whose squares add up.
@@ -175,6 +181,7 @@ mod tests {
             tail: Tail::NORMAL,
             covered: 0..10,
             window: 0..10,
+            capped: None,
         };
         assert_eq!(estimate(1_203.6, 18.2).to_string(), "1,204 ± 18");
         assert_eq!(estimate(-3.0, 12.0).to_string(), "0 ± 12");
@@ -187,7 +194,15 @@ mod tests {
     }
 
     fn estimate(value: f64, deviations: Option<Deviations>) -> Estimate {
-        Estimate { value, error_bound: 19.6, deviations, tail: Tail::NORMAL, covered: 0..10, window: 0..10 }
+        Estimate {
+            value,
+            error_bound: 19.6,
+            deviations,
+            tail: Tail::NORMAL,
+            covered: 0..10,
+            window: 0..10,
+            capped: None,
+        }
     }
 
     #[test]

@@ -36,7 +36,7 @@ impl<'a> Asked<'a> {
 
     /// How the window is read.
     pub(crate) fn reading(&self) -> Reading {
-        let weights = Weights::new(self.readable.released.substreams(), self.plan, self.window);
+        let weights = Weights::new(self.readable.released.substreams(), self.plan, self.stream, self.window);
         Reading::new(self.readable.fits(), self.source(), weights)
     }
 }
@@ -67,6 +67,16 @@ impl Interpolated<'_> {
             node.weight * sketch.map_or(0, SealedSketch::total) as f64
         };
         self.reading.weights.nodes.iter().map(total).sum::<f64>().max(0.0) as u64
+    }
+
+    /// Events of the window that the caps of users left out.
+    fn capped(&self) -> Option<u64> {
+        self.asked.plan.user_room()?;
+        let capped = |node: &Node| {
+            let substream = &self.asked.readable.released.substreams()[node.index];
+            Some(node.weight * substream.capped()? as f64)
+        };
+        self.reading.weights.nodes.iter().map(capped).sum::<Option<f64>>().map(|capped| capped.round() as u64)
     }
 
     /// Rows chosen from all keys by their estimates.
@@ -142,6 +152,7 @@ impl Interpolated<'_> {
             tail: answer.tail,
             covered: weights.span.clone(),
             window: self.asked.window.clone(),
+            capped: self.capped(),
         }
     }
 }

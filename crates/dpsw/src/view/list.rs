@@ -172,6 +172,7 @@ mod tests {
             tail: Tail::NORMAL,
             covered: 0..10,
             window: 0..10,
+            capped: None,
         }
     }
 

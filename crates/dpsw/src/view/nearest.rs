@@ -21,7 +21,7 @@ pub(crate) struct Nearest<'a> {
 
 impl<'a> Nearest<'a> {
     pub(crate) fn new(asked: Asked<'a>) -> Self {
-        Self { asked, cover: asked.readable.released.cover(asked.plan, asked.window) }
+        Self { asked, cover: asked.readable.released.cover(asked.plan, asked.stream, asked.window) }
     }
 
     pub(crate) fn span(&self) -> Range<u64> {
@@ -66,6 +66,7 @@ impl<'a> Nearest<'a> {
             tail: Tail::NORMAL,
             covered: self.cover.span.clone(),
             window: self.asked.window.clone(),
+            capped: None,
         }
     }
 
@@ -87,14 +88,14 @@ impl<'a> Nearest<'a> {
     /// How many items lie in the window or the cover but not in both. For a time window that is estimated by the rate
     /// of the parts at the edges.
     fn misfit_items(&self) -> f64 {
-        let Asked { plan, readable, window, .. } = self.asked;
+        let Asked { plan, readable, stream, window, .. } = self.asked;
         if let Window::Items(_) = plan.settings().window {
             return misfit(&self.cover.span, window) as f64;
         }
         let rate = |part: Option<&Part>| {
             let part = *part?;
-            let span = positions(plan, part);
-            Some(readable.released.items(part) as f64 / (span.end - span.start) as f64)
+            let span = positions(plan, stream, part);
+            Some(readable.released.items(part) as f64 / (span.end - span.start).max(1) as f64)
         };
         let Cover { parts, span } = &self.cover;
         let at_start = span.start.abs_diff(window.start) as f64;

@@ -54,7 +54,8 @@ impl WindowView {
         Ok(compare(now.frequency(item)?, before.frequency(item)?))
     }
 
-    /// The estimates of an item in each retained substream that is complete, oldest first.
+    /// The estimates of an item in each retained substream that is complete, oldest first; at the ends those too in
+    /// which the stream began or is over, as far as it reaches into them.
     ///
     /// # Errors
     /// See [`frequency`](Self::frequency).
@@ -62,10 +63,14 @@ impl WindowView {
         let item = item.into();
         let len = self.plan().substream_len();
         let retained = self.retained();
-        let first = retained.start.div_ceil(len);
-        let complete = first..retained.end / len;
-        let one = |number: u64| self.last(len)?.as_of((number + 1) * len)?.frequency(item);
-        complete.map(one).collect()
+        let is_first = retained.start == self.stream.start;
+        let first = if is_first { retained.start / len } else { retained.start.div_ceil(len) };
+        let last = if self.finished().is_some() { retained.end.div_ceil(len) } else { retained.end / len };
+        let one = |number: u64| {
+            let end = retained.end.min((number + 1) * len);
+            self.with_window(end - number * len, end)?.frequency(item)
+        };
+        (first..last).map(one).collect()
     }
 }
 

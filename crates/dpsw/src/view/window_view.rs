@@ -28,8 +28,10 @@ pub struct WindowView {
     pub(crate) plan: Arc<Plan>,
     pub(crate) readable: Arc<Readable>,
     pub(crate) claim: Claim,
-    /// From the stream's start to where it stood when the view was taken, in items or ticks.
+    /// From where the stream began to where it stood when the view was taken, in items or ticks.
     pub(crate) stream: Range<u64>,
+    /// Whether the stream is over there.
+    is_finished: bool,
     /// Where the events were counted, ascending.
     pub(crate) sites: Vec<u64>,
     /// The length asked for; the window is shorter while the stream is.
@@ -49,7 +51,13 @@ impl WindowView {
     ) -> Self {
         let window_len = plan.settings().window.len();
         let window = last_of(&stream, window_len);
-        Self { plan, readable, claim, stream, sites, window_len, window, reading: OnceLock::new() }
+        let (is_finished, reading) = (false, OnceLock::new());
+        Self { plan, readable, claim, stream, is_finished, sites, window_len, window, reading }
+    }
+
+    /// The same of a stream that is over.
+    pub(crate) fn into_finished(self) -> Self {
+        Self { is_finished: true, ..self }
     }
 
     /// The plan.
@@ -62,6 +70,12 @@ impl WindowView {
     #[must_use]
     pub fn claim(&self) -> Claim {
         self.claim
+    }
+
+    /// Where the stream is over, if it was finished: the view then holds all of it, and nothing is predicted.
+    #[must_use]
+    pub fn finished(&self) -> Option<u64> {
+        self.is_finished.then_some(self.stream.end)
     }
 
     /// The sites whose events are in it, ascending.
@@ -112,7 +126,7 @@ impl WindowView {
         self.with_window(self.window_len, position)
     }
 
-    fn with_window(&self, window_len: u64, end: u64) -> Result<Self, QueryError> {
+    pub(crate) fn with_window(&self, window_len: u64, end: u64) -> Result<Self, QueryError> {
         let window = last_of(&(self.stream.start..end), window_len);
         let retained = self.retained();
         if window.start < retained.start || retained.end < window.end {
@@ -259,6 +273,7 @@ impl WindowView {
         let asked = Asked {
             plan: &self.plan,
             readable: &self.readable,
+            stream: &self.stream,
             window: &self.window,
             noises: self.sites.len() as f64,
         };
