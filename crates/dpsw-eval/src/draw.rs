@@ -20,6 +20,7 @@ pub fn series(method: MethodName) -> Series {
     use Dash::{Dashed, Dotted, Solid};
     let (name, colour, mark, dash) = match method {
         MethodName::Tuned => ("tuned (ours)", 0, Mark::Disc, Solid),
+        MethodName::TunedHashed => ("tuned, hashed", 0, Mark::Ring, Dotted),
         MethodName::TunedDiscovered => ("tuned, keys found", 3, Mark::Square, Dashed),
         MethodName::TunedUser => ("tuned, users", 5, Mark::Diamond, Dashed),
         MethodName::Paper => ("DPSW, printed budgets", 1, Mark::Square, Solid),

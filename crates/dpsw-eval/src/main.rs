@@ -174,7 +174,12 @@ struct CompareArguments {
     #[arg(long, default_value_t = 1_120_000)]
     bytes: u64,
     /// Methods to compare
-    #[arg(long, value_enum, value_delimiter = ',', default_value = "paper,paper-balanced,tuned")]
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        default_value = "paper,paper-balanced,tuned,tuned-hashed"
+    )]
     methods: Vec<MethodName>,
     /// Seeds, each for a synthetic stream and for noise
     #[arg(long, default_value_t = 3)]
