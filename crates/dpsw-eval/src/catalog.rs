@@ -34,6 +34,7 @@ const FILES: &[(&str, &str)] = files![
     "predictions",
     "unknown-domain",
     "real-streams",
+    "coverage",
 ];
 
 /// What is drawn, in the order of the report.

@@ -153,6 +153,8 @@ pub enum Shows {
     Predictions,
     /// The share of items with at least a frequency; nothing is run for it.
     Distribution(Vec<Streams>),
+    /// How often 95 % intervals hold the truth; it has cases of its own.
+    Coverage,
 }
 
 /// One figure.
@@ -194,6 +196,8 @@ impl Figure {
         match (&shows, &sweep) {
             (Shows::Distribution(streams), None) => check_streams("distribution", streams)?,
             (Shows::Distribution(_), Some(_)) => bail!("a distribution runs nothing; leave out [sweep]"),
+            (Shows::Coverage, None) => {}
+            (Shows::Coverage, Some(_)) => bail!("coverage has cases of its own; leave out [sweep]"),
             (_, None) => bail!("[sweep] is absent; it says what is run"),
             (shows, Some(sweep)) => sweep.check().and_then(|()| sweep.check_shows(shows))?,
         }
@@ -319,7 +323,7 @@ impl Sweep {
                 ensure!(!metrics.is_empty(), "curves must name at least one metric, got none");
             }
             Shows::Thresholds(x) => self.check_thresholds(*x)?,
-            Shows::Predictions | Shows::Distribution(_) => {}
+            Shows::Predictions | Shows::Distribution(_) | Shows::Coverage => {}
         }
         Ok(())
     }

@@ -6,10 +6,12 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
 use clap::{Args, Parser, Subcommand};
+use serde::Serialize;
 
 use dpsw::{Drift, Epsilon, Expectation, Threshold};
 use dpsw_eval::catalog::{self, FIGURES};
 use dpsw_eval::compare::{self, Comparison};
+use dpsw_eval::coverage;
 use dpsw_eval::dataset::{self, Column, Dataset, Format, Synthetic};
 use dpsw_eval::evaluate::{self, Evaluation};
 use dpsw_eval::figure::Figure;
@@ -62,6 +64,8 @@ enum Command {
     Figure(FigureArguments),
     /// Run every figure and write the report
     All(AllArguments),
+    /// Measure how often 95 % intervals hold the truth, and which listed rows are ghosts
+    Coverage(TableArguments),
     /// Write figures and report again from the results of a folder
     Report {
         /// The folder of results
@@ -148,6 +152,15 @@ struct AllArguments {
 }
 
 #[derive(Debug, Args)]
+struct TableArguments {
+    #[command(flatten)]
+    run: RunArguments,
+    /// Print one JSON array of rows
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
 struct CompareArguments {
     /// zipf, gauss, drift, swap, aol, movielens, worldcup, or a file
     #[arg(long)]
@@ -219,6 +232,7 @@ fn run(command: Command) -> Result<()> {
         Command::Compare(arguments) => compare(&arguments),
         Command::Figure(arguments) => one_figure(&arguments),
         Command::All(arguments) => all(&arguments),
+        Command::Coverage(arguments) => coverage(&arguments),
         Command::Report { out } => evaluate::rewrite(&out).map(|paths| show(&paths)),
         Command::Datasets { data, out } => show_datasets(&data.path(), &out),
     }
@@ -237,6 +251,28 @@ fn one_figure(arguments: &FigureArguments) -> Result<()> {
     }
     let (manifest, results) = run_figures(&arguments.run, &arguments.run.preset.preset(), &[figure])?;
     show(&evaluate::write_figure(&arguments.run.out, &manifest, &results)?);
+    Ok(())
+}
+
+fn coverage(arguments: &TableArguments) -> Result<()> {
+    let results = run_table(arguments, "coverage")?;
+    print_rows(&results.coverage, arguments.json, coverage::table)
+}
+
+/// Runs and draws the figure of a table.
+fn run_table(arguments: &TableArguments, name: &str) -> Result<Results> {
+    let run = &arguments.run;
+    let (manifest, results) = run_figures(run, &run.preset.preset(), &[catalog::figure(name)?.clone()])?;
+    evaluate::write_figure(&run.out, &manifest, &results)?;
+    Ok(results)
+}
+
+fn print_rows<R: Serialize>(rows: &[R], as_json: bool, table: impl Fn(&[R]) -> String) -> Result<()> {
+    if as_json {
+        println!("{}", serde_json::to_string_pretty(rows)?);
+    } else {
+        print!("{}", table(rows));
+    }
     Ok(())
 }
 
@@ -330,12 +366,7 @@ fn compare(arguments: &CompareArguments) -> Result<()> {
             expectation: expectation(arguments, first.domain_len)?,
         },
     })?;
-    if arguments.json {
-        println!("{}", serde_json::to_string_pretty(&rows)?);
-    } else {
-        print!("{}", compare::table(&rows));
-    }
-    Ok(())
+    print_rows(&rows, arguments.json, compare::table)
 }
 
 fn check(arguments: &CompareArguments) -> Result<()> {

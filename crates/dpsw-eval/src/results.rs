@@ -3,6 +3,7 @@
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
+use crate::coverage;
 use crate::method::MethodName;
 use crate::metric::Metric;
 use crate::sweep::{Measured, Row, Summary};
@@ -14,6 +15,9 @@ pub struct Results {
     pub rows: Vec<Row>,
     /// Of the streams that a figure of distributions names and that are there.
     pub distributions: Vec<Distribution>,
+    /// Whether answers can be believed, if a figure shows it.
+    #[serde(default)]
+    pub coverage: Vec<coverage::Row>,
 }
 
 /// How the frequencies of a stream are distributed.
