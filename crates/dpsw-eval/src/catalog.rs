@@ -35,6 +35,7 @@ const FILES: &[(&str, &str)] = files![
     "unknown-domain",
     "real-streams",
     "coverage",
+    "discovery",
 ];
 
 /// What is drawn, in the order of the report.

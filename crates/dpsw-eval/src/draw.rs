@@ -5,6 +5,7 @@ use anyhow::Result;
 use crate::baseline::Kind;
 use crate::chart::{Chart, Curve, Dash, Mark, Panel, Scale, ScaleKind, Series, Spot, Style};
 use crate::coverage;
+use crate::discovery;
 use crate::figure::{Axis, Figure, Shows, Streams, Sweep};
 use crate::method::MethodName;
 use crate::metric::Metric;
@@ -49,6 +50,7 @@ pub fn chart(figure: &Figure, results: &Results) -> Option<Chart> {
         (Shows::Predictions, _) => predictions(results),
         (Shows::Distribution(streams), _) => distribution(&shown(streams, results)),
         (Shows::Coverage, _) => coverage::draw::parts(&results.coverage),
+        (Shows::Discovery, _) => discovery::draw::parts(&results.discovery),
         (_, None) => return None,
     };
     filled(&figure.title, parts)

@@ -8,6 +8,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::catalog;
 use crate::coverage;
+use crate::discovery;
 use crate::draw;
 use crate::figure::{Figure, Shows, Sweep};
 use crate::manifest::{Manifest, commit};
@@ -54,6 +55,7 @@ impl Evaluation<'_> {
             rows: runner.run(&sweeps)?,
             distributions: self.distributions(&runner)?,
             coverage: self.asked(&Shows::Coverage, || coverage::run(self.preset, &shelf, &store))?,
+            discovery: self.asked(&Shows::Discovery, || discovery::run(self.preset, &shelf, &store))?,
         };
         Ok((self.manifest(&shelf, start)?, results))
     }

@@ -155,6 +155,8 @@ pub enum Shows {
     Distribution(Vec<Streams>),
     /// How often 95 % intervals hold the truth; it has cases of its own.
     Coverage,
+    /// How well keys are found without a list; it has cases of its own.
+    Discovery,
 }
 
 /// One figure.
@@ -196,8 +198,10 @@ impl Figure {
         match (&shows, &sweep) {
             (Shows::Distribution(streams), None) => check_streams("distribution", streams)?,
             (Shows::Distribution(_), Some(_)) => bail!("a distribution runs nothing; leave out [sweep]"),
-            (Shows::Coverage, None) => {}
-            (Shows::Coverage, Some(_)) => bail!("coverage has cases of its own; leave out [sweep]"),
+            (Shows::Coverage | Shows::Discovery, None) => {}
+            (Shows::Coverage | Shows::Discovery, Some(_)) => {
+                bail!("coverage and discovery have cases of their own; leave out [sweep]")
+            }
             (_, None) => bail!("[sweep] is absent; it says what is run"),
             (shows, Some(sweep)) => sweep.check().and_then(|()| sweep.check_shows(shows))?,
         }
@@ -323,7 +327,7 @@ impl Sweep {
                 ensure!(!metrics.is_empty(), "curves must name at least one metric, got none");
             }
             Shows::Thresholds(x) => self.check_thresholds(*x)?,
-            Shows::Predictions | Shows::Distribution(_) | Shows::Coverage => {}
+            Shows::Predictions | Shows::Distribution(_) | Shows::Coverage | Shows::Discovery => {}
         }
         Ok(())
     }

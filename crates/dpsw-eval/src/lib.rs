@@ -8,6 +8,7 @@ pub mod compare;
 pub mod cores;
 pub mod coverage;
 pub mod dataset;
+pub mod discovery;
 pub mod draw;
 pub mod evaluate;
 pub mod figure;

@@ -13,6 +13,7 @@ use dpsw_eval::catalog::{self, FIGURES};
 use dpsw_eval::compare::{self, Comparison};
 use dpsw_eval::coverage;
 use dpsw_eval::dataset::{self, Column, Dataset, Format, Synthetic};
+use dpsw_eval::discovery;
 use dpsw_eval::evaluate::{self, Evaluation};
 use dpsw_eval::figure::Figure;
 use dpsw_eval::manifest::{Manifest, commit};
@@ -66,6 +67,8 @@ enum Command {
     All(AllArguments),
     /// Measure how often 95 % intervals hold the truth, and which listed rows are ghosts
     Coverage(TableArguments),
+    /// Measure how well keys are found without a list, and how soon
+    Discovery(TableArguments),
     /// Write figures and report again from the results of a folder
     Report {
         /// The folder of results
@@ -233,6 +236,7 @@ fn run(command: Command) -> Result<()> {
         Command::Figure(arguments) => one_figure(&arguments),
         Command::All(arguments) => all(&arguments),
         Command::Coverage(arguments) => coverage(&arguments),
+        Command::Discovery(arguments) => discovery(&arguments),
         Command::Report { out } => evaluate::rewrite(&out).map(|paths| show(&paths)),
         Command::Datasets { data, out } => show_datasets(&data.path(), &out),
     }
@@ -257,6 +261,11 @@ fn one_figure(arguments: &FigureArguments) -> Result<()> {
 fn coverage(arguments: &TableArguments) -> Result<()> {
     let results = run_table(arguments, "coverage")?;
     print_rows(&results.coverage, arguments.json, coverage::table)
+}
+
+fn discovery(arguments: &TableArguments) -> Result<()> {
+    let results = run_table(arguments, "discovery")?;
+    print_rows(&results.discovery, arguments.json, discovery::table)
 }
 
 /// Runs and draws the figure of a table.

@@ -4,6 +4,7 @@ use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 use crate::coverage;
+use crate::discovery;
 use crate::method::MethodName;
 use crate::metric::Metric;
 use crate::sweep::{Measured, Row, Summary};
@@ -18,6 +19,9 @@ pub struct Results {
     /// Whether answers can be believed, if a figure shows it.
     #[serde(default)]
     pub coverage: Vec<coverage::Row>,
+    /// How well keys are found, if a figure shows it.
+    #[serde(default)]
+    pub discovery: Vec<discovery::Row>,
 }
 
 /// How the frequencies of a stream are distributed.
