@@ -580,6 +580,17 @@ mod tests {
     }
 
     #[test]
+    fn long_names_get_the_room_that_they_need() {
+        let below = |len: usize| {
+            let x = Scale { label: String::new(), kind: ScaleKind::Names(vec!["a".repeat(len)]) };
+            Panel { x, ..panel(ScaleKind::Log) }.below()
+        };
+        assert_eq!((panel(ScaleKind::Log).below(), below(5)), (BELOW, BELOW_NAMES));
+        // The end of a name of 128 pixels at 32 degrees lies 68 pixels down.
+        assert!(68.0 + 16.0 <= below(20) && below(20) < 100.0);
+    }
+
+    #[test]
     fn one_point_and_no_point_can_be_drawn() {
         let mut one = panel(ScaleKind::Log);
         one.curves[0].points.truncate(1);

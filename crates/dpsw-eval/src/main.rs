@@ -33,6 +33,8 @@ struct Arguments {
 const EXAMPLES: &str = "Examples:
   dpsw-eval all --preset quick
   dpsw-eval figure frequency-high
+  dpsw-eval coverage --data ~/data
+  dpsw-eval discovery --data ~/data
   dpsw-eval datasets --data ~/data
   dpsw-eval compare --dataset zipf --items 3000000 --window 1000000 --epsilon 1 --bytes 1120000
   dpsw-eval compare --dataset clicks.csv --column page --window 50000 --epsilon 1 --bytes 560000 --json";
@@ -41,9 +43,9 @@ const FIGURE_FILE: &str = "A figure of your own:
   dpsw-eval figure --show frequency-high > mine.toml   (edit it)
   dpsw-eval figure mine.toml
 
-  title      its heading; paper: the figure of the paper, if any
+  title      its heading; paper: the figure of the paper, if any; about: a paragraph below it, if any
   shows      { curves = [METRIC, ...] }, { thresholds = VALUE OF THE AXIS }, \"predictions\"
-             or, without [sweep], { distribution = [STREAM, ...] }
+             or, without [sweep], { distribution = [STREAM, ...] }, \"coverage\", \"discovery\"
   METRIC     mae_high, mae_low, mre_high, mre_low, insert_items_per_s, price_high, price_low,
              and for a threshold of the preset f1_0.01, precision_0.01, recall_0.01
   [sweep]    what is run
