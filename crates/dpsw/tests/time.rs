@@ -316,7 +316,8 @@ fn a_past_window_is_unsure_at_both_edges() {
     let plan =
         Plan::new(Settings { retention: 2, ..settings(Window::Items(400), tuned(4)) }).expect("a valid plan");
     let mut sketch = DpswSketch::with_noise(plan, Noise::off()).expect("off");
-    sketch.extend(Batch::integers(&vec![1; 900])).expect("valid items");
+    let items: Vec<u64> = (0..900).map(|place| 1 + place % 2).collect();
+    sketch.extend(Batch::integers(&items)).expect("valid items");
     let misfit = |position: u64| {
         let view = sketch.view().last(300).expect("kept").as_of(position).expect("kept");
         view.frequency(1).expect("a key").deviations.expect("tuned").misfit

@@ -39,6 +39,8 @@ pub(crate) enum Fault {
     AddRemoveNoise,
     /// Users get the noise of a window of two substreams, however many it has.
     FewSubstreams,
+    /// The sketches spend the whole ε, although keys are found as well.
+    WholeTwice,
     /// Two seals in a row use one key.
     SharedNoise,
     /// A key has 16 random bits.
@@ -135,6 +137,13 @@ pub(crate) fn planned(plan: Plan) -> Plan {
         Some(Fault::FewSubstreams) if unit.per_substream().is_some() => {
             plan.with_laws(|_, law| scaled(law, touched.min(3), touched))
         }
+        Some(Fault::WholeTwice) => match plan.settings().domain.discovery().map(|keys| keys.share) {
+            Some(share) => {
+                let (taken, of) = (share.numerator(), share.denominator());
+                plan.with_laws(|_, law| scaled(law, of - taken, of))
+            }
+            None => plan,
+        },
         _ => plan,
     }
 }

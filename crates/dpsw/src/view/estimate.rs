@@ -6,6 +6,7 @@ use std::ops::Range;
 use crate::error::{Fraction, ParameterError};
 use crate::item::value::Item;
 use crate::privacy::accounting::normal_quantile;
+use crate::view::tail::Tail;
 
 /// The probability with which an [`Estimate`] keeps its error bound.
 pub const CONFIDENCE: f64 = 0.95;
@@ -16,12 +17,14 @@ pub const CONFIDENCE: f64 = 0.95;
 pub struct Estimate {
     /// The estimated count; noise can make it negative.
     pub value: f64,
-    /// With probability [`CONFIDENCE`] the true count is at most this far from the value. In the tuned method it is 1.96
-    /// standard errors; in the paper's it adds up worst cases: noise, collisions, and every item by which the covered span
-    /// misses the window (for a time window as many as the rates at its edges suggest).
+    /// With probability [`CONFIDENCE`] the true count is at most this far from the value. In the tuned method it is about two
+    /// standard errors, by the law of their sum; in the paper's it adds up worst cases: noise, collisions, and every item by
+    /// which the covered span misses the window (for a time window as many as the rates at its edges suggest).
     pub error_bound: f64,
     /// Where the standard error comes from, in the tuned method.
     pub deviations: Option<Deviations>,
+    /// How far errors of this kind reach.
+    pub(crate) tail: Tail,
     /// The positions that sealed sketches cover: in the tuned method the sealed part of the window, in the paper's the complete
     /// ranges nearest to it.
     pub covered: Range<u64>,
@@ -70,8 +73,18 @@ impl Estimate {
         if !(0.0 < confidence && confidence < 1.0) {
             return Err(ParameterError::Fraction { name: Fraction::Confidence, value: confidence });
         }
-        let reach = normal_quantile(f64::midpoint(confidence, 1.0)) / NORMAL_95 * self.error_bound;
+        let reach = self.reach((1.0 - confidence) / 2.0);
         Ok(self.value - reach..self.value + reach)
+    }
+
+    /// What the error exceeds with this probability on one side.
+    pub(crate) fn reach(&self, probability: f64) -> f64 {
+        match self.deviations {
+            Some(deviations) if self.error_bound.is_finite() => {
+                self.tail.reach(probability) * deviations.total() + WHOLE_COUNTS
+            }
+            _ => -normal_quantile(probability) / NORMAL_95 * self.error_bound,
+        }
     }
 
     /// Whether the count cannot be told from zero: it lies below the noise floor.
@@ -92,6 +105,9 @@ impl Estimate {
         self.deviations.map_or(self.error_bound / NORMAL_95, Deviations::total)
     }
 }
+
+/// True counts are whole numbers: what lies within half of one is not told apart.
+pub(crate) const WHOLE_COUNTS: f64 = 0.5;
 
 /// The normal quantile of a two-sided 95 % interval.
 pub(crate) const NORMAL_95: f64 = 1.96;
@@ -143,6 +159,7 @@ mod tests {
             value,
             error_bound,
             deviations: None,
+            tail: Tail::NORMAL,
             covered: 0..10,
             window: 0..10,
         };
@@ -155,7 +172,7 @@ mod tests {
     }
 
     fn estimate(value: f64, deviations: Option<Deviations>) -> Estimate {
-        Estimate { value, error_bound: 19.6, deviations, covered: 0..10, window: 0..10 }
+        Estimate { value, error_bound: 19.6, deviations, tail: Tail::NORMAL, covered: 0..10, window: 0..10 }
     }
 
     #[test]

@@ -7,10 +7,10 @@ use crate::item::keys::Keys;
 use crate::item::value::Item;
 use crate::sealed::sketch::SealedSketch;
 use crate::view::asked::Asked;
-use crate::view::estimate::{Deviations, Estimate, NORMAL_95, Ranked};
+use crate::view::estimate::{Deviations, Estimate, Ranked, WHOLE_COUNTS};
 use crate::view::fits::{Answer, KeySums, Reading, Source};
 use crate::view::ranking::by_value;
-use crate::view::weights::Weights;
+use crate::view::weights::{Node, WHOLE, Weights};
 
 /// A window and how it is read.
 pub(crate) struct Interpolated<'a> {
@@ -48,10 +48,7 @@ impl Interpolated<'_> {
         let keys = readable.released.keys(plan).filter(|_| self.is_whole);
         let place = keys.and_then(|keys| Some((keys, readable.place(keys, item)?)));
         let answer = match place {
-            Some((keys, place)) => {
-                let sums = self.sums(keys)[place];
-                self.reading.answer(sums.value(&self.reading.weights), sums.drift)
-            }
+            Some((keys, place)) => self.reading.answer(&self.sums(keys)[place]),
             None => readable.fits().answer(self.asked.source(), self.reading, item),
         };
         self.estimate(answer)
@@ -59,11 +56,11 @@ impl Interpolated<'_> {
 
     /// Items of the window, by noisy counters where presence is private.
     pub(crate) fn items(&self) -> u64 {
-        let total = |(index, weight): &(usize, f64)| {
-            let sketch = self.asked.readable.released.substreams()[*index].sketch(0);
-            weight * sketch.map_or(0, SealedSketch::total) as f64
+        let total = |node: &Node| {
+            let sketch = self.asked.readable.released.substreams()[node.index].sketch(WHOLE);
+            node.weight * sketch.map_or(0, SealedSketch::total) as f64
         };
-        self.reading.weights.parts.iter().map(total).sum::<f64>().max(0.0) as u64
+        self.reading.weights.nodes.iter().map(total).sum::<f64>().max(0.0) as u64
     }
 
     /// The chosen keys, largest first.
@@ -75,7 +72,7 @@ impl Interpolated<'_> {
         let sums = self.sums(keys);
         let values: Vec<f64> = sums.iter().map(|sums| sums.value(&self.reading.weights)).collect();
         let ranked = |place: usize| {
-            let answer = self.reading.answer(values[place], sums[place].drift);
+            let answer = self.reading.answer(&sums[place]);
             Ranked { item: keys.get(place), estimate: self.estimate(answer) }
         };
         by_value(choose(&values), &values).into_iter().map(ranked).collect()
@@ -97,12 +94,16 @@ impl Interpolated<'_> {
             collisions: answer.collisions.max(0.0).sqrt(),
             misfit: answer.misfit.sqrt(),
         };
-        let is_known = !weights.parts.is_empty();
-        let error_bound = if is_known { NORMAL_95 * deviations.total() } else { self.asked.unknown_bound() };
+        let is_known = !weights.nodes.is_empty();
+        let error_bound = match is_known {
+            true => answer.tail.reach_95() * deviations.total() + WHOLE_COUNTS,
+            false => self.asked.unknown_bound(),
+        };
         Estimate {
             value: answer.value,
             error_bound,
             deviations: Some(deviations),
+            tail: answer.tail,
             covered: weights.span.clone(),
             window: self.asked.window.clone(),
         }

@@ -10,6 +10,7 @@ use crate::view::asked::Asked;
 use crate::view::cover::{Cover, Part, misfit, positions};
 use crate::view::estimate::{CONFIDENCE, Estimate, Ranked};
 use crate::view::ranking::by_value;
+use crate::view::tail::Tail;
 
 /// A window with its cover.
 pub(crate) struct Nearest<'a> {
@@ -53,6 +54,7 @@ impl<'a> Nearest<'a> {
             value,
             error_bound,
             deviations: None,
+            tail: Tail::NORMAL,
             covered: self.cover.span.clone(),
             window: self.asked.window.clone(),
         }
