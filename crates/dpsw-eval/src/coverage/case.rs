@@ -33,8 +33,10 @@ pub struct Case {
 const RANKS: [u64; 7] = [1, 3, 10, 30, 100, 300, 1000];
 /// Keys that are asked for and never occur.
 pub(super) const ABSENT: usize = 3;
-/// A real stream is followed for this many windows.
+/// A stream is followed for this many windows at most.
 const WINDOWS_MAX: u64 = 60;
+/// A synthetic stream has this many items, but at least 4 and at most 40 windows.
+const SYNTHETIC_ITEMS: u64 = 200_000;
 /// Windows, beside that of a stream, of which counts of the last come near the noise.
 const SHORTER: [u64; 3] = [30_000, 6_000, 2_000];
 /// Bytes where memory is scarce.
@@ -101,22 +103,22 @@ impl Case {
 
     /// The stream on the shelf, if it is not made for its plan.
     pub(super) fn stream(&self, preset: &Preset, seed: u64) -> Option<Stream> {
-        if self.made().is_some() {
-            return None;
-        }
+        self.made().is_none().then(|| self.on_shelf(preset, seed))
+    }
+
+    fn on_shelf(&self, preset: &Preset, seed: u64) -> Stream {
         let items = match Synthetic::named(&self.stream) {
-            Some(_) => (4 * self.window).max(200_000.min(40 * self.window)) as usize,
+            Some(_) => (4 * self.window).max(SYNTHETIC_ITEMS.min(40 * self.window)) as usize,
             None => usize::MAX,
         };
-        Some(Stream::new(&self.stream, preset.domain, items, self.window, seed))
+        Stream::new(&self.stream, preset.domain, items, self.window, seed)
     }
 
     /// How many keys the stream has.
     pub(super) fn keys_of_stream(&self, preset: &Preset, shelf: &Shelf) -> Result<usize> {
-        match (self.made(), self.stream(preset, 0)) {
-            (Some(made), _) => Ok(made.keys()),
-            (None, Some(stream)) => Ok(shelf.extent(&stream)?.domain_len),
-            (None, None) => unreachable!("a stream is made or on the shelf"),
+        match self.made() {
+            Some(made) => Ok(made.keys()),
+            None => Ok(shelf.extent(&self.on_shelf(preset, 0))?.domain_len),
         }
     }
 
@@ -138,13 +140,11 @@ impl Case {
         plan: &Plan,
         seed: u64,
     ) -> Result<Arrivals> {
-        match (self.made(), self.stream(preset, seed)) {
-            (Some(made), _) => Ok(made.arrivals(self.window, plan.substream_len(), seed)),
-            (None, Some(stream)) => {
-                Ok(Arrivals::ranked(&*shelf.get(&stream)?, (WINDOWS_MAX * self.window) as usize))
-            }
-            (None, None) => unreachable!("a stream is made or on the shelf"),
+        if let Some(made) = self.made() {
+            return Ok(made.arrivals(self.window, plan.substream_len(), seed));
         }
+        let dataset = shelf.get(&self.on_shelf(preset, seed))?;
+        Ok(Arrivals::ranked(&dataset, (WINDOWS_MAX * self.window) as usize))
     }
 
     /// The keys that are asked for by name; none where the list is not that of the stream.

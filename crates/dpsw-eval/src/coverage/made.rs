@@ -122,9 +122,9 @@ impl Made {
             Self::Period => Arrivals::counted(maker.period(), self.keys()),
             Self::Eighths => Arrivals::counted(maker.eighths(), self.keys()),
             Self::Third => Arrivals::counted(maker.third(), self.keys()),
-            Self::EverySecond => maker.timed(|maker| maker.every_second()),
-            Self::Bursts => maker.timed(|maker| maker.bursts()),
-            Self::Young => maker.timed(|maker| maker.young()),
+            Self::EverySecond => maker.timed(Maker::every_second),
+            Self::Bursts => maker.timed(Maker::bursts),
+            Self::Young => maker.timed(Maker::young),
         }
     }
 }

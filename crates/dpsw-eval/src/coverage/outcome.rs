@@ -78,9 +78,10 @@ mod tests {
         Case { stream: "zipf".to_owned(), window: 2_000, epsilon: 1.0, keys: None, bytes: None, retention: 1 }
     }
 
-    /// 150 seeds with one question for three absent keys each: 450 independent intervals, of which 94 to 95 % hold 0, as
-    /// Laplace noise has longer tails than the normal law. The deviation of the share is at most 0.0112, and leaving
-    /// 0.88 to 0.99 happens in one of 400,000 runs at most; intervals of half the length would hold 0 in 68 %.
+    /// 150 seeds with one question for three absent keys each: 450 independent intervals, of which 94 to 97 % hold 0.
+    /// (Laplace noise has longer tails than the normal law, and drift that noise feigns makes intervals longer.) All of
+    /// them do in one of 0.97^-450 = 900,000 runs at most; fewer than 88 %, 5.5 deviations from 94 %, do in one of 800,000.
+    /// Intervals of half the length would hold 0 in 68 %.
     #[test]
     fn intervals_of_absent_keys_are_found_to_hold_nothing_in_19_of_20_cases() {
         let mut total = Outcome::default();
@@ -89,7 +90,7 @@ mod tests {
             total.chosen.coverage(|cell| cell.key == "absent" && cell.asked == asked && cell.ends == ends)
         };
         let share = of_absent(Asked::Whole, Ends::Now).expect("answers");
-        assert!((0.88..0.99).contains(&share), "{share}");
+        assert!((0.88..1.0).contains(&share), "{share}");
         assert!(of_absent(Asked::Third, Ends::Before).is_some(), "past windows are asked about");
         assert_eq!(of_absent(Asked::Whole, Ends::Before), None, "no whole window of the past is retained");
     }

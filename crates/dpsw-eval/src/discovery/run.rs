@@ -1,7 +1,7 @@
 //! Runs every case with every seed.
 
 use anyhow::{Context, Result};
-use dpsw::Plan;
+use dpsw::{Delta, Plan};
 use serde::{Deserialize, Serialize};
 
 use super::case::Case;
@@ -102,7 +102,7 @@ fn measured(plan: &Plan, outcomes: Vec<Outcome>) -> Measured {
     let settings = plan.settings();
     Measured {
         epsilon: settings.epsilon.get(),
-        delta: settings.delta.map_or(0.0, |delta| delta.get()),
+        delta: settings.delta.map_or(0.0, Delta::get),
         substreams: settings.window.len().div_ceil(plan.substream_len()),
         outcomes,
     }
