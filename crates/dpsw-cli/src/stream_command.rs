@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use dpsw::{Clock, Domain, Plan, Unit, Window, WindowView};
 
-use crate::answer::{self, Answer, Which};
+use crate::answer::{self, Answer, Rows, Which};
 use crate::arguments::{Count, Format, Input, Source, Stream, Top};
 use crate::domain;
 use crate::fault::{Fault, Kind};
@@ -27,7 +27,8 @@ use crate::watch::{self, Watch};
 /// Runs `dpsw top`.
 pub(crate) fn top(command: &Top) -> Result<()> {
     let show = &command.show;
-    let which = show.threshold.map_or(Which::Top(show.top), Which::Threshold);
+    let rows = Rows { all: show.all, strict: show.strict };
+    let which = show.threshold.map_or(Which::Top(show.top, rows), |share| Which::Threshold(share, rows));
     let writer = Writer::new(show.layout);
     if let Some(path) = &command.source.stream.view {
         refuse_input(&command.files)?;
@@ -97,7 +98,7 @@ fn answer_view(
 pub(crate) fn ask(view: &WindowView, which: &Which) -> Result<Answer> {
     let is_listed = !matches!(which, Which::Asked(_));
     if is_listed && view.covered().is_empty() {
-        return answer::ask(view, &Which::Top(0));
+        return answer::ask(view, &Which::Top(0, Rows::default()));
     }
     answer::ask(view, which)
 }

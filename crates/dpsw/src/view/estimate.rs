@@ -6,6 +6,7 @@ use std::ops::Range;
 use crate::error::{Fraction, ParameterError};
 use crate::item::value::Item;
 use crate::privacy::accounting::normal_quantile;
+use crate::view::list::Shown;
 use crate::view::tail::Tail;
 
 /// The probability with which an [`Estimate`] keeps its error bound.
@@ -124,8 +125,17 @@ pub(crate) const NORMAL_95: f64 = 1.96;
 pub struct Ranked<'a> {
     /// The key.
     pub item: Item<'a>,
-    /// Its estimated count.
+    /// Its estimated count: what it would be if the key had been chosen beforehand.
     pub estimate: Estimate,
+    /// What to show. In a list it takes into account that the key was chosen for its size.
+    pub shown: Shown,
+}
+
+impl<'a> Ranked<'a> {
+    /// An item that was chosen beforehand.
+    pub(crate) fn plain(item: Item<'a>, estimate: Estimate) -> Self {
+        Self { item, shown: Shown::plain(&estimate), estimate }
+    }
 }
 
 /// The value for people and its 95 % error: `1,204 ± 18`.
@@ -135,10 +145,13 @@ impl fmt::Display for Estimate {
     }
 }
 
-/// The key and its estimate: `/cart 1,204 ± 18`.
+/// The key and what to show of it: `/cart 1,204 (1,186 to 1,222)`.
 impl fmt::Display for Ranked<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&format!("{} {}", self.item, self.estimate))
+        let Shown { value, lower, upper, marked, .. } = self.shown;
+        let mark = if marked { "~" } else { "" };
+        let [value, lower, upper] = [value, lower, upper].map(grouped);
+        f.pad(&format!("{} {mark}{value} ({lower} to {upper})", self.item))
     }
 }
 
@@ -174,13 +187,22 @@ mod tests {
         assert_eq!(estimate(-3.0, 12.0).to_string(), "0 ± 12");
         assert_eq!(estimate(999.0, 1_000_000.0).to_string(), "999 ± 1,000,000");
         assert_eq!(estimate(5.0, f64::INFINITY).to_string(), "5 ± unknown");
-        let ranked = Ranked { item: Item::from("/cart"), estimate: estimate(12_345.0, 1.0) };
-        assert_eq!(format!("{ranked:>20}"), "    /cart 12,345 ± 1");
+        let ranked = Ranked::plain(Item::from("/cart"), estimate(12_345.0, 1.0));
+        assert_eq!(format!("{ranked:>35}"), "    /cart 12,345 (12,344 to 12,346)");
+        let marked = Ranked::plain(Item::from("/cart"), estimate(12.0, 10.0));
+        assert_eq!(marked.to_string(), "/cart ~12 (2 to 22)");
     }
 
     fn estimate(value: f64, deviations: Option<Deviations>) -> Estimate {
-        let (tail, covered, window) = (Tail::NORMAL, 0..10, 0..10);
-        Estimate { value, error_bound: 19.6, deviations, tail, covered, window, capped: None }
+        Estimate {
+            value,
+            error_bound: 19.6,
+            deviations,
+            tail: Tail::NORMAL,
+            covered: 0..10,
+            window: 0..10,
+            capped: None,
+        }
     }
 
     #[test]

@@ -10,20 +10,39 @@ use crate::plan::settings::Window;
 use crate::plan::structure::Plan;
 use crate::sealed::substream::SealedSubstream;
 
-/// A sealed substream that a window reads.
+/// A sealed substream, as far as the stream reaches into it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Node {
-    /// Its place among the sealed ones.
+    /// Its place among the sealed substreams.
     pub(crate) index: usize,
-    /// Its positions: fewer than planned where the stream begins or is over inside it.
+    /// Its positions.
     pub(crate) span: Range<u64>,
-    /// How much of it the window takes.
+    /// The part of a planned substream that it is: below 1 where the stream begins or is over inside it.
+    pub(crate) length: f64,
+    /// How often it counts in the window.
     pub(crate) weight: f64,
 }
 
 impl Node {
-    fn len(&self) -> u64 {
-        self.span.end - self.span.start
+    /// The complete substreams that the stream reaches into, each without weight.
+    fn all(substreams: &[Arc<SealedSubstream>], plan: &Plan, stream: &Range<u64>) -> Vec<Self> {
+        let complete = substreams.iter().take_while(|substream| substream.sketch(WHOLE).is_some());
+        let node = |(index, substream): (usize, &Arc<SealedSubstream>)| {
+            let (span, length) = reached(substream.number, plan, stream);
+            (!span.is_empty()).then_some(Self { index, span, length, weight: 0.0 })
+        };
+        complete.enumerate().filter_map(node).collect()
+    }
+
+    /// So many positions, in nodes of this length.
+    fn share(&self, positions: u64) -> f64 {
+        positions as f64 / (self.span.end - self.span.start) as f64
+    }
+
+    /// The same, counted by the share of it that a window covers.
+    fn inside(&self, window: &Range<u64>) -> Option<Self> {
+        let covered = self.span.end.min(window.end).saturating_sub(self.span.start.max(window.start));
+        (0 < covered).then(|| Self { weight: self.share(covered), ..self.clone() })
     }
 
     /// Its pieces inside and outside a window, oldest first.
@@ -35,15 +54,21 @@ impl Node {
     }
 }
 
+/// The positions of a substream that the stream reaches into, and the part of a planned one that they are.
+pub(crate) fn reached(number: u64, plan: &Plan, stream: &Range<u64>) -> (Range<u64>, f64) {
+    let len = plan.substream_len();
+    let end = ((number + 1) * len).min(stream.end);
+    let start = (number * len).max(stream.start).min(end);
+    (start..end, (end - start) as f64 / len as f64)
+}
+
 /// How much of each sealed substream a window takes.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Weights {
     /// Oldest first; those between the outer ones count in full.
     pub(crate) nodes: Vec<Node>,
-    /// The places of all substreams by which drift is judged: a whole window of them, whatever is asked.
-    pub(crate) seen: Range<usize>,
-    /// Of those the lengths, in planned substreams.
-    lengths: Vec<f64>,
+    /// All by which changes are judged: a whole window of them, whatever is asked.
+    pub(crate) seen: Vec<Node>,
     /// The part of the window that is sealed.
     pub(crate) span: Range<u64>,
     misfit: Misfit,
@@ -64,23 +89,21 @@ impl Weights {
         stream: &Range<u64>,
         window: &Range<u64>,
     ) -> Self {
-        let spans = sealed_spans(substreams, plan, stream);
-        let mut nodes = inside(&spans, window);
-        let sealed = spans.last().map_or(window.start, |last| last.end);
+        let sealed = Node::all(substreams, plan, stream);
+        let mut nodes: Vec<Node> = sealed.iter().filter_map(|node| node.inside(window)).collect();
+        let sealed_end = sealed.last().map_or(window.start, |last| last.span.end);
         let start = nodes.first().map_or(window.end, |first| first.span.start.max(window.start));
-        let span = start..sealed.clamp(start, window.end);
-        let ahead = window.end.saturating_sub(sealed.max(window.start));
-        predict(&mut nodes, &spans, ahead);
-        let unit = plan.substream_len() as f64;
+        let span = start..sealed_end.clamp(start, window.end);
+        let ahead = window.end.saturating_sub(sealed_end.max(window.start));
+        if let Some(newest) = sealed.last().filter(|_| 0 < ahead) {
+            predict(&mut nodes, newest, ahead);
+        }
         let whole = plan.settings().window.len().div_ceil(plan.substream_len()) as usize;
-        let end = nodes.last().map_or(0, |newest| newest.index + 1);
-        let oldest = nodes.first().map_or(0, |oldest| oldest.index);
-        let seen = oldest.min(end.saturating_sub(whole))..end;
+        let unit = plan.substream_len() as f64;
         Self {
-            lengths: spans[seen.clone()].iter().map(|span| (span.end - span.start) as f64 / unit).collect(),
-            seen,
-            misfit: Misfit::of(&pieces(&nodes, sealed, window, unit)),
-            len: nodes.iter().map(|node| node.weight * node.len() as f64 / unit).sum(),
+            seen: seen(sealed, &nodes, whole),
+            misfit: Misfit::of(&pieces(&nodes, sealed_end, window, unit)),
+            len: nodes.iter().map(|node| node.weight * node.length).sum(),
             items: match plan.settings().window {
                 Window::Items(_) => Some((window.end - window.start) as f64),
                 Window::Time(_) => None,
@@ -88,11 +111,6 @@ impl Weights {
             nodes,
             span,
         }
-    }
-
-    /// The places of the substreams by which drift is judged, and their lengths in planned substreams.
-    pub(crate) fn seen(&self) -> impl Iterator<Item = (usize, f64)> {
-        self.seen.clone().zip(self.lengths.iter().copied())
     }
 
     pub(crate) fn ends(&self) -> Ends {
@@ -119,9 +137,11 @@ impl Weights {
         if self.len == 0.0 { 0.0 } else { self.misfit.sampling / self.len }
     }
 
-    /// The variance that the edges add for an item that changes like this: whichever of the two explains more.
+    /// The variance that the edges add for an item that changes like this, by clumps where these explain more than a walk;
+    /// below 0 if it changes less than by chance.
     pub(crate) fn unrest(&self, changes: Changes) -> f64 {
-        (changes.walk.max(0.0) * self.misfit.walk).max(changes.clumps.max(0.0) * self.misfit.sampling)
+        let (walk, clumps) = (changes.walk * self.misfit.walk, changes.clumps * self.misfit.sampling);
+        if walk.max(0.0) < clumps { clumps } else { walk }
     }
 }
 
@@ -134,43 +154,22 @@ pub(crate) struct Changes {
     pub(crate) clumps: f64,
 }
 
-/// The positions of the substreams that are complete, as far as the stream reaches into them.
-fn sealed_spans(substreams: &[Arc<SealedSubstream>], plan: &Plan, stream: &Range<u64>) -> Vec<Range<u64>> {
-    let complete = substreams.iter().take_while(|substream| substream.sketch(WHOLE).is_some());
-    complete.map(|substream| reached(substream.number, plan, stream)).collect()
-}
-
-/// The positions of a substream that the stream reaches into.
-fn reached(number: u64, plan: &Plan, stream: &Range<u64>) -> Range<u64> {
-    let len = plan.substream_len();
-    let end = ((number + 1) * len).min(stream.end);
-    (number * len).max(stream.start).min(end)..end
-}
-
-/// How many those are, in planned substreams.
-pub(crate) fn reached_len(number: u64, plan: &Plan, stream: &Range<u64>) -> f64 {
-    let span = reached(number, plan, stream);
-    (span.end - span.start) as f64 / plan.substream_len() as f64
-}
-
-/// The substreams that a window touches, by the share that lies in it.
-fn inside(spans: &[Range<u64>], window: &Range<u64>) -> Vec<Node> {
-    let node = |(index, span): (usize, &Range<u64>)| {
-        let overlap = span.end.min(window.end).saturating_sub(span.start.max(window.start));
-        let weight = overlap as f64 / (span.end - span.start) as f64;
-        (0 < overlap).then(|| Node { index, span: span.clone(), weight })
-    };
-    spans.iter().enumerate().filter_map(node).collect()
-}
-
-/// What runs since the last seal is taken to be like the newest substream.
-fn predict(nodes: &mut Vec<Node>, spans: &[Range<u64>], ahead: u64) {
-    let Some(newest) = spans.last().filter(|newest| 0 < ahead && !newest.is_empty()) else { return };
-    let (index, weight) = (spans.len() - 1, ahead as f64 / (newest.end - newest.start) as f64);
-    match nodes.last_mut().filter(|node| node.index == index) {
+/// The newest node counts for so many positions after it as well.
+fn predict(nodes: &mut Vec<Node>, newest: &Node, positions: u64) {
+    let weight = newest.share(positions);
+    match nodes.last_mut().filter(|node| node.index == newest.index) {
         Some(node) => node.weight += weight,
-        None => nodes.push(Node { index, span: newest.clone(), weight }),
+        None => nodes.push(Node { weight, ..newest.clone() }),
     }
+}
+
+/// The last of the sealed nodes that a window reaches, as many as a whole window has, or more if more are read.
+fn seen(sealed: Vec<Node>, read: &[Node], whole: usize) -> Vec<Node> {
+    let (Some(oldest), Some(newest)) = (read.first(), read.last()) else { return Vec::new() };
+    let is_seen = |node: &Node| {
+        node.index <= newest.index && (oldest.index <= node.index || newest.index < node.index + whole)
+    };
+    sealed.into_iter().filter(is_seen).collect()
 }
 
 /// The window and all that is read for it, piece by piece: the substreams, then what is not sealed.
@@ -233,7 +232,6 @@ mod tests {
         Weights::new(&substreams, &plan, &stream, &window)
     }
 
-    /// Places and weights.
     fn parts(weights: &Weights) -> Vec<(usize, f64)> {
         weights.nodes.iter().map(|node| (node.index, node.weight)).collect()
     }
@@ -315,20 +313,9 @@ mod tests {
         check(15..36, &[(1, 0.5), (2, 1.0), (3, 1.0)], 15..36);
         check(15..33, &[(1, 0.5), (2, 1.0), (3, 0.5)], 15..33);
         check(33..36, &[(3, 0.5)], 33..36);
-        for whole in [read_of(0..36, 0..4, 0..36), read_of(24..27, 2..3, 24..27)] {
-            assert_eq!(whole.misfit, Misfit::default());
-        }
-        let lengths: Vec<f64> = read_of(4..36, 0..4, 4..36).seen().map(|(_, length)| length).collect();
-        assert_eq!(lengths, [0.6, 1.0, 1.0, 0.6]);
-    }
-
-    /// A rate that walks with variance 1 per substream, of which 0.6 is counted before 0.3 is predicted from it: the
-    /// integrals over both have variances 0.6³/3 and 0.3³/3.
-    #[test]
-    fn the_drift_at_a_shorter_node_is_that_of_its_length() {
-        let walk = read_of(4..90, 0..1, 4..13).misfit.walk;
-        let wanted = (0.3_f64.powi(3) + 0.5_f64.powi(2) * 0.6_f64.powi(3)) / 3.0;
-        assert!((walk - wanted).abs() < 1e-12, "{walk}, not {wanted}");
+        assert_eq!(read_of(0..36, 0..4, 0..36).misfit, Misfit::default());
+        let lone = read_of(24..27, 2..3, 24..27);
+        assert_eq!((parts(&lone), lone.misfit), (vec![(0, 1.0)], Misfit::default()));
     }
 
     #[test]
@@ -365,10 +352,9 @@ mod tests {
     fn the_misfit_of_a_window_is_that_of_a_simulated_stream() {
         const RUNS: usize = 20_000;
         let mut generator = Noise::seeded(3).generator().expect("seeded");
-        let whole = [13..80, 10..77, 14..75, 13..83, 15..89, 73..86, 43..45, 41..49, 82..86, 84..86];
-        let whole = whole.map(|window| (0..90, 8, window));
-        let cut =
-            [(4..90, 8, 6..80), (4..90, 1, 4..15), (4..77, 8, 23..77), (4..77, 8, 23..74), (0..9, 1, 2..7)];
+        let windows = [13..80, 10..77, 14..75, 13..83, 15..89, 73..86, 43..45, 41..49, 82..86, 84..86];
+        let whole = windows.map(|window| (0..90, 8, window));
+        let cut = [(4..90, 8, 6..80), (4..90, 1, 4..15), (4..77, 8, 23..77), (4..77, 8, 23..74)];
         for (stream, sealed, window) in whole.into_iter().chain(cut) {
             let weights = read_of(stream, 0..sealed, window.clone());
             let mut error = || {
@@ -396,7 +382,7 @@ mod tests {
         let weights = read(0..8, 13..86);
         let Misfit { sampling, walk } = weights.misfit;
         let unrest = |walk, clumps| weights.unrest(Changes { walk, clumps });
-        assert_eq!((unrest(-1.0, -1.0), unrest(2.0, 0.0)), (0.0, 2.0 * walk));
+        assert_eq!((unrest(-1.0, -1.0), unrest(2.0, 0.0)), (-walk, 2.0 * walk));
         assert_eq!((unrest(0.0, 2.0), unrest(1.0, 50.0)), (2.0 * sampling, 50.0 * sampling));
     }
 
@@ -405,7 +391,18 @@ mod tests {
         for (sealed, window, seen) in
             [(0..9, 80..90, 1..9), (0..9, 5..85, 0..9), (0..4, 35..40, 0..4), (0..9, 42..45, 0..5)]
         {
-            assert_eq!(read(sealed, window.clone()).seen, seen, "{window:?}");
+            let places: Vec<usize> =
+                read(sealed, window.clone()).seen.iter().map(|node| node.index).collect();
+            assert_eq!(places, seen.collect::<Vec<_>>(), "{window:?}");
         }
+    }
+
+    /// A rate that walks with variance 1 per substream, of which 0.6 is counted before 0.3 is predicted from it: the
+    /// integrals over both have variances 0.6³/3 and 0.3³/3.
+    #[test]
+    fn the_drift_at_a_shorter_node_is_that_of_its_length() {
+        let walk = read_of(4..90, 0..1, 4..13).misfit.walk;
+        let wanted = (0.3_f64.powi(3) + 0.5_f64.powi(2) * 0.6_f64.powi(3)) / 3.0;
+        assert!((walk - wanted).abs() < 1e-12, "{walk}, not {wanted}");
     }
 }

@@ -15,6 +15,7 @@ use crate::view::asked::Asked;
 use crate::view::estimate::{Certainty, Estimate, NORMAL_95, Ranked};
 use crate::view::fits::Reading;
 use crate::view::interpolated::Interpolated;
+use crate::view::list::List;
 use crate::view::nearest::Nearest;
 use crate::view::ranking::largest;
 use crate::view::readable::Readable;
@@ -152,56 +153,50 @@ impl WindowView {
     /// # Errors
     /// See [`frequency`](Self::frequency).
     pub fn frequencies<'i>(&self, items: &[Item<'i>]) -> Result<Vec<Ranked<'i>>, QueryError> {
-        items.iter().map(|&item| Ok(Ranked { item, estimate: self.frequency(item)? })).collect()
+        items.iter().map(|&item| Ok(Ranked::plain(item, self.frequency(item)?))).collect()
     }
 
-    /// The keys, public or found, whose estimate reaches the threshold, largest first; in the paper's method
+    /// The keys, public or found, whose count reaches the threshold, largest first; in the paper's method
     /// (γ - 1/columns) w. The first call after a seal looks at every key in every sketch, later ones at one number per key.
+    ///
+    /// Rows of a list were chosen for their size: they show what they probably count (see [`Ranked::shown`]).
     ///
     /// # Errors
     /// There is no list (keys can only be asked for by name), or the threshold is out of range.
-    pub fn heavy_hitters<T>(&self, threshold: T) -> Result<Vec<Ranked<'_>>, QueryError>
+    pub fn heavy_hitters<T>(&self, threshold: T) -> Result<List<'_>, QueryError>
     where
         T: TryInto<Threshold>,
         ParameterError: From<T::Error>,
     {
-        let least = self.least(checked(threshold)?);
-        self.ranked(|values| (0..values.len()).filter(|&i| least <= values[i]).collect())
+        self.heavy_hitters_with(threshold, Certainty::Plain)
     }
 
     /// The same with a choice on which side to err.
     ///
     /// # Errors
     /// There is no list (keys can only be asked for by name), or the threshold is out of range.
-    pub fn heavy_hitters_with<T>(
-        &self,
-        threshold: T,
-        certainty: Certainty,
-    ) -> Result<Vec<Ranked<'_>>, QueryError>
+    pub fn heavy_hitters_with<T>(&self, threshold: T, certainty: Certainty) -> Result<List<'_>, QueryError>
     where
         T: TryInto<Threshold>,
         ParameterError: From<T::Error>,
     {
         let least = self.least(checked(threshold)?);
-        let reaches = |estimate: &Estimate| match certainty {
-            Certainty::Plain => least <= estimate.value,
-            Certainty::Sure => least <= estimate.value - estimate.error_bound,
-            Certainty::Possible => least <= estimate.value + estimate.error_bound,
-        };
-        let all = self.ranked(|values| (0..values.len()).collect())?;
-        Ok(all.into_iter().filter(|ranked| reaches(&ranked.estimate)).collect())
+        let answers = self.answers();
+        let low = least - answers.slack(least);
+        let choose = |values: &[f64]| (0..values.len()).filter(|&place| low <= values[place]).collect();
+        Ok(answers.list(self.keys()?, choose).at_least(least, certainty))
     }
 
     /// The `count` keys, public or found, with the largest estimates, largest first. Costs as much as
-    /// [`heavy_hitters`](Self::heavy_hitters).
+    /// [`heavy_hitters`](Self::heavy_hitters), and shows what the rows probably count as well.
     ///
     /// # Errors
     /// There is no list: keys can only be asked for by name.
-    pub fn top(&self, count: usize) -> Result<Vec<Ranked<'_>>, QueryError> {
-        self.ranked(|values| largest(values, count))
+    pub fn top(&self, count: usize) -> Result<List<'_>, QueryError> {
+        Ok(self.answers().list(self.keys()?, |values| largest(values, count)))
     }
 
-    /// The candidates whose estimate reaches the threshold, largest first: heavy hitters without a public domain.
+    /// The candidates whose count reaches the threshold, largest first: heavy hitters without a public domain.
     ///
     /// # Errors
     /// The threshold is out of range, or see [`frequency`](Self::frequency).
@@ -209,16 +204,22 @@ impl WindowView {
         &self,
         candidates: &[Item<'i>],
         threshold: T,
-    ) -> Result<Vec<Ranked<'i>>, QueryError>
+    ) -> Result<List<'i>, QueryError>
     where
         T: TryInto<Threshold>,
         ParameterError: From<T::Error>,
     {
         let least = self.least(checked(threshold)?);
-        let mut ranked = self.frequencies(candidates)?;
-        ranked.retain(|ranked| least <= ranked.estimate.value);
-        ranked.sort_by(|a, b| b.estimate.value.total_cmp(&a.estimate.value));
-        Ok(ranked)
+        candidates.iter().try_for_each(|&item| self.check(item))?;
+        let answers = self.answers();
+        let low = least - answers.slack(least);
+        let choose = |values: &[f64]| (0..values.len()).filter(|&place| low <= values[place]).collect();
+        Ok(answers.list_among(candidates, choose).at_least(least, Certainty::Plain))
+    }
+
+    /// The keys that may be listed.
+    fn keys(&self) -> Result<&Keys, QueryError> {
+        self.readable.released.keys(&self.plan).ok_or(QueryError::NoDomain)
     }
 
     /// Every sealed sketch that the view holds, oldest first. All answers come from these.
@@ -266,11 +267,6 @@ impl WindowView {
         let of_one = shape.cells() as f64 * loudest * self.sites.len() as f64 / f64::from(shape.rows).powi(2);
         let parts = self.window_len.div_ceil(self.plan.substream_len()) + 1;
         NORMAL_95 * (of_one * parts as f64).sqrt()
-    }
-
-    fn ranked(&self, choose: impl FnOnce(&[f64]) -> Vec<usize>) -> Result<Vec<Ranked<'_>>, QueryError> {
-        let keys = self.readable.released.keys(&self.plan).ok_or(QueryError::NoDomain)?;
-        Ok(self.answers().ranked(keys, choose))
     }
 
     fn answers(&self) -> Answers<'_> {
@@ -324,10 +320,25 @@ impl Answers<'_> {
         }
     }
 
-    fn ranked<'k>(&self, keys: &'k Keys, choose: impl FnOnce(&[f64]) -> Vec<usize>) -> Vec<Ranked<'k>> {
+    fn list<'k>(&self, keys: &'k Keys, choose: impl FnOnce(&[f64]) -> Vec<usize>) -> List<'k> {
         match self {
-            Self::Nearest(nearest) => nearest.ranked(keys, choose),
-            Self::Interpolated(interpolated) => interpolated.ranked(keys, choose),
+            Self::Nearest(nearest) => nearest.list(keys, choose),
+            Self::Interpolated(interpolated) => interpolated.list(keys, choose),
+        }
+    }
+
+    fn list_among<'i>(&self, candidates: &[Item<'i>], choose: impl FnOnce(&[f64]) -> Vec<usize>) -> List<'i> {
+        match self {
+            Self::Nearest(nearest) => nearest.list_among(candidates, choose),
+            Self::Interpolated(interpolated) => interpolated.list_among(candidates, choose),
+        }
+    }
+
+    /// How far below its count a key may be estimated; nothing where estimates are taken as they are.
+    fn slack(&self, count: f64) -> f64 {
+        match self {
+            Self::Nearest(_) => 0.0,
+            Self::Interpolated(interpolated) => interpolated.slack(count),
         }
     }
 }
