@@ -12,14 +12,17 @@ use crate::plan::limits::{ITEMS_MAX, SITES_MAX};
 use crate::plan::mapper::Mapper;
 use crate::plan::structure::Plan;
 use crate::privacy::parameters::Claim;
-use crate::sealed::released::{Found, Released};
+use crate::sealed::found::Found;
+use crate::sealed::released::Released;
 use crate::sealed::sketch::SealedSketch;
 use crate::sealed::substream::SealedSubstream;
 use crate::view::readable::Readable;
 use crate::view::window_view::WindowView;
 
 const MAGIC: &[u8; 8] = b"DPSWVIEW";
-const VERSION: u16 = 1;
+pub(crate) const VERSION: u16 = 2;
+/// Version 1 had the keys that each epoch found, and no scores.
+const VERSION_OF_EPOCHS: u16 = 1;
 
 impl WindowView {
     /// The view as bytes: the public plan, the hash keys of its substreams and their sealed counters. They may be
@@ -36,7 +39,7 @@ impl WindowView {
     /// # Errors
     /// The bytes are no view, have another version, are damaged, or describe what cannot be.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, SnapshotError> {
-        let mut reader = Reader::new(bytes, MAGIC, VERSION)?;
+        let mut reader = Reader::of_versions(bytes, MAGIC, VERSION_OF_EPOCHS..=VERSION)?;
         let view = read_view(&mut reader)?;
         reader.finish()?;
         Ok(view)
@@ -56,11 +59,9 @@ pub(crate) fn write_view(writer: &mut Writer, view: &WindowView) {
         write_substream(writer, substream);
     }
     if view.plan.discovery().is_some() {
-        writer.len(view.readable.released.found().len());
-        for found in view.readable.released.found() {
-            writer.u64(found.epoch);
-            writer.keys(&found.keys);
-        }
+        let found = view.readable.released.found();
+        writer.keys(found.keys());
+        found.scores().iter().for_each(|&score| writer.f64(score));
     }
 }
 
@@ -91,8 +92,9 @@ pub(crate) fn read_view(reader: &mut Reader<'_>) -> Result<WindowView, SnapshotE
         (0..count).map(|_| read_substream(reader, &plan, &mapper)).collect::<Result<Vec<_>, _>>()?;
     check_numbers(&substreams, &plan, stream.end)?;
     let reference = mapper.mapping(&plan, |rows| Ok::<_, SnapshotError>(vec![1; rows]))?;
-    let found = read_found(reader, &plan, stream.end)?;
-    let released = Released::new(substreams.into_iter().map(Arc::new).collect(), reference).with_found(found);
+    let released = Released::new(substreams.into_iter().map(Arc::new).collect(), reference);
+    let found = read_found(reader, &plan, &released)?;
+    let released = released.with_found(Arc::new(found));
     Ok(WindowView::new(plan, Arc::new(Readable::new(released)), claim, stream, sites))
 }
 
@@ -135,24 +137,36 @@ fn read_sketch(reader: &mut Reader<'_>, plan: &Plan) -> Result<(usize, Arc<Seale
     Ok((range, Arc::new(SealedSketch::new(plan.shape(), &cells, items, plan.width()))))
 }
 
-fn read_found(reader: &mut Reader<'_>, plan: &Plan, end: u64) -> Result<Vec<Arc<Found>>, SnapshotError> {
-    let Some(discovery) = plan.discovery() else { return Ok(Vec::new()) };
-    let count = reader.len(16)?;
-    if plan.substreams_kept() < count as u64 {
-        return Err(SnapshotError::invalid("it has more epochs than are kept"));
+fn read_found(reader: &mut Reader<'_>, plan: &Plan, released: &Released) -> Result<Found, SnapshotError> {
+    let Some(discovery) = plan.discovery() else { return Ok(Found::default()) };
+    let (by, kind) = (released.mapping().fingerprint_key, discovery.kind());
+    if reader.version() == VERSION_OF_EPOCHS {
+        let keys = read_epochs(reader, plan, by)?;
+        return Ok(Found::estimated(&keys, released.substreams(), plan, by));
     }
-    let kind = plan.settings().domain.kind();
-    let mut found: Vec<Arc<Found>> = Vec::with_capacity(count);
-    for _ in 0..count {
-        let epoch = reader.u64()?;
-        let is_past = epoch < end / plan.substream_len() / discovery.epoch();
-        if !is_past || found.last().is_some_and(|last| epoch <= last.epoch) {
-            return Err(SnapshotError::invalid("its epochs are not past or not in order"));
-        }
-        let keys = Keys::collect(kind, reader.keys(kind)?.into_iter());
-        found.push(Arc::new(Found { epoch, keys }));
+    let keys = reader.keys(kind)?;
+    let scores = keys.iter().map(|_| reader.f64()).collect::<Result<Vec<_>, _>>()?;
+    let is_sorted = keys.is_sorted_by(|a, b| (by.item(*a), a) < (by.item(*b), b));
+    let len = keys.len();
+    let keys = Keys::collect(kind, keys.into_iter());
+    let found = Found::scored(&keys, &scores, released.substreams(), plan, by);
+    if !is_sorted || found.keys().len() < len || scores.iter().any(|score| !score.is_finite()) {
+        return Err(SnapshotError::invalid("its found keys are too many, out of order or without a score"));
     }
     Ok(found)
+}
+
+/// All keys of the epochs of version 1, each once.
+fn read_epochs(reader: &mut Reader<'_>, plan: &Plan, by: FingerprintKey) -> Result<Keys, SnapshotError> {
+    let (count, kind) = (reader.len(16)?, plan.settings().domain.kind());
+    let mut all = Vec::new();
+    for _ in 0..count {
+        let _epoch = reader.u64()?;
+        all.extend(reader.keys(kind)?.into_iter().map(|item| (by.item(item), item)));
+    }
+    all.sort_unstable();
+    all.dedup();
+    Ok(Keys::collect(kind, all.into_iter().map(|(_, item)| item)))
 }
 
 /// Substreams follow each other, and all but the running one are complete.

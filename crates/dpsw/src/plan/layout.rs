@@ -3,7 +3,7 @@
 use crate::error::{Fraction, PlanError, Quantity};
 use crate::item::mapping::Shape;
 use crate::plan::limits::{CELLS_MAX, ROWS_MAX, SUBSTREAM_LEN_MAX, check, check_fraction};
-use crate::plan::settings::{CounterLayout, Settings, SubstreamLen, Window};
+use crate::plan::settings::{CounterLayout, Method, Settings, SubstreamLen, Window};
 
 /// About how many items a substream of this length holds.
 pub(crate) fn substream_items(window: Window, substream_len: u64) -> u64 {
@@ -43,6 +43,17 @@ pub(crate) fn substream_len(choice: SubstreamLen, window_len: u64) -> Result<u64
     };
     check(Quantity::SubstreamLen, len, 1, SUBSTREAM_LEN_MAX)?;
     Ok(len)
+}
+
+impl Method {
+    /// The length of a substream in a window of this length.
+    pub(crate) fn substream_len(&self, window_len: u64) -> Result<u64, PlanError> {
+        let choice = match self {
+            Self::Paper(method) => method.substream,
+            Self::Tuned(method) => SubstreamLen::PerWindow(method.substreams),
+        };
+        substream_len(choice, window_len)
+    }
 }
 
 pub(crate) fn shape(layout: CounterLayout, settings: &Settings) -> Result<Shape, PlanError> {

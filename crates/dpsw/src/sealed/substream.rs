@@ -1,7 +1,7 @@
 //! What is readable of one substream.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::item::mapping::Mapping;
 use crate::plan::checkpoint::Role;
@@ -15,11 +15,13 @@ pub(crate) struct SealedSubstream {
     pub(crate) mapping: Mapping,
     /// By index of the planned range.
     sketches: Vec<(usize, Arc<SealedSketch>)>,
+    /// The smallest counter of a key that never occurred, on average; made when it is first needed.
+    pub(crate) absent: OnceLock<f64>,
 }
 
 impl SealedSubstream {
     pub(crate) fn new(number: u64, mapping: Mapping) -> Self {
-        Self { number, mapping, sketches: Vec::new() }
+        Self::from_parts(number, mapping, Vec::new())
     }
 
     pub(crate) fn from_parts(
@@ -27,7 +29,7 @@ impl SealedSubstream {
         mapping: Mapping,
         sketches: Vec<(usize, Arc<SealedSketch>)>,
     ) -> Self {
-        Self { number, mapping, sketches }
+        Self { number, mapping, sketches, absent: OnceLock::new() }
     }
 
     /// The same with more sketches; once the substream is complete its prefixes are left out.
@@ -37,7 +39,7 @@ impl SealedSubstream {
         if sketches.iter().any(|(index, _)| plan.ranges()[*index].role() == Role::Whole) {
             sketches.retain(|(index, _)| plan.ranges()[*index].role() != Role::Prefix);
         }
-        Self { number: self.number, mapping: self.mapping.clone(), sketches }
+        Self::from_parts(self.number, self.mapping.clone(), sketches)
     }
 
     pub(crate) fn sketch(&self, index: usize) -> Option<&SealedSketch> {

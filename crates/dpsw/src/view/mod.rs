@@ -10,6 +10,7 @@ pub(crate) mod merge;
 pub(crate) mod nearest;
 pub(crate) mod ranking;
 pub(crate) mod readable;
+pub(crate) mod scores;
 pub(crate) mod tail;
 pub(crate) mod trend;
 pub(crate) mod weights;
