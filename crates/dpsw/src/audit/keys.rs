@@ -265,7 +265,7 @@ impl Finder {
                 .map(|number| {
                     let (found, is_sorted) = self.found(&self.view(stream, number, &mut choices)?);
                     wrong.unsorted += u64::from(!is_sorted);
-                    Ok(f64::from(is_shown(&found)))
+                    Ok(score(is_shown(&found)))
                 })
                 .collect()
         };
@@ -276,6 +276,11 @@ impl Finder {
         let claimed = Claimed::Epsilon(KEYS_EPSILON);
         judge_beyond(self.delta(), name, claimed, Event::AtLeast(1.0), scores, effort.doubt())
     }
+}
+
+/// What speaks for the second stream if something is shown, and for the first if not.
+fn score(is_shown: bool) -> f64 {
+    if is_shown { 1.0 } else { -1.0 }
 }
 
 /// The stream that goes on from a saved state of this one.
@@ -354,7 +359,8 @@ fn grown_key(finder: &Finder, effort: Effort) -> Result<[Test; 2], AuditError> {
         let one = |number| {
             let views = finder.views(stream, number, &mut choices, false)?;
             let first = finder.is_listed(&views, HEAVY).iter().position(|&is_listed| is_listed);
-            Ok(f64::from(first.is_some_and(|check| finder.changed[0] / finder.substream_len() <= check)))
+            let last = finder.changed[0] / finder.substream_len();
+            Ok(score(first.is_some_and(|check| last <= check)))
         };
         (0..effort.runs as u64).map(one).collect()
     };
@@ -396,16 +402,15 @@ fn many_keys(finder: &Finder, effort: Effort, wrong: &mut Wrong) -> Result<[Test
     Ok(finder.judge("a key beside many or more", &scores, effort))
 }
 
-/// Keys of a summary that one item more or less, were it to move them all, would move over the threshold; most come out.
-fn heavies(finder: &Finder, count: usize) -> (Vec<(usize, usize)>, impl Fn(&[usize]) -> bool + use<>) {
-    let others = (HEAVY..HEAVY + HEAVIES).map(|key| (key, count)).collect();
-    let taken = finder.items() / (FEW_KEYS + 1);
-    debug_assert!(taken < count, "a summary takes {taken} off");
-    let most_come_out = |found: &[usize]| {
-        let found = found.iter().filter(|key| (HEAVY..HEAVY + HEAVIES).contains(key)).count();
-        HEAVIES < 2 * found
-    };
-    (others, most_come_out)
+/// Keys of a summary with the same count, which all move if one item more or less moves them.
+fn heavies(count: usize) -> Vec<(usize, usize)> {
+    (HEAVY..HEAVY + HEAVIES).map(|key| (key, count)).collect()
+}
+
+/// Whether most of those keys come out.
+fn most_heavies(found: &[usize]) -> bool {
+    let heavies = found.iter().filter(|key| (HEAVY..HEAVY + HEAVIES).contains(key)).count();
+    HEAVIES < 2 * heavies
 }
 
 /// A null item more must not lower what is taken off every count.
@@ -421,12 +426,12 @@ fn null_items(
     let known = |count: usize| HEAVIES * count + 1;
     let heavy =
         finder.enough() - 1 + known(finder.enough() + finder.items() / (FEW_KEYS + 1)) / (FEW_KEYS + 1);
-    let (mut others, is_shown) = heavies(&finder, heavy);
+    let mut others = heavies(heavy);
     // With the changed item the items that are not null are a multiple of the keys plus one.
     others.push((FILLER, known(heavy).next_multiple_of(FEW_KEYS + 1) - known(heavy)));
     let mut streams = finder.neighbours(SECOND, SECOND, &others);
-    finder.changed.iter().for_each(|&position| streams[0][position] = None);
-    let scores = finder.scores(&streams, effort.runs, wrong, is_shown)?;
+    finder.changed.iter().for_each(|&position| streams[1][position] = None);
+    let scores = finder.scores(&streams, effort.runs, wrong, most_heavies)?;
     Ok(finder.judge("keys beside null items", &scores, effort))
 }
 
@@ -438,10 +443,10 @@ fn lowered_counts(
     wrong: &mut Wrong,
 ) -> Result<[Test; 2], AuditError> {
     let finder = Finder::new(settings, discovery, Tracking::Summary { keys: FEW_KEYS as u64 })?;
-    let (mut others, is_shown) = heavies(&finder, finder.enough() + finder.items() / (FEW_KEYS + 1));
+    let mut others = heavies(finder.enough() + finder.items() / (FEW_KEYS + 1));
     others.extend((0..FEW_KEYS - HEAVIES).map(|index| (FILLER + index, 1)));
     let streams = finder.neighbours(SECOND, FILLER, &others);
-    let scores = finder.scores(&streams, effort.runs, wrong, is_shown)?;
+    let scores = finder.scores(&streams, effort.runs, wrong, most_heavies)?;
     Ok(finder.judge("keys of a full summary", &scores, effort))
 }
 

@@ -112,8 +112,9 @@ impl PlannedDiscovery {
     pub fn items_until_listed(&self, share: f64, probability: f64) -> Option<f64> {
         let is_listed = |items: f64| {
             let listed = |start: f64| self.listed(share, start, start + items);
-            let phases = (0..PHASES).map(|phase| (phase as f64 + 0.5) / PHASES as f64 * self.items() as f64);
-            probability <= phases.map(listed).sum::<f64>() / PHASES as f64
+            let step = self.items() as f64 / f64::from(PHASES);
+            let phases = (0..PHASES).map(|phase| (f64::from(phase) + 0.5) * step);
+            probability <= phases.map(listed).sum::<f64>() / f64::from(PHASES)
         };
         let enough = (0..50).map(|power| 2_f64.powi(power)).find(|&items| is_listed(items))?;
         let (mut low, mut high) = (enough / 2.0, enough);
