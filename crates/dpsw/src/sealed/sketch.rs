@@ -170,6 +170,7 @@ mod tests {
             assert_eq!(*floats, values.map(|value| value as f32));
             assert_eq!(sum, values.iter().map(|&value| i64::from(value)).sum::<i64>());
             assert_eq!(sketch.width(), width);
+            assert_eq!(sketch.narrow().is_some(), width == Width::Narrow);
         }
     }
 }
