@@ -384,12 +384,9 @@ mod tests {
 
     #[test]
     fn quantiles_of_certain_and_impossible_events_are_infinite() {
-        for (p, wanted) in [
-            (0.0, f64::NEG_INFINITY),
-            (-0.1, f64::NEG_INFINITY),
-            (1.0, f64::INFINITY),
-            (1.1, f64::INFINITY),
-        ] {
+        for (p, wanted) in
+            [(0.0, f64::NEG_INFINITY), (-0.1, f64::NEG_INFINITY), (1.0, f64::INFINITY), (1.1, f64::INFINITY)]
+        {
             assert_eq!(normal_quantile(p), wanted, "{p}");
         }
     }
