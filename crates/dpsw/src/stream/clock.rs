@@ -70,7 +70,7 @@ impl DpswSketch {
                 (taken.early, done) = (taken.early + 1, done + 1);
                 continue;
             }
-            self.follow_events(time).map_err(|unsealed| Unsealed { accepted: done, ..unsealed })?;
+            self.follow_events(time).map_err(|unsealed| unsealed.having_taken(done))?;
             let len = self.run_len(&times[done..]);
             match self.place(time) {
                 Place::Late => (taken.late, self.time.late) = (taken.late + 1, self.time.late + 1),
@@ -81,7 +81,7 @@ impl DpswSketch {
                 }
             }
             let newest = *times[done..done + len].iter().max().expect("a run has at least one event");
-            self.follow_events(newest).map_err(|unsealed| Unsealed { accepted: done + len, ..unsealed })?;
+            self.follow_events(newest).map_err(|unsealed| unsealed.having_taken(done + len))?;
             done += len;
         }
         Ok(())

@@ -34,6 +34,11 @@ pub(crate) struct Unsealed {
 }
 
 impl Unsealed {
+    /// The same failure, where this many items were taken before it.
+    pub(crate) fn having_taken(self, accepted: usize) -> Self {
+        Self { accepted, ..self }
+    }
+
     /// As an error of a call that had taken `before` items earlier.
     pub(crate) fn after(self, before: usize) -> IngestError {
         IngestError::Entropy { accepted: before + self.accepted, source: self.source }
