@@ -513,6 +513,7 @@ mod tests {
                 while sketch.open[0].next_boundary(&plan).is_some() {
                     sketch.open[0].close_segment(&plan, &mut Noise::off()).expect("off");
                 }
+                sketch.time.now = 1050;
             }),
             ("a segment is not in the plan", |sketch| {
                 let segment = sketch.plan.boundaries().len();
@@ -573,17 +574,16 @@ mod tests {
 
     #[test]
     fn what_was_found_cannot_be_found_again() {
-        let sketch = running_users();
-        let with_epoch = |epoch| {
-            let mut changed = running_users();
-            let released = &changed.readable.released;
-            let more = Found { epoch, keys: Keys::text(["a"]) };
-            let found = released.found().iter().cloned().chain([Arc::new(more)]).collect();
-            changed.readable = Arc::new(changed.readable.next(released.substreams().to_vec(), found));
-            changed
-        };
-        let running = sketch.number / sketch.plan.discovery().expect("keys are found").epoch();
-        assert!(!is_taken(&with_epoch(running), &sketch));
+        // Substreams of twenty items, epochs of two. At eighty a seal is due, which ends the second epoch.
+        let mut due = running_users();
+        due.time.now = 80;
+        assert!(is_taken(&due, &due));
+        let released = &due.readable.released;
+        let second = Found { epoch: 1, keys: Keys::text(["a"]) };
+        let found = released.found().iter().cloned().chain([Arc::new(second)]).collect();
+        let readable = due.readable.next(released.substreams().to_vec(), found);
+        due.readable = Arc::new(readable);
+        assert!(!is_taken(&due, &due));
     }
 
     #[test]
