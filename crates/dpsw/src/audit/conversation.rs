@@ -11,7 +11,7 @@ use crate::item::keys::Keys;
 use crate::item::value::Item;
 use crate::noise::generator::Noise;
 use crate::noise::law::Law;
-use crate::plan::settings::{Method, Settings, Unit};
+use crate::plan::settings::{Method, NoiseChoice, Settings, Unit};
 use crate::plan::structure::Plan;
 use crate::privacy::accounting::{gaussian_mu, paper_mu, zcdp_rho};
 use crate::privacy::parameters::{Claim, Threshold};
@@ -398,20 +398,22 @@ pub(super) fn log_ratio(law: Law, first: f64, second: f64) -> f64 {
     }
 }
 
-/// What the settings promise, in the measure that a test can see.
-pub(super) fn claimed(settings: &Settings, claim: Claim) -> Result<Claimed, AuditError> {
-    match (claim, &settings.method) {
-        (Claim::Pure(epsilon), _) => Ok(Claimed::Epsilon(epsilon.get())),
-        (Claim::Approximate(epsilon, delta), Some(Method::Paper(_))) => {
-            Ok(Claimed::Mu(paper_mu(epsilon, delta)))
+/// What a plan promises, in the measure that a test can see.
+pub(super) fn claimed(plan: &Plan) -> Result<Claimed, AuditError> {
+    let (epsilon, delta) = match plan.claim() {
+        Claim::Pure(epsilon) => return Ok(Claimed::Epsilon(epsilon.get())),
+        Claim::Approximate(epsilon, delta) => (epsilon, delta),
+        Claim::None => return Err(AuditError::NoClaim),
+    };
+    let by_ones = plan.settings().unit.per_substream().is_none_or(|each| each == 1);
+    Ok(match (plan.method(), plan.method().noise()) {
+        (_, NoiseChoice::Laplace) => Claimed::Epsilon(epsilon.get()),
+        (Method::Paper(_), NoiseChoice::Gaussian) => Claimed::Mu(paper_mu(epsilon, delta)),
+        (Method::Tuned(_), NoiseChoice::Gaussian) if by_ones => Claimed::Mu(gaussian_mu(epsilon, delta)),
+        (Method::Tuned(_), NoiseChoice::Gaussian) => {
+            Claimed::Mu((2.0 * zcdp_rho(epsilon, delta).get()).sqrt())
         }
-        (Claim::Approximate(epsilon, delta), _) => {
-            let by_ones = settings.unit.per_substream().is_none_or(|each| each == 1);
-            let by_zcdp = || (2.0 * zcdp_rho(epsilon, delta).get()).sqrt();
-            Ok(Claimed::Mu(if by_ones { gaussian_mu(epsilon, delta) } else { by_zcdp() }))
-        }
-        (Claim::None, _) => Err(AuditError::NoClaim),
-    }
+    })
 }
 
 /// A position of a substream over which the ranges have the least noise and whose arrival seals nothing.

@@ -1,10 +1,12 @@
 //! Whether the keys that are found give an event away: the real sketch on small streams made for each usual mistake.
 //!
-//! The epochs are short, so that δ can be large and the threshold low enough to be seen: ε = 2 goes to the keys.
+//! The epochs are short, so that δ can be large and the threshold low enough to be seen: ε = 2 goes to the keys. Once the
+//! keys and the counters share ε as in the real plan, and are looked at together.
 
+use crate::audit::conversation::log_ratio;
 use crate::audit::feed::{Arrival, Choices, feed, lag, start};
 use crate::audit::report::{AuditError, Check, Claimed, Effort, Test};
-use crate::audit::statistics::{Event, Scores, Share, judge};
+use crate::audit::statistics::{Event, Scores, Share, judge, judge_beyond};
 use crate::audit::tiny::{Size, tiny_keys, tiny_window};
 use crate::item::domain::{Discovery, Domain, Tracking};
 use crate::item::keys::Keys;
@@ -12,6 +14,7 @@ use crate::plan::settings::{CounterLayout, Method, NoiseChoice, Settings, TunedM
 use crate::plan::structure::Plan;
 use crate::privacy::parameters::{Delta, Epsilon};
 use crate::ratio::Ratio;
+use crate::view::window_view::WindowView;
 
 /// ε of the keys and of everything.
 const KEYS_EPSILON: f64 = 2.0;
@@ -33,8 +36,20 @@ const SECOND: usize = 1;
 const HEAVY: usize = 2;
 const FILLER: usize = 10;
 
+/// Counters, so that the two keys rarely share one.
+const COLUMNS: u32 = 64;
+
 /// Which item arrives at each position; `None` is a null item.
 type Stream = Vec<Option<usize>>;
+
+/// What is small about a finder.
+#[derive(Debug, Clone, Copy)]
+struct Small {
+    items: u64,
+    delta: f64,
+    share: Ratio,
+    tracking: Tracking,
+}
 
 /// What finding keys showed.
 pub(super) struct Verdict {
@@ -51,25 +66,46 @@ struct Finder {
 }
 
 impl Finder {
+    /// One whose threshold is low, as the keys have most of ε.
     fn new(settings: &Settings, discovery: Discovery, tracking: Tracking) -> Result<Self, AuditError> {
-        let users = settings.unit.per_substream();
-        let items = if users.is_some() { ITEMS_OF_USERS } else { ITEMS };
-        let limit = 1.0 / items as f64;
+        let is_of_users = settings.unit.per_substream().is_some();
+        let items = if is_of_users { ITEMS_OF_USERS } else { ITEMS };
         let tight = (1.0 + EPSILON.exp()) * (-THRESHOLD * KEYS_EPSILON / 2.0).exp()
             / (1.0 + (-KEYS_EPSILON / 2.0).exp());
+        let delta = (tight * (1.0 + 1e-8)).min(1.0 / items as f64);
         let share = Ratio::from_decimal(KEYS_EPSILON / EPSILON)?;
-        let counters = CounterLayout::Hashed { rows: 1, columns: 2 };
+        Self::small(settings, discovery, Small { items, delta, share, tracking })
+    }
+
+    /// One that shares ε as the plan does, on an epoch in which two keys reach the threshold.
+    fn with_own_share(settings: &Settings, discovery: Discovery) -> Result<Self, AuditError> {
+        let with = |items: u64| {
+            let tracking = Tracking::Exact;
+            let (delta, share) = (1.0 / items as f64, discovery.share);
+            Self::small(settings, discovery, Small { items, delta, share, tracking })
+        };
+        let mut finder = with(ITEMS)?;
+        while finder.items() < 2 * (finder.threshold() + 1 + finder.changed.len()) {
+            finder = with(2 * finder.items() as u64)?;
+        }
+        Ok(finder)
+    }
+
+    fn small(settings: &Settings, discovery: Discovery, small: Small) -> Result<Self, AuditError> {
+        let Small { items, delta, share, tracking } = small;
+        let counters = CounterLayout::Hashed { rows: 1, columns: COLUMNS };
         let method = TunedMethod { substreams: SUBSTREAMS, counters, noise: NoiseChoice::Laplace };
         let plan = Plan::new(Settings {
             window: tiny_window(settings.window, items, Size::TINY.lateness),
             unit: settings.unit,
             epsilon: Epsilon::new(EPSILON)?,
-            delta: Some(Delta::new((tight * (1.0 + 1e-8)).min(limit))?),
+            delta: Some(Delta::new(delta)?),
             domain: Domain::Discovered(Discovery { share, epoch: Some(SUBSTREAMS), tracking, ..discovery }),
             method: Some(Method::Tuned(method)),
             retention: 1,
         })?;
         let keys = tiny_keys(&settings.domain, Size::TINY.columns);
+        let users = settings.unit.per_substream();
         let each = users.unwrap_or(1) as usize;
         let half = items as usize / 2;
         let changed = if users.is_some() { (0..each).chain(half..half + each).collect() } else { vec![0] };
@@ -98,13 +134,8 @@ impl Finder {
         })
     }
 
-    /// The keys that one run on a stream finds, by index, and whether they come in the order of their keyed hashes.
-    fn run(
-        &self,
-        stream: &Stream,
-        number: u64,
-        choices: &mut Choices,
-    ) -> Result<(Vec<usize>, bool), AuditError> {
+    /// What one run on a stream shows.
+    fn view(&self, stream: &Stream, number: u64, choices: &mut Choices) -> Result<WindowView, AuditError> {
         let mut hash_key = [0; 32];
         hash_key[..8].copy_from_slice(&number.to_le_bytes());
         let mut sketch = start(&self.plan, hash_key)?;
@@ -116,7 +147,11 @@ impl Finder {
         };
         let arrivals: Vec<Arrival> = (0..end).map(arrival).collect();
         feed(&mut sketch, &self.keys, &arrivals, choices)?;
-        let view = sketch.view();
+        Ok(sketch.view())
+    }
+
+    /// The keys that a view lists, by index, and whether they come in the order of their keyed hashes.
+    fn found(&self, view: &WindowView) -> (Vec<usize>, bool) {
         let found: Vec<_> = view
             .readable
             .released
@@ -127,7 +162,38 @@ impl Finder {
         let key = view.readable.released.mapping().fingerprint_key;
         let is_sorted = found.is_sorted_by_key(|&item| key.item(item));
         let index = |item| (0..self.keys.len()).find(|&index| self.keys.get(index) == item);
-        Ok((found.into_iter().filter_map(index).collect(), is_sorted))
+        (found.into_iter().filter_map(index).collect(), is_sorted)
+    }
+
+    /// The logarithm of how much likelier the counters of the two keys are under the second stream.
+    fn loss(&self, view: &WindowView, streams: &[Stream; 2]) -> f64 {
+        let len = self.plan.substream_len() as usize;
+        let mut loss = 0.0;
+        for sealed in view.sealed() {
+            let start = sealed.substream() as usize * len;
+            let law = self.plan.ranges()[sealed.range()].law();
+            let cells = [FIRST, SECOND].map(|key| sealed.cells(self.keys.get(key))[0]);
+            if cells[0] == cells[1] {
+                continue;
+            }
+            for (key, cell) in [FIRST, SECOND].into_iter().zip(cells) {
+                let exact = |stream: &Stream| {
+                    stream.iter().skip(start).take(len).filter(|at| **at == Some(key)).count()
+                };
+                let noisy = f64::from(sealed.sketch().cells()[cell]);
+                let [first, second] = [0, 1].map(|stream| noisy - exact(&streams[stream]) as f64);
+                loss += log_ratio(law, first, second);
+            }
+        }
+        loss
+    }
+
+    /// The most that the planned noise lets the counters of the two keys say.
+    fn most_of_counters(&self, streams: &[Stream; 2]) -> f64 {
+        let differing = streams[0].iter().zip(&streams[1]).filter(|(one, other)| one != other);
+        let moved: usize = differing.map(|(one, other)| [one, other].into_iter().flatten().count()).sum();
+        let scale = self.plan.ranges()[0].law().scale().unwrap_or(f64::INFINITY);
+        moved as f64 / scale
     }
 
     /// How often each stream shows an event.
@@ -142,7 +208,7 @@ impl Finder {
         let mut of = |stream: &Stream| -> Result<Vec<f64>, AuditError> {
             (0..runs as u64)
                 .map(|number| {
-                    let (found, is_sorted) = self.run(stream, number, &mut choices)?;
+                    let (found, is_sorted) = self.found(&self.view(stream, number, &mut choices)?);
                     *unsorted += u64::from(!is_sorted);
                     Ok(f64::from(is_shown(&found)))
                 })
@@ -173,6 +239,7 @@ pub(super) fn audit(
         tests.extend(null_items(settings, discovery, effort, &mut unsorted)?);
         tests.extend(lowered_counts(settings, discovery, effort, &mut unsorted)?);
     }
+    tests.extend(together(&Finder::with_own_share(settings, discovery)?, effort)?);
     let off = at_threshold(&finder, effort, &mut unsorted)?;
     let checks = vec![
         Check { name: "a key at the threshold is found as often as planned", violations: u64::from(off) },
@@ -204,6 +271,31 @@ fn near_threshold(finder: &Finder, effort: Effort, unsorted: &mut u64) -> Result
     let is_shown = |found: &[usize]| found.contains(&SECOND) && !found.contains(&FIRST);
     let scores = finder.scores(&streams, effort.runs, unsorted, is_shown)?;
     Ok(judge("keys around the threshold", LIMIT, Event::AtLeast(1.0), &scores, effort.doubt()))
+}
+
+/// The two keys around the threshold, and their counters: one spends what the other one leaves.
+fn together(finder: &Finder, effort: Effort) -> Result<[Test; 2], AuditError> {
+    let around = finder.threshold() + 1 - finder.changed.len().min(finder.threshold());
+    let streams = finder.neighbours(FIRST, SECOND, &[(FIRST, around), (SECOND, around)]);
+    let mut choices = Choices::new()?;
+    let mut of = |stream: &Stream| -> Result<Vec<f64>, AuditError> {
+        let one = |number| {
+            let view = finder.view(stream, number, &mut choices)?;
+            let (found, _) = finder.found(&view);
+            let loss = finder.loss(&view, &streams);
+            Ok(match [FIRST, SECOND].map(|key| found.contains(&key)) {
+                [false, true] => loss.max(0.0),
+                [true, false] => loss.min(0.0),
+                _ => 0.0,
+            })
+        };
+        (0..effort.runs as u64).map(one).collect()
+    };
+    let scores = Scores { first: of(&streams[0])?, second: of(&streams[1])? };
+    let most = finder.most_of_counters(&streams) * (1.0 - 1e-9);
+    let delta = finder.plan.settings().delta.map_or(0.0, Delta::get);
+    let (name, whole) = ("keys and counters together", Claimed::Epsilon(EPSILON));
+    Ok(judge_beyond(delta, name, whole, Event::AtLeast(most), &scores, effort.doubt()))
 }
 
 /// One key more or less must not decide about another one.

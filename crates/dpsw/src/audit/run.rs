@@ -27,7 +27,7 @@ pub fn run(settings: &Settings, effort: Effort) -> Result<Report, AuditError> {
 pub(super) fn audit_claim(settings: &Settings, effort: Effort) -> Result<Report, AuditError> {
     effort.check()?;
     let conversation = Conversation::new(settings)?;
-    let claimed = claimed(conversation.plan().settings(), conversation.plan().claim())?;
+    let claimed = claimed(conversation.plan())?;
     let mut choices = Choices::new()?;
     let mut tally = Tally::default();
     let run = |second| conversation.run(second, &mut choices, &mut tally);

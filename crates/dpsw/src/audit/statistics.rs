@@ -106,6 +106,18 @@ pub(super) fn judge(
     scores: &Scores,
     doubt: f64,
 ) -> [Test; 2] {
+    judge_beyond(0.0, name, claimed, event, scores, doubt)
+}
+
+/// The same of a claim that may fail with probability `delta`.
+pub(super) fn judge_beyond(
+    delta: f64,
+    name: &'static str,
+    claimed: Claimed,
+    event: Event<'_>,
+    scores: &Scores,
+    doubt: f64,
+) -> [Test; 2] {
     let one = |scores: &Scores, event: Event<'_>, forward: bool| {
         let threshold = match event {
             Event::AtLeast(threshold) => threshold,
@@ -113,7 +125,7 @@ pub(super) fn judge(
         };
         let hit = Share::of(&scores.second, threshold);
         let false_hit = Share::of(&scores.first, threshold);
-        let bound = claimed.loss(hit.low(doubt), false_hit.high(doubt)).max(0.0);
+        let bound = claimed.loss((hit.low(doubt) - delta).max(0.0), false_hit.high(doubt)).max(0.0);
         Test {
             name,
             forward,

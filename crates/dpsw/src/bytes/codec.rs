@@ -1,6 +1,8 @@
 //! Framed bytes: a magic word, a version, a body and a checksum. Every length is checked against what is left before
 //! anything is allocated.
 
+use std::ops::RangeInclusive;
+
 use crate::error::SnapshotError;
 use crate::item::keys::Keys;
 use crate::item::value::{Item, Kind};
@@ -82,10 +84,23 @@ impl Writer {
 }
 
 /// Reads the body of a frame whose magic word, version and checksum are right.
-pub(crate) struct Reader<'a>(&'a [u8]);
+pub(crate) struct Reader<'a> {
+    rest: &'a [u8],
+    version: u16,
+}
 
 impl<'a> Reader<'a> {
+    /// Reads bytes of this version alone.
     pub(crate) fn new(bytes: &'a [u8], magic: &[u8; MAGIC_LEN], version: u16) -> Result<Self, SnapshotError> {
+        Self::of_versions(bytes, magic, version..=version)
+    }
+
+    /// Reads bytes of any of these versions.
+    pub(crate) fn of_versions(
+        bytes: &'a [u8],
+        magic: &[u8; MAGIC_LEN],
+        versions: RangeInclusive<u16>,
+    ) -> Result<Self, SnapshotError> {
         if bytes.get(..MAGIC_LEN) != Some(magic.as_slice()) {
             return Err(SnapshotError::Foreign);
         }
@@ -93,24 +108,33 @@ impl<'a> Reader<'a> {
         let body_end = bytes.len().checked_sub(CHECKSUM_LEN).filter(|&end| body_start <= end);
         let body_end = body_end.ok_or(SnapshotError::Truncated)?;
         let found = u16::from_le_bytes([bytes[MAGIC_LEN], bytes[MAGIC_LEN + 1]]);
-        if found != version {
-            return Err(SnapshotError::Version { found, known: version });
+        if !versions.contains(&found) {
+            return Err(SnapshotError::Version { found, known: *versions.end() });
         }
         let (framed, checksum) = bytes.split_at(body_end);
         if crc32fast::hash(framed).to_le_bytes() != checksum {
             return Err(SnapshotError::Checksum);
         }
-        Ok(Self(&framed[body_start..]))
+        Ok(Self { rest: &framed[body_start..], version: found })
+    }
+
+    /// The version of the bytes.
+    pub(crate) fn version(&self) -> u16 {
+        self.version
     }
 
     /// Nothing may be left over.
     pub(crate) fn finish(self) -> Result<(), SnapshotError> {
-        if self.0.is_empty() { Ok(()) } else { Err(SnapshotError::invalid("there are bytes after its end")) }
+        if self.rest.is_empty() {
+            Ok(())
+        } else {
+            Err(SnapshotError::invalid("there are bytes after its end"))
+        }
     }
 
     fn take(&mut self, len: usize) -> Result<&'a [u8], SnapshotError> {
-        let (taken, rest) = self.0.split_at_checked(len).ok_or(SnapshotError::Truncated)?;
-        self.0 = rest;
+        let (taken, rest) = self.rest.split_at_checked(len).ok_or(SnapshotError::Truncated)?;
+        self.rest = rest;
         Ok(taken)
     }
 
@@ -134,7 +158,7 @@ impl<'a> Reader<'a> {
     pub(crate) fn len(&mut self, element: usize) -> Result<usize, SnapshotError> {
         let len = usize::try_from(self.u64()?).map_err(|_| SnapshotError::Truncated)?;
         let needed = len.checked_mul(element).ok_or(SnapshotError::Truncated)?;
-        if needed <= self.0.len() { Ok(len) } else { Err(SnapshotError::Truncated) }
+        if needed <= self.rest.len() { Ok(len) } else { Err(SnapshotError::Truncated) }
     }
 
     pub(crate) fn option(&mut self) -> Result<Option<u64>, SnapshotError> {

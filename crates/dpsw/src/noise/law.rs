@@ -64,6 +64,14 @@ impl Law {
         }
     }
 
+    /// The fourth cumulant of a draw: 0 for the Gaussian.
+    pub(crate) fn fourth_cumulant(self) -> f64 {
+        match self {
+            Self::Laplace { .. } => self.variance() + 3.0 * self.variance().powi(2),
+            Self::Gaussian { .. } => 0.0,
+        }
+    }
+
     /// The smallest bound z for which P[|draw| > z] ≤ `probability` is guaranteed by the usual tail bounds.
     #[must_use]
     pub fn tail_bound(self, probability: f64) -> f64 {

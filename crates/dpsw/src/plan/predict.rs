@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::error::ParameterError;
 use crate::noise::law::Law;
 use crate::plan::limits::{CANDIDATE_DEVIATIONS, CANDIDATE_SHARE};
-use crate::plan::misfit::Edges;
+use crate::plan::misfit::Misfit;
 
 /// How frequent the keys of a window are expected to be: a public guess.
 #[derive(Debug, Clone, PartialEq)]
@@ -200,11 +200,10 @@ impl Prediction {
     #[must_use]
     pub fn error_of(&self, count: f64) -> f64 {
         let errors = PHASES.iter().zip(self.floor).map(|(&x, floor)| {
-            let edges = Edges { ahead: x, expired: x, later: 0.0 };
-            let sampling = count / self.substreams * edges.sampling();
+            let misfit = Misfit::at_phase(x);
+            let sampling = count / self.substreams * misfit.sampling;
             let step = |d: Drift| 2.0 * d.variance / (d.correlation_windows * self.substreams);
-            let drift =
-                self.drift.map_or(0.0, |d| (count / self.substreams).powi(2) * step(d) * edges.walk());
+            let drift = self.drift.map_or(0.0, |d| (count / self.substreams).powi(2) * step(d) * misfit.walk);
             MEAN_ABSOLUTE * (floor + sampling + drift).sqrt()
         });
         errors.sum::<f64>() / PHASES.len() as f64

@@ -224,6 +224,13 @@ impl Plan {
         substream_items(self.settings.window, self.substream_len)
     }
 
+    /// The most users of a substream whose items count, where users are protected: for a time window twice as many as items
+    /// are expected in it.
+    #[must_use]
+    pub fn user_room(&self) -> Option<u64> {
+        self.settings.unit.per_substream().map(|_| self.users_max())
+    }
+
     /// The most users of a substream whose items count.
     pub(crate) fn users_max(&self) -> u64 {
         match self.settings.window {

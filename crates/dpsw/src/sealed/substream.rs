@@ -13,13 +13,15 @@ use crate::sealed::sketch::SealedSketch;
 pub(crate) struct SealedSubstream {
     pub(crate) number: u64,
     pub(crate) mapping: Mapping,
+    /// Events that count nowhere because of the caps of users, where those are: which ones depends on arrivals alone.
+    capped: Option<u64>,
     /// By index of the planned range.
     sketches: Vec<(usize, Arc<SealedSketch>)>,
 }
 
 impl SealedSubstream {
     pub(crate) fn new(number: u64, mapping: Mapping) -> Self {
-        Self { number, mapping, sketches: Vec::new() }
+        Self::from_parts(number, mapping, Vec::new())
     }
 
     pub(crate) fn from_parts(
@@ -27,7 +29,16 @@ impl SealedSubstream {
         mapping: Mapping,
         sketches: Vec<(usize, Arc<SealedSketch>)>,
     ) -> Self {
-        Self { number, mapping, sketches }
+        Self { number, mapping, capped: None, sketches }
+    }
+
+    /// The same with so many events that count nowhere.
+    pub(crate) fn with_capped(self, capped: Option<u64>) -> Self {
+        Self { capped, ..self }
+    }
+
+    pub(crate) fn capped(&self) -> Option<u64> {
+        self.capped
     }
 
     /// The same with more sketches; once the substream is complete its prefixes are left out.
@@ -37,7 +48,7 @@ impl SealedSubstream {
         if sketches.iter().any(|(index, _)| plan.ranges()[*index].role() == Role::Whole) {
             sketches.retain(|(index, _)| plan.ranges()[*index].role() != Role::Prefix);
         }
-        Self { number: self.number, mapping: self.mapping.clone(), sketches }
+        Self { number: self.number, mapping: self.mapping.clone(), capped: self.capped, sketches }
     }
 
     pub(crate) fn sketch(&self, index: usize) -> Option<&SealedSketch> {
@@ -66,9 +77,10 @@ impl SealedSubstream {
         self.best(plan, fits, |range| range.start)
     }
 
-    /// The readable range that starts with the substream and ends nearest before `offset`.
-    pub(crate) fn until(&self, plan: &Plan, offset: u64) -> Option<usize> {
-        let fits = |range: &Range<u64>| range.start == 0 && range.end <= offset;
+    /// The readable range that starts with the substream and ends nearest before `offset`, in a stream that reaches no
+    /// further than `reach`.
+    pub(crate) fn until(&self, plan: &Plan, offset: u64, reach: u64) -> Option<usize> {
+        let fits = |range: &Range<u64>| range.start == 0 && range.end.min(reach) <= offset;
         self.best(plan, fits, |range| range.end)
     }
 }
@@ -115,11 +127,15 @@ mod tests {
         for (offset, wanted) in
             [(short - 1, None), (short, Some(0..short)), (long - 1, Some(0..short)), (long, Some(0..long))]
         {
-            assert_eq!(offsets(running.until(&plan, offset)), wanted, "until {offset}");
+            assert_eq!(offsets(running.until(&plan, offset, long)), wanted, "until {offset}");
         }
         let complete = substream(&plan, |_| true);
-        assert_eq!(offsets(complete.until(&plan, 99)), None);
-        assert_eq!(offsets(complete.until(&plan, 100)), Some(0..100));
+        // Complete, or sealed short at 70, where the stream is over.
+        for (offset, reach, wanted) in
+            [(99, 100, None), (100, 100, Some(0..100)), (69, 70, None), (70, 70, Some(0..100))]
+        {
+            assert_eq!(offsets(complete.until(&plan, offset, reach)), wanted, "until {offset} of {reach}");
+        }
     }
 
     #[test]

@@ -31,8 +31,8 @@ const INNER_MAGIC: &[u8; 8] = b"DPSWOPEN";
 const VERSION: u16 = 2;
 /// Version 1 had no padding.
 const VERSION_UNPADDED: u16 = 1;
-/// The version of the secret part.
-const INNER_VERSION: u16 = 1;
+/// The version of the secret part: that of the view that it begins with.
+const INNER_VERSION: u16 = crate::bytes::view::VERSION;
 
 /// The key under which states are saved; the caller keeps it apart from them. Wiped when dropped.
 pub struct StateKey(Zeroizing<[u8; 32]>);
@@ -214,7 +214,7 @@ impl DpswSketch {
     }
 
     fn from_secret(secret: &[u8], noise: Noise) -> Result<Self, SnapshotError> {
-        let mut reader = Reader::new(secret, INNER_MAGIC, INNER_VERSION)?;
+        let mut reader = Reader::of_versions(secret, INNER_MAGIC, 1..=INNER_VERSION)?;
         let view = read_view(&mut reader)?;
         let key = reader
             .bytes()?
@@ -281,6 +281,7 @@ impl DpswSketch {
         let epoch = self.plan.discovery().map_or(1, PlannedDiscovery::epoch);
         let is_over = |found: &Arc<Found>| found.epoch < self.number / epoch;
         view.stream.end == now
+            && view.finished().is_none()
             && view.readable.released.found().iter().all(is_over)
             && self.time.start.is_none_or(|begin| begin <= now)
             && (self.time.start.is_none() || start + sealed <= now)
@@ -341,7 +342,7 @@ impl OpenSubstream {
     fn len_max(plan: &Plan) -> u64 {
         let counters = (plan.boundaries().len() + plan.ranges().len()) as u64;
         let each = 16 + 4 * plan.shape().cells() as u64;
-        let users = plan.settings().unit.per_substream().map_or(0, |_| 8 + 12 * plan.users_max());
+        let users = plan.settings().unit.per_substream().map_or(0, |_| 16 + 12 * plan.users_max());
         32 + counters * each + users
     }
 
@@ -501,7 +502,9 @@ mod tests {
             ("an open segment lies behind", |sketch| sketch.time.now = 1034),
             ("a substream that is not the oldest has sealed parts", |sketch| {
                 let plan = Arc::clone(&sketch.plan);
-                sketch.open[1].close_segment(&plan, &mut Noise::off()).expect("off");
+                let mut noise = Noise::off();
+                let mut generators = std::iter::repeat_with(|| noise.generator().expect("off"));
+                sketch.open[1].close_segment(&plan, &mut generators);
             }),
             ("no substream is open", |sketch| sketch.open.clear()),
             ("more are open than the plan allows", |sketch| {
@@ -510,8 +513,10 @@ mod tests {
             ("an older substream goes on", |sketch| sketch.number -= 1),
             ("an open substream is complete", |sketch| {
                 let plan = Arc::clone(&sketch.plan);
+                let mut noise = Noise::off();
+                let mut generators = std::iter::repeat_with(|| noise.generator().expect("off"));
                 while sketch.open[0].next_boundary(&plan).is_some() {
-                    sketch.open[0].close_segment(&plan, &mut Noise::off()).expect("off");
+                    sketch.open[0].close_segment(&plan, &mut generators);
                 }
                 sketch.time.now = 1050;
             }),

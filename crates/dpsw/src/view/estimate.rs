@@ -6,6 +6,8 @@ use std::ops::Range;
 use crate::error::{Fraction, ParameterError};
 use crate::item::value::Item;
 use crate::privacy::accounting::normal_quantile;
+use crate::view::list::Shown;
+use crate::view::tail::Tail;
 
 /// The probability with which an [`Estimate`] keeps its error bound.
 pub const CONFIDENCE: f64 = 0.95;
@@ -16,17 +18,25 @@ pub const CONFIDENCE: f64 = 0.95;
 pub struct Estimate {
     /// The estimated count; noise can make it negative.
     pub value: f64,
-    /// With probability [`CONFIDENCE`] the true count is at most this far from the value. In the tuned method it is 1.96
-    /// standard errors; in the paper's it adds up worst cases: noise, collisions, and every item by which the covered span
-    /// misses the window (for a time window as many as the rates at its edges suggest).
+    /// With probability [`CONFIDENCE`] the true count is at most this far from the value. In the tuned method it is about two
+    /// standard errors, by the law of their sum; in the paper's it adds up worst cases: noise, collisions, and every item by
+    /// which the covered span misses the window (for a time window as many as the rates at its edges suggest).
+    ///
+    /// Where users are protected, the count is that of the items which the caps of users let count; see
+    /// [`capped`](Self::capped).
     pub error_bound: f64,
     /// Where the standard error comes from, in the tuned method.
     pub deviations: Option<Deviations>,
+    /// How far errors of this kind reach.
+    pub(crate) tail: Tail,
     /// The positions that sealed sketches cover: in the tuned method the sealed part of the window, in the paper's the complete
     /// ranges nearest to it.
     pub covered: Range<u64>,
     /// The positions that were asked for.
     pub window: Range<u64>,
+    /// About how many events of the window, whatever their item, count nowhere: their users had sent enough, or there was no
+    /// room for further users. `None` where single events are protected, or if it is not known.
+    pub capped: Option<u64>,
 }
 
 /// The parts of a standard error: independent deviations, whose squares add up.
@@ -70,8 +80,18 @@ impl Estimate {
         if !(0.0 < confidence && confidence < 1.0) {
             return Err(ParameterError::Fraction { name: Fraction::Confidence, value: confidence });
         }
-        let reach = normal_quantile(f64::midpoint(confidence, 1.0)) / NORMAL_95 * self.error_bound;
+        let reach = self.reach((1.0 - confidence) / 2.0);
         Ok(self.value - reach..self.value + reach)
+    }
+
+    /// What the error exceeds with this probability on one side.
+    pub(crate) fn reach(&self, probability: f64) -> f64 {
+        match self.deviations {
+            Some(deviations) if self.error_bound.is_finite() => {
+                self.tail.reach(probability) * deviations.total() + WHOLE_COUNTS
+            }
+            _ => -normal_quantile(probability) / NORMAL_95 * self.error_bound,
+        }
     }
 
     /// Whether the count cannot be told from zero: it lies below the noise floor.
@@ -93,6 +113,9 @@ impl Estimate {
     }
 }
 
+/// True counts are whole numbers: what lies within half of one is not told apart.
+pub(crate) const WHOLE_COUNTS: f64 = 0.5;
+
 /// The normal quantile of a two-sided 95 % interval.
 pub(crate) const NORMAL_95: f64 = 1.96;
 
@@ -102,8 +125,17 @@ pub(crate) const NORMAL_95: f64 = 1.96;
 pub struct Ranked<'a> {
     /// The key.
     pub item: Item<'a>,
-    /// Its estimated count.
+    /// Its estimated count: what it would be if the key had been chosen beforehand.
     pub estimate: Estimate,
+    /// What to show. In a list it takes into account that the key was chosen for its size.
+    pub shown: Shown,
+}
+
+impl<'a> Ranked<'a> {
+    /// An item that was chosen beforehand.
+    pub(crate) fn plain(item: Item<'a>, estimate: Estimate) -> Self {
+        Self { item, shown: Shown::plain(&estimate), estimate }
+    }
 }
 
 /// The value for people and its 95 % error: `1,204 ± 18`.
@@ -113,10 +145,13 @@ impl fmt::Display for Estimate {
     }
 }
 
-/// The key and its estimate: `/cart 1,204 ± 18`.
+/// The key and what to show of it: `/cart 1,204 (1,186 to 1,222)`.
 impl fmt::Display for Ranked<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&format!("{} {}", self.item, self.estimate))
+        let Shown { value, lower, upper, marked, .. } = self.shown;
+        let mark = if marked { "~" } else { "" };
+        let [value, lower, upper] = [value, lower, upper].map(grouped);
+        f.pad(&format!("{} {mark}{value} ({lower} to {upper})", self.item))
     }
 }
 
@@ -143,19 +178,31 @@ mod tests {
             value,
             error_bound,
             deviations: None,
+            tail: Tail::NORMAL,
             covered: 0..10,
             window: 0..10,
+            capped: None,
         };
         assert_eq!(estimate(1_203.6, 18.2).to_string(), "1,204 ± 18");
         assert_eq!(estimate(-3.0, 12.0).to_string(), "0 ± 12");
         assert_eq!(estimate(999.0, 1_000_000.0).to_string(), "999 ± 1,000,000");
         assert_eq!(estimate(5.0, f64::INFINITY).to_string(), "5 ± unknown");
-        let ranked = Ranked { item: Item::from("/cart"), estimate: estimate(12_345.0, 1.0) };
-        assert_eq!(format!("{ranked:>20}"), "    /cart 12,345 ± 1");
+        let ranked = Ranked::plain(Item::from("/cart"), estimate(12_345.0, 1.0));
+        assert_eq!(format!("{ranked:>35}"), "    /cart 12,345 (12,344 to 12,346)");
+        let marked = Ranked::plain(Item::from("/cart"), estimate(12.0, 10.0));
+        assert_eq!(marked.to_string(), "/cart ~12 (2 to 22)");
     }
 
     fn estimate(value: f64, deviations: Option<Deviations>) -> Estimate {
-        Estimate { value, error_bound: 19.6, deviations, covered: 0..10, window: 0..10 }
+        Estimate {
+            value,
+            error_bound: 19.6,
+            deviations,
+            tail: Tail::NORMAL,
+            covered: 0..10,
+            window: 0..10,
+            capped: None,
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use crate::item::keys::Keys;
 use crate::item::mapping::{Mapping, Shape};
 use crate::plan::limits::{CANDIDATE_DEVIATIONS, CANDIDATE_SHARE};
 use crate::sealed::sketch::SealedSketch;
+use crate::view::tail::Moments;
 
 /// Random bucket tuples by which the bias of a minimum is measured: to 1/32 of a deviation.
 const DUMMIES: usize = 1024;
@@ -39,8 +40,8 @@ pub(crate) fn by_blocks<T>(
 pub(crate) struct Observed<'a> {
     pub(crate) sketch: &'a SealedSketch,
     pub(crate) mapping: &'a Mapping,
-    /// The variance of the noise on one counter.
-    pub(crate) noise_variance: f64,
+    /// Of the noise on one counter.
+    pub(crate) noise: Moments,
     /// Decides the random tuples.
     pub(crate) number: u64,
 }
@@ -70,11 +71,11 @@ impl Observed<'_> {
 #[derive(Debug)]
 pub(crate) enum Fitted {
     /// A counter for each key.
-    Identity { noise_variance: f64 },
+    Identity { noise: Moments },
     /// The smallest counter of a key minus what an absent key would see.
-    Minimum { bias: f64, variance: f64, noise_variance: f64 },
+    Minimum { bias: f64, all: Moments, noise: Moments },
     /// Fitted counts of the candidates and the mean over rows of what they leave.
-    Residual { residual: Box<[f32]>, mean: f64, counts: Box<[f32]>, variance: f64, noise_variance: f64 },
+    Residual { residual: Box<[f32]>, mean: f64, counts: Box<[f32]>, all: Moments, noise: Moments },
 }
 
 impl Fitted {
@@ -88,7 +89,7 @@ impl Fitted {
     ) -> f64 {
         match self {
             Self::Identity { .. } => sketch.minimum(cells) as f64,
-            Self::Minimum { bias, .. } => sketch.minimum(cells) as f64 - bias,
+            Self::Minimum { bias, .. } => self.scale(sketch.shape()) * (sketch.minimum(cells) as f64 - bias),
             Self::Residual { residual, mean, .. } => {
                 let (sum, rows) =
                     cells.fold((0.0, 0.0), |(sum, rows), cell| (sum + f64::from(residual[cell]), rows + 1.0));
@@ -99,10 +100,14 @@ impl Fitted {
     }
 
     /// What makes up for the share of a key's count that its own counter adds to the mean, and for the share that the fit
-    /// gives to candidates on the same counters: each candidate uses up one counter.
+    /// gives to candidates on the same counters: each candidate uses up one counter. The smallest of several counters is
+    /// rarely the key's own.
     fn scale(&self, shape: Shape) -> f64 {
         let columns = f64::from(shape.columns);
-        columns / (columns - 1.0) / self.free(shape)
+        match self {
+            Self::Minimum { .. } if 1 < shape.rows => 1.0,
+            _ => columns / (columns - 1.0) / self.free(shape),
+        }
     }
 
     /// The share of the counters that the fit leaves free.
@@ -136,7 +141,9 @@ impl Fitted {
                 (0..fingerprints.len()).for_each(|place| put(place, sketch.cell(first + place).into()));
             }
             Self::Minimum { bias, .. } => {
-                observed.minima(fingerprints, |place, minimum| put(place, f64::from(minimum) - bias));
+                let scale = self.scale(sketch.shape());
+                observed
+                    .minima(fingerprints, |place, minimum| put(place, scale * (f64::from(minimum) - bias)));
             }
             Self::Residual { residual, mean, .. } => {
                 let (scale, rows) = (self.scale(sketch.shape()), f64::from(sketch.shape().rows));
@@ -151,42 +158,62 @@ impl Fitted {
         }
     }
 
-    /// The variance of an estimate, and the part of it that is privacy noise.
-    pub(crate) fn variance(&self, shape: Shape) -> (f64, f64) {
+    /// How far an estimate is off.
+    pub(crate) fn spread(&self, shape: Shape) -> Spread {
         let rows = f64::from(shape.rows);
+        let square = self.scale(shape).powi(2);
         match *self {
-            Self::Identity { noise_variance } => (noise_variance, noise_variance),
-            Self::Minimum { variance, noise_variance, .. } => (variance, variance.min(noise_variance / rows)),
-            Self::Residual { variance, noise_variance, .. } => {
-                let scale = self.scale(shape).powi(2) * self.free(shape) / rows;
-                (variance * scale, variance.min(noise_variance) * scale)
+            Self::Identity { noise } => Spread { all: noise, noise: noise.variance },
+            Self::Minimum { all, noise, .. } => {
+                let all = all.times_root(square);
+                Spread { all, noise: all.variance.min(noise.mean_of(rows).variance) }
+            }
+            Self::Residual { all, noise, .. } => {
+                let square = square * self.free(shape);
+                let noise = all.variance.min(noise.variance) * square / rows;
+                Spread { all: all.mean_of(rows).times_root(square), noise }
             }
         }
     }
 }
 
+/// The law of what an estimate is off by, and the part of its variance that is privacy noise.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Spread {
+    pub(crate) all: Moments,
+    pub(crate) noise: f64,
+}
+
 /// Fits substreams that have no candidates.
 pub(crate) fn fit(observed: &[Observed<'_>]) -> Vec<Fitted> {
     let one = |observed: &Observed<'_>| match observed.mapping.is_identity() {
-        true => Fitted::Identity { noise_variance: observed.noise_variance },
+        true => Fitted::Identity { noise: observed.noise },
         false => debiased_minimum(observed),
     };
     observed.iter().map(one).collect()
 }
 
-/// The mean of the minimum over rows of random buckets is what a key that never occurred sees.
+/// What a key that never occurred sees: the minimum over rows of random buckets, or any counter of a single row.
 fn debiased_minimum(observed: &Observed<'_>) -> Fitted {
+    let minima = match observed.can_separate() {
+        true => random_minima(observed),
+        false => observed.sketch.floats().0.into_vec(),
+    };
+    let count = minima.len() as f64;
+    let bias = sum_of(&minima, f64::from) / count;
+    let squares = sum_of(&minima, |minimum| (f64::from(minimum) - bias).powi(2));
+    let fourths = sum_of(&minima, |minimum| (f64::from(minimum) - bias).powi(4));
+    Fitted::Minimum { bias, all: Moments::measured(squares, fourths, count - 1.0), noise: observed.noise }
+}
+
+fn random_minima(observed: &Observed<'_>) -> Vec<f32> {
     let shape = observed.sketch.shape();
     let mut random = SplitMix(observed.number);
     let mut minimum = || {
         let cell = |row: u32| row as usize * shape.columns as usize + random.below(shape.columns);
-        observed.sketch.minimum((0..shape.rows).map(cell)) as f64
+        observed.sketch.minimum((0..shape.rows).map(cell)) as f32
     };
-    let minima: Vec<f64> = (0..DUMMIES).map(|_| minimum()).collect();
-    let bias = minima.iter().sum::<f64>() / DUMMIES as f64;
-    let squares: f64 = minima.iter().map(|m| (m - bias).powi(2)).sum();
-    let variance = squares / (DUMMIES - 1) as f64;
-    Fitted::Minimum { bias, variance, noise_variance: observed.noise_variance }
+    (0..DUMMIES).map(|_| minimum()).collect()
 }
 
 /// Numbers that look random, the same for the same seed.
@@ -253,7 +280,7 @@ impl Candidates {
         let finish = |(mut fit, observed): (Fit, &Observed<'_>)| {
             fit.keep(&kept);
             fit.sweep();
-            fit.finish(observed.noise_variance)
+            fit.finish(observed.noise)
         };
         fits.into_iter().zip(observed).map(finish).collect()
     }
@@ -262,8 +289,9 @@ impl Candidates {
     /// standard error by far. Says whether there were any.
     pub(crate) fn add(&mut self, observed: &[Observed<'_>], fitted: &[Fitted], fingerprints: &[u64]) -> bool {
         let Some(shape) = observed.first().map(|o| o.sketch.shape()) else { return false };
-        let variances = fitted.iter().map(|fitted| fitted.variance(shape));
-        let (all, noise) = variances.fold((0.0, 0.0), |(all, noise), v| (all + v.0, noise + v.1));
+        let spreads = fitted.iter().map(|fitted| fitted.spread(shape));
+        let (all, noise) =
+            spreads.fold((0.0, 0.0), |(all, noise), s| (all + s.all.variance, noise + s.noise));
         let room = (CANDIDATE_SHARE * shape.cells() as f64) as usize;
         if self.places.is_empty() || room <= self.places.len() || all < COLLISIONS_MIN * noise {
             return false;
@@ -426,15 +454,16 @@ impl Fit {
         }
     }
 
-    fn finish(mut self, noise_variance: f64) -> Fitted {
+    fn finish(mut self, noise: Moments) -> Fitted {
         self.touched.iter().zip(&self.values).for_each(|(&cell, &value)| self.cells[cell] = value as f32);
         let squares = sum_of(&self.cells, |cell| (f64::from(cell) - self.level).powi(2));
+        let fourths = sum_of(&self.cells, |cell| (f64::from(cell) - self.level).powi(4));
         Fitted::Residual {
-            variance: squares / (self.cells.len() - self.counts.len()) as f64,
+            all: Moments::measured(squares, fourths, (self.cells.len() - self.counts.len()) as f64),
             residual: self.cells,
             mean: self.level,
             counts: self.counts.iter().map(|&count| count as f32).collect(),
-            noise_variance,
+            noise,
         }
     }
 }
@@ -468,7 +497,7 @@ mod tests {
     struct Sample {
         sketch: SealedSketch,
         mapping: Mapping,
-        noise_variance: f64,
+        noise: Moments,
         number: u64,
     }
 
@@ -483,7 +512,7 @@ mod tests {
                 mapping.cells((key as u64).into()).for_each(|cell| cells[cell] += count);
             }
             let sketch = SealedSketch::new(shape, &cells, None, Width::Narrow);
-            Self { sketch, mapping, noise_variance: 0.0, number }
+            Self { sketch, mapping, noise: Moments::default(), number }
         }
 
         fn with_noise(self, generator: &mut Generator) -> Self {
@@ -491,12 +520,12 @@ mod tests {
             let noisy = self.sketch.cells().into_iter().map(|cell| cell + law.draw_exactly(generator) as i32);
             let cells: Vec<i32> = noisy.collect();
             let sketch = SealedSketch::new(self.sketch.shape(), &cells, None, Width::Narrow);
-            Self { sketch, noise_variance: law.variance(), ..self }
+            Self { sketch, noise: Moments::of(law, 1.0), ..self }
         }
 
         fn observed(&self) -> Observed<'_> {
-            let Self { sketch, mapping, noise_variance, number } = self;
-            Observed { sketch, mapping, noise_variance: *noise_variance, number: *number }
+            let Self { sketch, mapping, noise, number } = self;
+            Observed { sketch, mapping, noise: *noise, number: *number }
         }
 
         fn fingerprints(&self, keys: u64) -> Vec<u64> {
@@ -544,7 +573,7 @@ mod tests {
                 let truth = counts.get(key as usize).copied().unwrap_or(0);
                 sample.estimate(&fitted, &candidates, key) - f64::from(truth)
             };
-            (keys.clone().map(error).collect(), fitted.variance(SHAPE).0)
+            (keys.clone().map(error).collect(), fitted.spread(SHAPE).all.variance)
         };
         (0..SUBSTREAMS).map(&mut one).collect()
     }

@@ -10,8 +10,10 @@ use crate::item::value::Item;
 use crate::plan::limits::LEFT_MAX;
 use crate::plan::structure::Plan;
 use crate::sealed::substream::SealedSubstream;
-use crate::view::fit::{Candidates, Fitted, Observed, by_blocks, fit};
-use crate::view::weights::{Ends, WHOLE, Weights};
+use crate::view::fit::{Candidates, Fitted, Observed, Spread, by_blocks, fit};
+use crate::view::prior::Errors;
+use crate::view::tail::{Moments, Tail};
+use crate::view::weights::{Changes, Ends, Node, WHOLE, Weights};
 
 /// How often candidates are looked for again in what the others leave.
 const MORE_ROUNDS: usize = 2;
@@ -23,6 +25,9 @@ pub(crate) struct Answer {
     pub(crate) noise: f64,
     pub(crate) collisions: f64,
     pub(crate) misfit: f64,
+    /// The part of the misfit that comes from changes; below 0 if there are fewer than by chance.
+    pub(crate) unrest: f64,
+    pub(crate) tail: Tail,
 }
 
 /// The fits of all sealed substreams, made once when a view is first asked.
@@ -77,14 +82,14 @@ struct Made {
     fitted: Vec<Fitted>,
 }
 
-/// The estimates of a key in the oldest and the newest substream of a window, the sum of those between, and how much it
-/// drifts.
+/// The estimates of a key in the oldest and the newest substream of a window, the sum of those between, and how it changes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct KeySums {
     oldest: f64,
     between: f64,
     newest: f64,
-    pub(crate) drift: f32,
+    walk: f32,
+    clumps: f32,
 }
 
 impl KeySums {
@@ -92,12 +97,16 @@ impl KeySums {
         let [oldest, newest] = weights.outer();
         oldest * self.oldest + self.between + newest * self.newest
     }
+
+    pub(crate) fn changes(&self) -> Changes {
+        Changes { walk: self.walk.into(), clumps: self.clumps.into() }
+    }
 }
 
 /// Variances of the estimates of a window.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Variances {
-    all: f64,
+    all: Moments,
     noise: f64,
     /// Of one substream, on average.
     mean: f64,
@@ -116,9 +125,9 @@ pub(crate) struct Source<'a> {
 
 impl<'a> Source<'a> {
     fn observe(&self, substream: &'a SealedSubstream) -> Option<Observed<'a>> {
-        let noise_variance = self.plan.ranges()[WHOLE].law().variance() * self.noises;
+        let noise = Moments::of(self.plan.ranges()[WHOLE].law(), self.noises);
         let sketch = substream.sketch(WHOLE)?;
-        Some(Observed { sketch, mapping: &substream.mapping, noise_variance, number: substream.number })
+        Some(Observed { sketch, mapping: &substream.mapping, noise, number: substream.number })
     }
 
     fn observed(&self) -> Vec<Observed<'a>> {
@@ -176,19 +185,19 @@ impl Fits {
     pub(crate) fn variances(&self, source: Source<'_>, weights: &Weights) -> Variances {
         let made = self.made(source);
         let mut variances = Variances::default();
-        for &(index, weight) in &weights.parts {
-            let (variance, noise) = made.variance(source, index);
-            variances.all += weight * weight * variance;
+        for Node { index, weight, .. } in &weights.nodes {
+            let Spread { all, noise } = made.fitted[*index].spread(source.plan.shape());
+            variances.all += all.times_root(weight * weight);
             variances.noise += weight * weight * noise;
-            variances.mean += variance / weights.parts.len() as f64;
         }
+        let one = |node: &Node| made.fitted[node.index].spread(source.plan.shape()).all.variance;
+        variances.mean = weights.seen.iter().map(one).sum::<f64>() / weights.seen.len().max(1) as f64;
         variances
     }
 
     /// The estimate of any item, from the substreams themselves.
     pub(crate) fn answer(&self, source: Source<'_>, reading: &Reading, item: Item<'_>) -> Answer {
-        let sums = self.made(source).key_sums(source, reading, item);
-        reading.answer(sums.value(&reading.weights), sums.drift)
+        reading.answer(&self.made(source).key_sums(source, reading, item))
     }
 
     /// The estimates of all keys of the public list, in its order.
@@ -222,10 +231,23 @@ impl Reading {
         Self { weights, variances }
     }
 
-    pub(crate) fn answer(&self, value: f64, drift: f32) -> Answer {
+    pub(crate) fn errors(&self) -> Errors {
+        Errors { base: self.variances.all, chance_per_item: self.weights.chance_per_item() }
+    }
+
+    /// The place of the oldest substream that is read.
+    fn first(&self) -> usize {
+        self.weights.nodes.first().map_or(0, |node| node.index)
+    }
+
+    pub(crate) fn answer(&self, sums: &KeySums) -> Answer {
         let Variances { all, noise, .. } = self.variances;
-        let misfit = self.weights.misfit_variance(value, drift.into());
-        Answer { value, noise, collisions: all - noise, misfit }
+        let (value, unrest) = (sums.value(&self.weights), self.weights.unrest(sums.changes()));
+        // The count may well be a standard error larger than its estimate.
+        let known = all.variance + unrest.max(0.0) + self.weights.chance(value);
+        let misfit = unrest.max(0.0) + self.weights.chance(value.max(0.0) + known.sqrt());
+        let tail = Tail::new(Moments { variance: all.variance + misfit, ..all });
+        Answer { value, noise, collisions: all.variance - noise, misfit, unrest, tail }
     }
 }
 
@@ -261,11 +283,12 @@ impl Made {
         let fingerprint = substream.mapping.fingerprint_key.item(item);
         let candidate = self.candidates.get(&fingerprint).copied();
         let mut running = Running::new(1);
-        for &(index, _) in &reading.weights.parts {
+        let first = reading.first();
+        for &Node { index, length, .. } in &reading.weights.seen {
             let substream = &source.substreams[index];
             let sketch = substream.sketch(WHOLE).expect("weights name complete substreams");
             let cells = substream.mapping.cells_of(item, fingerprint);
-            running.add(&[self.fitted[index].estimate(sketch, cells, candidate)]);
+            running.add(&[self.fitted[index].estimate(sketch, cells, candidate)], length, first <= index);
         }
         running.sums(0, reading.variances.mean)
     }
@@ -281,21 +304,18 @@ impl Made {
             let ranks: Vec<(usize, usize)> = ranks.collect();
             let mut running = Running::new(block.len());
             let mut steps = vec![0.0; block.len()];
-            for &(index, _) in &reading.weights.parts {
+            let oldest = reading.first();
+            for &Node { index, length, .. } in &reading.weights.seen {
                 let fitted = &self.fitted[index];
                 fitted.estimate_all(observed[index], block, first, |place, step| steps[place] = step);
                 ranks.iter().for_each(|&(place, rank)| steps[place] += fitted.count(rank));
-                running.add(&steps);
+                running.add(&steps, length, oldest <= index);
             }
             let sums =
                 |(place, sums): (usize, &mut KeySums)| *sums = running.sums(place, reading.variances.mean);
             all.iter_mut().enumerate().for_each(sums);
         });
         all
-    }
-
-    fn variance(&self, source: Source<'_>, index: usize) -> (f64, f64) {
-        self.fitted[index].variance(source.plan.shape())
     }
 }
 
@@ -307,45 +327,85 @@ fn fingerprints(observed: &Observed<'_>, keys: &Keys) -> Vec<u64> {
 /// The estimates of some keys, one substream after the other.
 #[derive(Debug)]
 struct Running {
-    substreams: u32,
+    /// How many are read.
+    read: u32,
+    /// Of all that are seen, in planned substreams.
+    length: f64,
+    /// Of those that are seen and are not read.
+    before: Vec<f64>,
     sums: Vec<f64>,
-    /// Of the changes from substream to substream.
-    squares: Vec<f64>,
+    /// Of each substream to the next, and to the one after it.
+    changes: [Squares; 2],
     oldest: Vec<f64>,
-    newest: Vec<f64>,
+    /// The last two, and whether they have the planned length.
+    last: [(Vec<f64>, bool); 2],
+}
+
+/// The squares of changes, and how many there are of each key.
+#[derive(Debug)]
+struct Squares {
+    sums: Vec<f64>,
+    count: u32,
 }
 
 impl Running {
     fn new(keys: usize) -> Self {
         let zeros = vec![0.0; keys];
+        let squares = || Squares { sums: vec![0.0; keys], count: 0 };
         Self {
-            substreams: 0,
+            read: 0,
+            length: 0.0,
+            before: zeros.clone(),
             sums: zeros.clone(),
-            squares: zeros.clone(),
+            changes: [squares(), squares()],
             oldest: zeros.clone(),
-            newest: zeros,
+            last: [(zeros.clone(), false), (zeros, false)],
         }
     }
 
-    fn add(&mut self, steps: &[f64]) {
-        if self.substreams == 0 {
-            self.oldest.copy_from_slice(steps);
-        } else {
-            for ((square, newest), step) in self.squares.iter_mut().zip(&self.newest).zip(steps) {
-                *square += (step - newest) * (step - newest);
+    /// A shorter substream is as noisy as others and holds less, so that its change would show little but noise: only
+    /// those between substreams of the planned length are looked at.
+    fn add(&mut self, steps: &[f64], length: f64, is_read: bool) {
+        let is_whole = 1.0 <= length;
+        for (changes, (last, was_whole)) in self.changes.iter_mut().zip(&self.last) {
+            if is_whole && *was_whole {
+                let squares = changes.sums.iter_mut().zip(last).zip(steps);
+                squares.for_each(|((square, last), step)| *square += (step - last) * (step - last));
+                changes.count += 1;
             }
         }
-        self.sums.iter_mut().zip(steps).for_each(|(sum, step)| *sum += step);
-        self.newest.copy_from_slice(steps);
-        self.substreams += 1;
+        let sums = if is_read { &mut self.sums } else { &mut self.before };
+        sums.iter_mut().zip(steps).for_each(|(sum, step)| *sum += step);
+        if is_read && self.read == 0 {
+            self.oldest.copy_from_slice(steps);
+        }
+        self.last.swap(0, 1);
+        self.last[0].0.copy_from_slice(steps);
+        self.last[0].1 = is_whole;
+        self.length += length;
+        self.read += u32::from(is_read);
     }
 
     /// `variance` is that of one estimate.
     fn sums(&self, place: usize, variance: f64) -> KeySums {
-        let (sum, oldest, newest) = (self.sums[place], self.oldest[place], self.newest[place]);
-        let between = if self.substreams < 2 { 0.0 } else { sum - oldest - newest };
-        let drift = drift(self.substreams.into(), self.squares[place], sum, variance);
-        KeySums { oldest, between, newest, drift: drift as f32 }
+        let (sum, oldest, newest) = (self.sums[place], self.oldest[place], self.last[0].0[place]);
+        let between = if self.read < 2 { 0.0 } else { sum - oldest - newest };
+        let chance = variance + (self.before[place] + sum).max(0.0) / self.length;
+        let Changes { walk, clumps } = self.changes(place, chance);
+        KeySums { oldest, between, newest, walk: walk as f32, clumps: clumps as f32 }
+    }
+
+    /// How counts change beyond noise and chance, which give each count this variance. A walk makes counts two apart differ
+    /// by 5/2 of what neighbours do; clumps make both differ alike, and are taken for real beyond one deviation.
+    fn changes(&self, place: usize, chance: f64) -> Changes {
+        let [next, after] = &self.changes;
+        if next.count < 2 || after.count == 0 {
+            return Changes::default();
+        }
+        let beyond = |squares: &Squares| squares.sums[place] / f64::from(squares.count) - 2.0 * chance;
+        let (next, after, count) = (beyond(next), beyond(after), f64::from(next.count + 1));
+        let clumps = (5.0 * next - 2.0 * after) / 6.0 - CLUMPS_DEVIATION * chance / count.sqrt();
+        Changes { walk: WALK_PER_CHANGE * next, clumps }
     }
 }
 
@@ -353,14 +413,9 @@ impl Running {
 /// docs/estimation.md.
 const WALK_PER_CHANGE: f64 = 1.5;
 
-/// The variance with which the rate walks from substream to substream: how much counts change beyond noise and chance.
-fn drift(count: f64, squares: f64, sum: f64, variance: f64) -> f64 {
-    if count < 3.0 {
-        return 0.0;
-    }
-    let chance = 2.0 * variance + 2.0 * sum.max(0.0) / count;
-    WALK_PER_CHANGE * (squares / (count - 1.0) - chance).max(0.0)
-}
+/// The deviation of what is taken for clumps where there are none, in variances of a count over the root of how many
+/// substreams there are; see docs/estimation.md.
+const CLUMPS_DEVIATION: f64 = 2.3;
 
 #[cfg(test)]
 mod tests {
@@ -415,7 +470,7 @@ mod tests {
         fn reading(&self, fits: &Fits, source: Source<'_>) -> Reading {
             let end = source.substreams.last().map_or(0, |s| s.number + 1) * SUBSTREAM_LEN;
             let window = end - 7 * SUBSTREAM_LEN - 30..end + 40;
-            Reading::new(fits, source, Weights::new(source.substreams, &self.plan, &window))
+            Reading::new(fits, source, Weights::new(source.substreams, &self.plan, &(0..window.end), &window))
         }
     }
 
@@ -454,7 +509,7 @@ mod tests {
             let all = fits.all(source, &reading, &stream.keys);
             for (key, sums) in (0..KEYS).zip(&all) {
                 let of_one = fits.answer(source, &reading, key.into());
-                assert_eq!(reading.answer(sums.value(&reading.weights), sums.drift), of_one, "{counters:?}");
+                assert_eq!(reading.answer(sums), of_one, "{counters:?}");
             }
             let candidates = fits.made(source).candidates.len();
             assert_eq!(1 < stream.plan.shape().rows, 0 < candidates, "several rows tell keys apart");
@@ -469,15 +524,16 @@ mod tests {
             let reading = stream.reading(&fits, source);
             let made = fits.made(source);
             let (mut value, mut variance, mut noise) = (0.0, 0.0, 0.0);
-            for &(index, weight) in &reading.weights.parts {
+            for &Node { index, weight, .. } in &reading.weights.nodes {
                 let (substream, fitted) = (&stream.substreams[index], &made.fitted[index]);
                 let fingerprint = substream.mapping.fingerprint_key.integer(3);
                 let candidate = made.candidates.get(&fingerprint).copied();
                 let sketch = substream.sketch(WHOLE).expect("sealed");
                 let cells = substream.mapping.cells(3_u64.into());
                 value += weight * fitted.estimate(sketch, cells, candidate);
-                variance += weight.powi(2) * fitted.variance(stream.plan.shape()).0;
-                noise += weight.powi(2) * fitted.variance(stream.plan.shape()).1;
+                let spread = fitted.spread(stream.plan.shape());
+                variance += weight.powi(2) * spread.all.variance;
+                noise += weight.powi(2) * spread.noise;
             }
             let answer = fits.answer(source, &reading, 3_u64.into());
             let off =
@@ -538,21 +594,21 @@ mod tests {
         Law::Gaussian { variance }.draw_exactly(generator) as f64
     }
 
-    /// The drift found in many keys, each with its own row of estimates.
-    fn drifts(mut steps: impl FnMut() -> [f64; SUBSTREAMS], variance: f64) -> Vec<f64> {
+    /// The changes found in many keys, each with its own row of estimates.
+    fn found(mut steps: impl FnMut() -> [f64; SUBSTREAMS], variance: f64) -> Vec<Changes> {
         let rows: Vec<[f64; SUBSTREAMS]> = (0..WALKS).map(|_| steps()).collect();
         let mut running = Running::new(WALKS);
         for substream in 0..SUBSTREAMS {
-            running.add(&rows.iter().map(|row| row[substream]).collect::<Vec<_>>());
+            running.add(&rows.iter().map(|row| row[substream]).collect::<Vec<_>>(), 1.0, true);
         }
-        (0..WALKS).map(|place| running.sums(place, variance).drift.into()).collect()
+        (0..WALKS).map(|place| running.sums(place, variance).changes()).collect()
     }
 
     /// Counts around 50,000 with as much variance by chance, noise of the same variance, and a rate that walks with variance
     /// 10⁶ per substream, of which each substream sees the mean.
     ///
     /// A mean of 19 squared changes deviates by 0.4, so the mean of 20,000 by 0.3 %: 2 % is exceeded by chance with
-    /// probability 1e-10. (Changes so small that they count as none are 1e-4 of all.)
+    /// probability 1e-10.
     #[test]
     fn the_drift_estimate_is_unbiased_for_a_random_walk() {
         const WALK: u64 = 1_000_000;
@@ -567,9 +623,11 @@ mod tests {
                 mean + normal(100_000, &mut generator)
             })
         };
-        let drifts = drifts(walk, 50_000.0);
-        let mean = drifts.iter().sum::<f64>() / WALKS as f64;
+        let found = found(walk, 50_000.0);
+        let mean = found.iter().map(|changes| changes.walk).sum::<f64>() / WALKS as f64;
         assert!((mean / WALK as f64 - 1.0).abs() < 0.02, "{mean}");
+        let clumps = found.iter().filter(|changes| 0.0 < changes.clumps).count() as f64 / WALKS as f64;
+        assert!(clumps < 0.4, "a walk is rarely taken for clumps: {clumps}");
     }
 
     /// Chance and noise are taken off, so that about half of the keys show no drift: a little more, as a mean of squares lies
@@ -579,21 +637,50 @@ mod tests {
     fn the_drift_estimate_is_zero_for_a_standing_stream() {
         let mut generator = generator(8);
         let standing = || std::array::from_fn(|_| 50_000.0 + normal(100_000, &mut generator));
-        let drifts = drifts(standing, 50_000.0);
-        let none = drifts.iter().filter(|drift| **drift == 0.0).count() as f64 / WALKS as f64;
+        let found = found(standing, 50_000.0);
+        let share = |is_none: fn(&Changes) -> bool| {
+            found.iter().filter(|changes| is_none(changes)).count() as f64 / WALKS as f64
+        };
+        let none = share(|changes| changes.walk <= 0.0);
         assert!((0.5..0.6).contains(&none), "{none}");
-        assert_eq!(drift(20.0, 0.0, 2000.0, 0.0), 0.0);
+        // One deviation below: 84 % for a normal law.
+        let none = share(|changes| changes.clumps <= 0.0);
+        assert!((0.8..0.9).contains(&none), "{none}");
+    }
+
+    /// Counts that deviate by 1,000 beyond chance and noise, independently. Of the clumps found, whose mean deviates by 0.5 of
+    /// their size each and 0.4 % together, one deviation is taken off: 2.3 / √20 of them and of the chance.
+    #[test]
+    fn the_clumps_estimate_is_right_for_independent_counts() {
+        const CLUMPS: u64 = 1_000_000;
+        let mut generator = generator(9);
+        let clumpy = || std::array::from_fn(|_| 50_000.0 + normal(CLUMPS + 100_000, &mut generator));
+        let found = found(clumpy, 50_000.0);
+        let mean = found.iter().map(|changes| changes.clumps).sum::<f64>() / WALKS as f64;
+        let wanted = CLUMPS as f64 - 2.3 / 20_f64.sqrt() * 100_000.0;
+        assert!((mean / wanted - 1.0).abs() < 0.03, "{mean} {wanted}");
     }
 
     #[test]
     fn two_substreams_show_no_drift() {
         let mut running = Running::new(1);
-        running.add(&[0.0]);
-        running.add(&[100.0]);
-        assert_eq!(running.sums(0, 1.0).drift, 0.0);
-        running.add(&[0.0]);
+        running.add(&[0.0], 1.0, true);
+        running.add(&[100.0], 1.0, true);
+        assert_eq!(running.sums(0, 1.0).changes(), Changes::default());
+        running.add(&[0.0], 1.0, true);
         // Changes of 100 on average, with a chance of 2 and 66.7 taken off their squares.
         let wanted = 1.5 * (10_000.0 - 2.0 - 2.0 * 100.0 / 3.0);
-        assert!((f64::from(running.sums(0, 1.0).drift) - wanted).abs() < 0.01);
+        assert!((running.sums(0, 1.0).changes().walk - wanted).abs() < 0.01);
+    }
+
+    #[test]
+    fn a_shorter_substream_at_either_end_shows_no_drift() {
+        let mut running = Running::new(1);
+        for (step, length) in [(30.0, 0.3), (100.0, 1.0), (100.0, 1.0), (100.0, 1.0), (1.0, 0.01)] {
+            running.add(&[step], length, true);
+        }
+        assert!(running.sums(0, 0.0).changes().walk < 0.0, "less than chance");
+        assert_eq!(running.changes[0].count, 2);
+        assert!((running.sums[0] / running.length - 100.0).abs() < 1e-9);
     }
 }
