@@ -91,6 +91,7 @@ mod tests {
     use crate::item::hash::StreamKey;
     use crate::item::mapping::{Columns, Shape};
     use crate::plan::limits::Width;
+    use crate::plan::range::PlannedRange;
     use crate::plan::settings::{CounterLayout, Method, PaperMethod, Settings, SubstreamLen};
     use crate::privacy::parameters::Delta;
 
@@ -120,8 +121,8 @@ mod tests {
     fn a_window_that_ends_inside_a_substream_takes_what_ends_before() {
         let plan = plan();
         let offsets = |index: Option<usize>| index.map(|index| plan.ranges()[index].offsets());
-        let lens: Vec<u64> =
-            plan.ranges().iter().filter(|r| r.role() == Role::Prefix).map(|r| r.offsets().end).collect();
+        let prefixes = plan.ranges().iter().filter(|range| range.role() == Role::Prefix);
+        let lens: Vec<u64> = prefixes.map(|range| range.offsets().end).collect();
         let (short, long) = (lens[lens.len() - 1], lens[lens.len() - 2]);
         let running = substream(&plan, |range| range.end <= long);
         for (offset, wanted) in
@@ -143,8 +144,8 @@ mod tests {
         let plan = plan();
         let offsets = |index: Option<usize>| index.map(|index| plan.ranges()[index].offsets());
         let complete = substream(&plan, |_| true);
-        let mut starts: Vec<u64> =
-            plan.ranges().iter().map(|r| r.offsets()).filter(|r| r.end == 100).map(|r| r.start).collect();
+        let suffixes = plan.ranges().iter().map(PlannedRange::offsets).filter(|range| range.end == 100);
+        let mut starts: Vec<u64> = suffixes.map(|range| range.start).collect();
         starts.sort_unstable();
         for pair in starts.windows(2) {
             assert_eq!(offsets(complete.from(&plan, pair[1] - 1)), Some(pair[0]..100));
