@@ -196,11 +196,21 @@ pub(crate) fn fit(observed: &[Observed<'_>]) -> Vec<Fitted> {
 }
 
 /// What a key that never occurred sees: the minimum over rows of random buckets, or any counter of a single row.
-fn debiased_minimum(observed: &Observed<'_>) -> Fitted {
-    let minima = match observed.can_separate() {
+fn absent_minima(observed: &Observed<'_>) -> Vec<f32> {
+    match observed.can_separate() {
         true => random_minima(observed),
         false => observed.sketch.floats().0.into_vec(),
-    };
+    }
+}
+
+/// The mean of what a key that never occurred sees.
+pub(crate) fn absent_level(observed: &Observed<'_>) -> f64 {
+    let minima = absent_minima(observed);
+    sum_of(&minima, f64::from) / minima.len() as f64
+}
+
+fn debiased_minimum(observed: &Observed<'_>) -> Fitted {
+    let minima = absent_minima(observed);
     let count = minima.len() as f64;
     let bias = sum_of(&minima, f64::from) / count;
     let squares = sum_of(&minima, |minimum| (f64::from(minimum) - bias).powi(2));
