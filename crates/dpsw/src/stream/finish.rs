@@ -95,7 +95,7 @@ impl DpswSketch {
         self.view().into_finished()
     }
 
-    /// Seals the substream in which the stream is over, and looks for keys a last time.
+    /// Seals the substream in which the stream is over, and looks for keys as at its own end: no search has a check more.
     fn seal_short(&mut self, generators: &mut impl Iterator<Item = Generator>) {
         let mut next = || generators.next().expect("as many were drawn as there are seals");
         let of_keys = self.plan.discovery().is_some().then(&mut next);
