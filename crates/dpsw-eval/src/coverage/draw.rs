@@ -2,6 +2,7 @@
 
 use super::case::{Case, LONG_LIST, SCARCE};
 use super::chosen::{Asked, Cells, Ends};
+use super::listed::Listed;
 use super::made::Made;
 use super::outcome::Outcome;
 use super::run::{Measured, Row};
@@ -9,6 +10,9 @@ use crate::chart::{Curve, Dash, Mark, Panel, Scale, ScaleKind, Series, Style};
 use crate::draw::{Parts, shifted, spot};
 use crate::results::distinct;
 use crate::sweep::Summary;
+
+/// Shares of fewer rows of a seed say too little to be drawn.
+const ROWS_MIN: u64 = 20;
 
 /// What intervals promise.
 const PROMISED: f64 = 0.95;
@@ -60,8 +64,8 @@ pub(crate) fn parts(rows: &[Row]) -> Parts {
     let (made, real): (Vec<_>, Vec<_>) =
         measured.iter().partition(|(case, _)| Made::named(&case.stream).is_some());
     let mut panels = Vec::new();
-    panels.extend(by_class(&real, "covered", Some(PROMISED), |outcome| outcome.listed.coverage()));
-    panels.extend(by_class(&real, "unmarked ghosts", None, |outcome| outcome.listed.ghost_share()));
+    panels.extend(by_class(&real, "covered", Some(PROMISED), Listed::coverage));
+    panels.extend(by_class(&real, "unmarked ghosts", None, Listed::ghost_share));
     panels.push(by_window(&real, "chosen keys, windows up to now", Ends::Now));
     panels.push(by_window(&real, "chosen keys, past windows", Ends::Before));
     panels.push(by_stream(&made, "chosen keys, made streams", "covered", Some(PROMISED), |outcome| {
@@ -78,14 +82,15 @@ fn by_class(
     rows: &Rows<'_>,
     label: &str,
     guide: Option<f64>,
-    number: impl Fn(&Outcome) -> Option<f64>,
+    number: impl Fn(&Listed) -> Option<f64>,
 ) -> Vec<Panel> {
+    let number = |outcome: &Outcome| number(&outcome.listed).filter(|_| ROWS_MIN <= outcome.listed.rows);
     let mut panels = Vec::new();
     for (above, up_to, title) in CLASSES {
         let is_of = |(case, _): &&(&Case, &Measured)| above < case.window && case.window <= up_to;
         let own: Vec<_> = rows.iter().filter(is_of).copied().collect();
         if !own.is_empty() {
-            panels.push(by_stream(&own, title, label, guide, &number));
+            panels.push(by_stream(&own, title, label, guide, number));
         }
     }
     panels

@@ -38,10 +38,10 @@ const START: &str = "stream              window  eps     keys counters   W";
 fn listed(rows: &[(&Case, &Measured)]) -> String {
     let mut text = format!(
         "Rows listed by top 20, in percent but for width: intervals that hold the truth, of listed rows and of all, with \
-         those that\nare hidden; their mean width over that for \
-         keys chosen\nbeforehand; of unmarked rows: truth below a quarter of what is shown (ghosts), true count at \
-         least the 20th largest but\nfor 3 standard errors (right); of the true top 20: listed unmarked; times at which \
-         the 20th largest count exceeds 8\nstandard errors (clear).\n\n\
+         those that are\nhidden; the mean width of listed intervals over that for keys chosen beforehand; of unmarked \
+         rows: truth below a quarter of\nwhat is shown (ghosts), true count at least the 20th largest but for 3 standard \
+         errors (right); of the true top 20: listed\nunmarked (found); times at which the 20th largest count exceeds 8 \
+         standard errors (clear).\n\n\
          {START}  listed covered   all width ghosts right found clear\n"
     );
     for (case, measured) in rows.iter().filter(|(case, _)| case.retention == 1) {
