@@ -15,7 +15,9 @@ const BAND: f64 = 12.0;
 const LEAVES_MAX: f64 = 2000.0;
 /// What each half of a subtree holds before any key is seen.
 const HALF: f64 = 2.0;
+/// The most rounds of the fit; it ends when fewer than this share of the keys move.
 const ROUNDS: usize = 40;
+const STILL: f64 = 1e-3;
 /// The most bins of estimates; those beyond stand alone.
 const BINS_MAX: usize = 1 << 16;
 /// The width of a bin, in standard errors.
@@ -221,6 +223,7 @@ impl Region {
             (band.start, densities.collect())
         };
         let likelihoods: Vec<(usize, Vec<f64>)> = bins.iter().map(likelihood).collect();
+        let mut before = vec![0.0; self.counts.len];
         for _ in 0..ROUNDS {
             let mut held = vec![0.0; self.counts.len];
             for (bin, (start, densities)) in bins.iter().zip(&likelihoods) {
@@ -231,8 +234,13 @@ impl Region {
                     each.for_each(|((density, prior), held)| *held += bin.keys * density * prior / sum);
                 }
             }
-            self.tree = Tree::new(held);
+            let moved: f64 = held.iter().zip(&before).map(|(held, before)| (held - before).abs()).sum();
+            self.tree = Tree::new(held.clone());
             self.prior = self.tree.leaves(self.counts.len);
+            if moved < STILL * self.keys {
+                break;
+            }
+            before = held;
         }
     }
 
