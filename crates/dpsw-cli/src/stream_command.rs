@@ -246,12 +246,12 @@ fn say_before(stream: &Stream, plan: &Plan, paths: &[PathBuf]) {
     }
     if stream.means.memory.is_none() && structure::MEMORY < plan.sketch_bytes() {
         let taken = size(plan.sketch_bytes());
-        remark::note(match plan.discovery() {
-            Some(_) => format!("finding keys takes more memory than usual: {taken}"),
-            None => {
-                format!("each key has counters of its own: {taken}; --memory takes less, for larger errors")
-            }
-        });
+        remark::note(format!(
+            "each key has counters of its own: {taken}; --memory takes less, for larger errors"
+        ));
+    }
+    if structure::MEMORY < plan.search_bytes() {
+        remark::note(format!("finding keys takes up to {} more while it counts", size(plan.search_bytes())));
     }
     if stream.means.delta.is_none() && plan.settings().delta.is_some() {
         remark::note(format!("delta = {:e}, the default where one is needed", structure::DELTA));

@@ -19,8 +19,6 @@ use crate::quantity::Span;
 pub(crate) const DELTA: f64 = 1e-10;
 /// The bytes of sketches in which keys share counters, if none are given.
 pub(crate) const MEMORY: u64 = 400_000;
-/// The most bytes that finding keys takes unless more are given.
-const MEMORY_MAX: u64 = 50_000_000;
 
 /// What a plan is wanted for, whatever command asks.
 pub(crate) struct Wish<'a> {
@@ -49,24 +47,10 @@ impl<'a> Wish<'a> {
             MethodName::Tuned if self.paper.is_given() => {
                 return Err(Fault::usage("the parameters of the paper need --method paper"));
             }
-            MethodName::Tuned => self.tuned_plan()?,
+            MethodName::Tuned => self.request()?.plan().map(Plan::from),
             MethodName::Paper => self.paper_plan(),
         };
         plan.map_err(|error| domain::explain(error, file))
-    }
-
-    /// Found keys may need more than the default memory; they get it unless a size is given.
-    fn tuned_plan(self) -> Result<Result<Plan, PlanError>> {
-        let may_grow = self.means.memory.is_none() && self.domain.discovery().is_some();
-        let mut request = self.request()?;
-        loop {
-            match request.plan() {
-                Err(PlanError::TooSmall { .. }) if may_grow && request.bytes < MEMORY_MAX => {
-                    request.bytes = (2 * request.bytes).min(MEMORY_MAX);
-                }
-                planned => return Ok(planned.map(|planned| planned.plan)),
-            }
-        }
     }
 
     /// What the planner is asked. A large domain is moved, not copied.

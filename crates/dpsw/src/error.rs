@@ -198,12 +198,12 @@ pub enum Quantity {
     Counters,
     /// Variance of Gaussian noise.
     Variance,
-    /// Substreams over which keys are counted before they are released.
-    Epoch,
+    /// Substreams over which keys are counted before all counts are wiped.
+    SearchLen,
     /// Items over which keys are counted.
-    EpochItems,
+    SearchItems,
     /// Bytes of the keys that are counted at a time.
-    EpochBytes,
+    SearchBytes,
     /// Bytes of a key that can be found.
     KeyLen,
     /// Keys of a summary.
@@ -221,9 +221,8 @@ impl Quantity {
             Self::GridUnits => "; a unit is at least one item",
             Self::Checkpoints => " or more; use a larger alpha or a coarser grid",
             Self::Variance => "; spend more epsilon or larger shares",
-            Self::Epoch => "; an epoch must not outlast what is retained",
-            Self::EpochItems => "; use shorter epochs or more substreams",
-            Self::EpochBytes => "; use a summary, shorter epochs or shorter keys",
+            Self::SearchItems => "; use shorter searches or more substreams",
+            Self::SearchBytes => "; use a summary, shorter searches or shorter keys",
             Self::WindowLen
             | Self::ExpectedItems
             | Self::Retention
@@ -233,6 +232,7 @@ impl Quantity {
             | Self::Rows
             | Self::Columns
             | Self::Counters
+            | Self::SearchLen
             | Self::KeyLen
             | Self::SummaryKeys => "",
         }
@@ -258,9 +258,9 @@ impl fmt::Display for Quantity {
             Self::Columns => "number of columns",
             Self::Counters => "number of counters in a sketch",
             Self::Variance => "noise variance",
-            Self::Epoch => "substreams of an epoch",
-            Self::EpochItems => "items of an epoch",
-            Self::EpochBytes => "bytes of the keys of an epoch",
+            Self::SearchLen => "substreams of a search",
+            Self::SearchItems => "items of a search",
+            Self::SearchBytes => "bytes of the keys of a search",
             Self::KeyLen => "length of a key",
             Self::SummaryKeys => "keys of a summary",
         })

@@ -50,8 +50,9 @@ fn what_the_planner_chose_is_in_the_settings_of_the_plan() {
     let found = settings.with_found_keys().with_delta(1e-9).expect("in range");
     let plan = found.plan().expect("a plan");
     assert_eq!(plan.settings().method.as_ref(), Some(plan.method()));
-    let epoch = plan.discovery().expect("keys are found").epoch();
-    assert_eq!(plan.settings().domain.discovery().and_then(|discovery| discovery.epoch), Some(epoch));
+    let found = plan.discovery().expect("keys are found");
+    let chosen = plan.settings().domain.discovery().expect("keys are found");
+    assert_eq!((chosen.share, chosen.search_len), (Some(found.share()), Some(found.search_len())));
     // A plan made again from what it chose is the same.
     assert_eq!(Plan::new(plan.settings().clone()).expect("a plan").to_string(), plan.to_string());
 }

@@ -1,9 +1,9 @@
 //! Small wrong mechanisms that the tests of an audit must catch. They never touch the real sketch.
 
 use crate::audit::conversation::{ASKED, Outcome, log_ratio};
-use crate::audit::pipeline;
 use crate::audit::report::{AuditError, Claimed, Control, Effort};
 use crate::audit::trial::Trial;
+use crate::audit::{pipeline, search};
 use crate::noise::generator::{Generator, Noise};
 use crate::noise::law::Law;
 use crate::noise::table::Table;
@@ -58,6 +58,7 @@ pub(super) fn controls(claimed: Claimed, effort: Effort) -> Result<Vec<Control>,
         controls.push(Control { name, caught: by.is_some(), by: by.map(|test| test.name) });
     }
     controls.extend(pipeline::controls(effort)?);
+    controls.extend(search::controls(enough)?);
     Ok(controls)
 }
 

@@ -3,6 +3,7 @@
 
 use crate::audit::report::Claimed;
 use crate::noise::law::Law;
+use crate::plan::release::Release;
 use crate::plan::settings::Unit;
 use crate::plan::structure::Plan;
 
@@ -70,10 +71,14 @@ fn counters_mu(plan: &Plan) -> f64 {
     starts.map(over).fold(0.0, f64::max).sqrt()
 }
 
-/// ε of the keys: each changed event moves the counts of two of them.
+/// ε of the keys: each changed event raises the count of one, which the fresh noise covers, and lowers that of another, which
+/// the lasting noise does.
 fn keys_epsilon(plan: &Plan) -> f64 {
     let events = Reach::of(plan).of_window;
-    plan.discovery().map_or(0.0, |discovery| epsilon(discovery.law(), 2.0 * events))
+    plan.discovery().map_or(0.0, |discovery| {
+        let Release { lasting, fresh, .. } = discovery.release();
+        events / lasting.to_f64() + events / fresh.to_f64()
+    })
 }
 
 fn epsilon(law: Law, changes: f64) -> f64 {

@@ -1,31 +1,35 @@
 //! Whether the keys that are found give an event away: the real sketch on small streams made for each usual mistake.
 //!
-//! The epochs are short, so that δ can be large and the threshold low enough to be seen: ε = 2 goes to the keys. Once the
+//! The searches are short, so that δ can be large and the threshold low enough to be seen: ε = 2 goes to the keys. Once the
 //! keys and the counters share ε as in the real plan, and are looked at together.
 
 use crate::audit::conversation::log_ratio;
-use crate::audit::feed::{Arrival, Choices, feed, lag, start};
+use crate::audit::feed::{Arrival, Backup, Choices, feed, lag, start};
 use crate::audit::report::{AuditError, Check, Claimed, Effort, Test};
-use crate::audit::statistics::{Event, Scores, Share, judge, judge_beyond};
+use crate::audit::search::{CHECKS, Outcome, came_back, misses, paths};
+use crate::audit::statistics::{Event, Scores, Share, judge_beyond};
 use crate::audit::tiny::{Size, tiny_keys, tiny_window};
 use crate::item::domain::{Discovery, Domain, Tracking};
 use crate::item::keys::Keys;
+use crate::noise::generator::Noise;
+use crate::plan::discovery::{ListLimits, PlannedDiscovery};
+use crate::plan::release::{COUNT_MIN, Release};
 use crate::plan::settings::{CounterLayout, Method, NoiseChoice, Settings, TunedMethod, Unit};
 use crate::plan::structure::Plan;
 use crate::privacy::parameters::{Delta, Epsilon};
 use crate::ratio::Ratio;
+use crate::stream::sketch::DpswSketch;
+use crate::stream::state::StateKey;
 use crate::view::window_view::WindowView;
 
 /// ε of the keys and of everything.
 const KEYS_EPSILON: f64 = 2.0;
 const EPSILON: f64 = 2.5;
-/// Substreams of the window and of an epoch.
+/// Substreams of the window; a search is longer.
 const SUBSTREAMS: u64 = 2;
-/// Items of an epoch: enough for the streams, and few enough for a large δ.
+/// Items of a window: enough for the streams, and few enough for a large δ.
 const ITEMS: u64 = 40;
 const ITEMS_OF_USERS: u64 = 240;
-/// The threshold for single events, at which δ is just met.
-const THRESHOLD: f64 = 6.0;
 
 /// Keys of a map or summary that is called full.
 pub(super) const FEW_KEYS: usize = 8;
@@ -34,19 +38,19 @@ pub(super) const FEW_KEYS: usize = 8;
 const FIRST: usize = 0;
 const SECOND: usize = 1;
 const HEAVY: usize = 2;
+const HEAVIES: usize = 5;
 const FILLER: usize = 10;
 
 /// Counters, so that the two keys rarely share one.
 const COLUMNS: u32 = 64;
 
-/// Which item arrives at each position; `None` is a null item.
+/// Which item arrives at each position of a search; `None` is a null item.
 type Stream = Vec<Option<usize>>;
 
 /// What is small about a finder.
 #[derive(Debug, Clone, Copy)]
 struct Small {
     items: u64,
-    delta: f64,
     share: Ratio,
     tracking: Tracking,
 }
@@ -55,6 +59,14 @@ struct Small {
 pub(super) struct Verdict {
     pub(super) tests: Vec<Test>,
     pub(super) checks: Vec<Check>,
+}
+
+/// What never happens in a correct build.
+#[derive(Debug, Default)]
+struct Wrong {
+    unsorted: u64,
+    unplanned: u64,
+    back: u64,
 }
 
 /// A plan whose keys are audited.
@@ -70,99 +82,142 @@ impl Finder {
     fn new(settings: &Settings, discovery: Discovery, tracking: Tracking) -> Result<Self, AuditError> {
         let is_of_users = settings.unit.per_substream().is_some();
         let items = if is_of_users { ITEMS_OF_USERS } else { ITEMS };
-        let tight = (1.0 + EPSILON.exp()) * (-THRESHOLD * KEYS_EPSILON / 2.0).exp()
-            / (1.0 + (-KEYS_EPSILON / 2.0).exp());
-        let delta = (tight * (1.0 + 1e-8)).min(1.0 / items as f64);
         let share = Ratio::from_decimal(KEYS_EPSILON / EPSILON)?;
-        Self::small(settings, discovery, Small { items, delta, share, tracking })
+        Self::small(settings, discovery, Small { items, share, tracking })
     }
 
-    /// One that shares ε as the plan does, on an epoch in which two keys reach the threshold.
+    /// One that shares ε as the plan does, with substreams in which two keys reach the threshold.
     fn with_own_share(settings: &Settings, discovery: Discovery) -> Result<Self, AuditError> {
-        let with = |items: u64| {
-            let tracking = Tracking::Exact;
-            let (delta, share) = (1.0 / items as f64, discovery.share);
-            Self::small(settings, discovery, Small { items, delta, share, tracking })
-        };
-        let mut finder = with(ITEMS)?;
-        while finder.items() < 2 * (finder.threshold() + 1 + finder.changed.len()) {
-            finder = with(2 * finder.items() as u64)?;
+        let plan = Plan::new(settings.clone())?;
+        let share = plan.discovery().map_or(Ratio::ONE, PlannedDiscovery::share);
+        let with =
+            |items| Self::small(settings, discovery, Small { items, share, tracking: Tracking::Exact });
+        let mut items = ITEMS;
+        let mut finder = with(items)?;
+        while finder.substream_len() < 2 * finder.enough() + finder.changed.len() {
+            items *= 2;
+            finder = with(items)?;
         }
         Ok(finder)
     }
 
     fn small(settings: &Settings, discovery: Discovery, small: Small) -> Result<Self, AuditError> {
-        let Small { items, delta, share, tracking } = small;
+        let Small { items, share, tracking } = small;
         let counters = CounterLayout::Hashed { rows: 1, columns: COLUMNS };
         let method = TunedMethod { substreams: SUBSTREAMS, counters, noise: NoiseChoice::Laplace };
+        let (share, search_len) = (Some(share), Some(CHECKS as u64));
         let plan = Plan::new(Settings {
             window: tiny_window(settings.window, items, Size::TINY.lateness),
             unit: settings.unit,
             epsilon: Epsilon::new(EPSILON)?,
-            delta: Some(Delta::new(delta)?),
-            domain: Domain::Discovered(Discovery { share, epoch: Some(SUBSTREAMS), tracking, ..discovery }),
+            delta: Some(Delta::new(1.0 / items as f64)?),
+            domain: Domain::Discovered(Discovery { share, search_len, tracking, ..discovery }),
             method: Some(Method::Tuned(method)),
             retention: 1,
         })?;
         let keys = tiny_keys(&settings.domain, Size::TINY.columns);
         let users = settings.unit.per_substream();
         let each = users.unwrap_or(1) as usize;
-        let half = items as usize / 2;
-        let changed = if users.is_some() { (0..each).chain(half..half + each).collect() } else { vec![0] };
+        let last = (CHECKS - 1) * plan.substream_len() as usize;
+        let before = last - plan.substream_len() as usize;
+        let changed = last..last + each;
+        let changed = if users.is_some() {
+            (before..before + each).chain(changed).collect()
+        } else {
+            changed.collect()
+        };
         Ok(Self { plan, keys, changed })
     }
 
-    fn threshold(&self) -> usize {
-        self.plan.discovery().map_or(0, |discovery| discovery.threshold() as usize)
+    fn discovery(&self) -> &PlannedDiscovery {
+        self.plan.discovery().expect("a finder finds keys")
     }
 
+    fn delta(&self) -> f64 {
+        self.plan.settings().delta.map_or(0.0, Delta::get)
+    }
+
+    /// The smallest count with which a key comes out for sure if its lasting noise is zero.
+    fn enough(&self) -> usize {
+        (self.discovery().threshold() + COUNT_MIN - 1) as usize
+    }
+
+    fn substream_len(&self) -> usize {
+        self.plan.substream_len() as usize
+    }
+
+    /// Items of a search.
     fn items(&self) -> usize {
-        self.plan.settings().window.len() as usize
+        CHECKS * self.substream_len()
     }
 
-    /// Two streams that have these items at the changed positions, or none where presence is protected, and the same others.
+    /// Two streams that have these items at the changed positions, or none where presence is protected, and the same others
+    /// from the last substream on.
     fn neighbours(&self, first: usize, second: usize, others: &[(usize, usize)]) -> [Stream; 2] {
         let hidden = self.plan.settings().unit == Unit::AddRemove;
         [Some(first).filter(|_| !hidden), Some(second)].map(|item| {
             let mut stream = vec![None; self.items()];
             self.changed.iter().for_each(|&position| stream[position] = item);
-            let mut free = (0..stream.len()).filter(|position| !self.changed.contains(position));
-            for (key, count) in others {
-                free.by_ref().take(*count).for_each(|position| stream[position] = Some(*key));
-            }
+            let wanted: usize = others.iter().map(|(_, count)| count + self.changed.len()).sum();
+            let from = self.items() - self.substream_len().max(wanted).min(self.items());
+            self.fill(&mut stream, from, others);
             stream
         })
     }
 
-    /// What one run on a stream shows.
-    fn view(&self, stream: &Stream, number: u64, choices: &mut Choices) -> Result<WindowView, AuditError> {
+    /// Puts so many of each key at free positions.
+    fn fill(&self, stream: &mut Stream, from: usize, others: &[(usize, usize)]) {
+        let mut free = (from..stream.len()).filter(|position| !self.changed.contains(position));
+        for (key, count) in others {
+            free.by_ref().take(*count).for_each(|position| stream[position] = Some(*key));
+        }
+    }
+
+    /// What one run on a stream shows at the end of each substream, with saved states between them if asked for.
+    fn views(
+        &self,
+        stream: &Stream,
+        number: u64,
+        choices: &mut Choices,
+        is_saved: bool,
+    ) -> Result<Vec<WindowView>, AuditError> {
         let mut hash_key = [0; 32];
         hash_key[..8].copy_from_slice(&number.to_le_bytes());
         let mut sketch = start(&self.plan, hash_key)?;
-        let end = stream.len() + lag(self.plan.settings().window) as usize;
+        let (len, lag) = (self.substream_len(), lag(self.plan.settings().window) as usize);
         let arrival = |position: usize| {
             let user = if self.changed.contains(&position) { u64::MAX } else { position as u64 };
-            let key = stream.get(position).copied().unwrap_or(Some(FILLER));
-            Arrival { at: position as u64, user, key }
+            Arrival { at: position as u64, user, key: stream.get(position).copied().flatten() }
         };
-        let arrivals: Vec<Arrival> = (0..end).map(arrival).collect();
-        feed(&mut sketch, &self.keys, &arrivals, choices)?;
-        Ok(sketch.view())
+        let mut views = Vec::with_capacity(CHECKS);
+        for check in 0..CHECKS {
+            let from = if check == 0 { 0 } else { check * len + lag };
+            let arrivals: Vec<Arrival> = (from..(check + 1) * len + lag).map(arrival).collect();
+            feed(&mut sketch, &self.keys, &arrivals, choices)?;
+            views.push(sketch.view());
+            if is_saved {
+                sketch = restored(sketch)?;
+            }
+        }
+        Ok(views)
+    }
+
+    fn view(&self, stream: &Stream, number: u64, choices: &mut Choices) -> Result<WindowView, AuditError> {
+        Ok(self.views(stream, number, choices, false)?.swap_remove(CHECKS - 1))
     }
 
     /// The keys that a view lists, by index, and whether they come in the order of their keyed hashes.
     fn found(&self, view: &WindowView) -> (Vec<usize>, bool) {
-        let found: Vec<_> = view
-            .readable
-            .released
-            .found()
-            .iter()
-            .flat_map(|f| (0..f.keys.len()).map(|i| f.keys.get(i)))
-            .collect();
+        let found = view.readable.released.found().keys();
         let key = view.readable.released.mapping().fingerprint_key;
-        let is_sorted = found.is_sorted_by_key(|&item| key.item(item));
+        let is_sorted = found.iter().is_sorted_by_key(|item| key.item(item));
         let index = |item| (0..self.keys.len()).find(|&index| self.keys.get(index) == item);
-        (found.into_iter().filter_map(index).collect(), is_sorted)
+        (found.iter().filter_map(index).collect(), is_sorted)
+    }
+
+    /// Whether each view lists a key.
+    fn is_listed(&self, views: &[WindowView], key: usize) -> Vec<bool> {
+        views.iter().map(|view| self.found(view).0.contains(&key)).collect()
     }
 
     /// The logarithm of how much likelier the counters of the two keys are under the second stream.
@@ -201,7 +256,7 @@ impl Finder {
         &self,
         streams: &[Stream; 2],
         runs: usize,
-        unsorted: &mut u64,
+        wrong: &mut Wrong,
         is_shown: impl Fn(&[usize]) -> bool,
     ) -> Result<Scores, AuditError> {
         let mut choices = Choices::new()?;
@@ -209,13 +264,30 @@ impl Finder {
             (0..runs as u64)
                 .map(|number| {
                     let (found, is_sorted) = self.found(&self.view(stream, number, &mut choices)?);
-                    *unsorted += u64::from(!is_sorted);
-                    Ok(f64::from(is_shown(&found)))
+                    wrong.unsorted += u64::from(!is_sorted);
+                    Ok(score(is_shown(&found)))
                 })
                 .collect()
         };
         Ok(Scores { first: of(&streams[0])?, second: of(&streams[1])? })
     }
+
+    fn judge(&self, name: &'static str, scores: &Scores, effort: Effort) -> [Test; 2] {
+        let claimed = Claimed::Epsilon(KEYS_EPSILON);
+        judge_beyond(self.delta(), name, claimed, Event::AtLeast(1.0), scores, effort.doubt())
+    }
+}
+
+/// What speaks for the second stream if something is shown, and for the first if not.
+fn score(is_shown: bool) -> f64 {
+    if is_shown { 1.0 } else { -1.0 }
+}
+
+/// The stream that goes on from a saved state of this one.
+fn restored(sketch: DpswSketch) -> Result<DpswSketch, AuditError> {
+    let key = StateKey::from_bytes([7; 32]);
+    let saved = sketch.save(&key, &mut Backup)?;
+    Ok(DpswSketch::restore(&saved.bytes, &key, Noise::from_system(), &mut Backup)?)
 }
 
 /// Audits the keys of a plan that finds them.
@@ -227,55 +299,78 @@ pub(super) fn audit(
     // More keys than items: the summary then loses nothing, and all streams mean the same for both ways of counting.
     let tracking = match discovery.tracking {
         Tracking::Exact => Tracking::Exact,
-        Tracking::Summary { .. } => Tracking::Summary { keys: 2 * ITEMS_OF_USERS },
+        Tracking::Summary { .. } => Tracking::Summary { keys: 4 * ITEMS_OF_USERS },
     };
     let finder = Finder::new(settings, discovery, tracking)?;
-    let mut unsorted = 0;
+    let mut wrong = Wrong::default();
     let mut tests = Vec::new();
-    tests.extend(lone_key(&finder, effort, &mut unsorted)?);
-    tests.extend(near_threshold(&finder, effort, &mut unsorted)?);
-    tests.extend(many_keys(&finder, effort, &mut unsorted)?);
+    tests.extend(lone_key(&finder, effort, &mut wrong)?);
+    tests.extend(near_threshold(&finder, effort, &mut wrong)?);
+    tests.extend(many_keys(&finder, effort, &mut wrong)?);
+    if let Tracking::Exact = discovery.tracking {
+        tests.extend(grown_key(&finder, effort)?);
+        returned_key(&finder, &mut wrong)?;
+    }
     if let (Tracking::Summary { .. }, None) = (discovery.tracking, settings.window.time()) {
-        tests.extend(null_items(settings, discovery, effort, &mut unsorted)?);
-        tests.extend(lowered_counts(settings, discovery, effort, &mut unsorted)?);
+        tests.extend(null_items(settings, discovery, effort, &mut wrong)?);
+        tests.extend(lowered_counts(settings, discovery, effort, &mut wrong)?);
     }
     tests.extend(together(&Finder::with_own_share(settings, discovery)?, effort)?);
-    let off = at_threshold(&finder, effort, &mut unsorted)?;
+    on_paths(&finder, effort, &mut wrong)?;
+    let check = |name, violations| Check { name, violations };
     let checks = vec![
-        Check { name: "a key at the threshold is found as often as planned", violations: u64::from(off) },
-        Check { name: "found keys come in the order of their keyed hashes", violations: unsorted },
+        check("keys come out as often as planned on every path of counts", wrong.unplanned),
+        check("a key that left the list is not looked at again in its search", wrong.back),
+        check("found keys come in the order of their keyed hashes", wrong.unsorted),
     ];
     Ok(Verdict { tests, checks })
 }
 
-const LIMIT: Claimed = Claimed::Epsilon(KEYS_EPSILON);
-
-/// A key that only the changed items bring in comes out with probability at most δ / (1 + exp ε).
-fn lone_key(finder: &Finder, effort: Effort, unsorted: &mut u64) -> Result<[Test; 1], AuditError> {
-    let streams = finder.neighbours(FIRST, SECOND, &[]);
-    let scores = finder.scores(&streams, effort.runs, unsorted, |found| found.contains(&SECOND))?;
+/// A key that has too few items without the changed ones comes out with probability at most δ.
+fn lone_key(finder: &Finder, effort: Effort, wrong: &mut Wrong) -> Result<[Test; 1], AuditError> {
+    let streams = finder.neighbours(FIRST, SECOND, &[(SECOND, COUNT_MIN as usize - 1)]);
+    let scores = finder.scores(&streams, effort.runs, wrong, |found| found.contains(&SECOND))?;
     let hits = scores.second.iter().filter(|shown| **shown == 1.0).count();
     let share = Share { hits, runs: effort.runs };
-    let delta = finder.plan.settings().delta.map_or(0.0, Delta::get);
-    let limit = delta / (1.0 + EPSILON.exp());
+    let limit = finder.delta();
     let bound = share.low(effort.doubt());
     let (tpr, upper) = (hits as f64 / effort.runs as f64, share.high(effort.doubt()));
-    let name = "a key of one event alone is found";
+    let name = "a key that one event makes frequent enough is found";
     Ok([Test { name, forward: true, tpr, fpr: 0.0, bound, upper, limit, ok: bound <= limit }])
 }
 
 /// Two keys around the threshold, one up and one down.
-fn near_threshold(finder: &Finder, effort: Effort, unsorted: &mut u64) -> Result<[Test; 2], AuditError> {
-    let around = finder.threshold() + 1 - finder.changed.len().min(finder.threshold());
+fn near_threshold(finder: &Finder, effort: Effort, wrong: &mut Wrong) -> Result<[Test; 2], AuditError> {
+    let around = finder.enough() - finder.changed.len().min(finder.enough());
     let streams = finder.neighbours(FIRST, SECOND, &[(FIRST, around), (SECOND, around)]);
     let is_shown = |found: &[usize]| found.contains(&SECOND) && !found.contains(&FIRST);
-    let scores = finder.scores(&streams, effort.runs, unsorted, is_shown)?;
-    Ok(judge("keys around the threshold", LIMIT, Event::AtLeast(1.0), &scores, effort.doubt()))
+    let scores = finder.scores(&streams, effort.runs, wrong, is_shown)?;
+    Ok(finder.judge("keys around the threshold", &scores, effort))
+}
+
+/// A key of the first substream that the changed items raise in the last one: they must not be what lets it out then.
+fn grown_key(finder: &Finder, effort: Effort) -> Result<[Test; 2], AuditError> {
+    let streams = finder.neighbours(FILLER, HEAVY, &[]).map(|mut stream| {
+        finder.fill(&mut stream, 0, &[(HEAVY, finder.enough() - 1)]);
+        stream
+    });
+    let mut choices = Choices::new()?;
+    let mut of = |stream: &Stream| -> Result<Vec<f64>, AuditError> {
+        let one = |number| {
+            let views = finder.views(stream, number, &mut choices, false)?;
+            let first = finder.is_listed(&views, HEAVY).iter().position(|&is_listed| is_listed);
+            let last = finder.changed[0] / finder.substream_len();
+            Ok(score(first.is_some_and(|check| last <= check)))
+        };
+        (0..effort.runs as u64).map(one).collect()
+    };
+    let scores = Scores { first: of(&streams[0])?, second: of(&streams[1])? };
+    Ok(finder.judge("a key that grows between two looks", &scores, effort))
 }
 
 /// The two keys around the threshold, and their counters: one spends what the other one leaves.
 fn together(finder: &Finder, effort: Effort) -> Result<[Test; 2], AuditError> {
-    let around = finder.threshold() + 1 - finder.changed.len().min(finder.threshold());
+    let around = finder.enough() - finder.changed.len().min(finder.enough());
     let streams = finder.neighbours(FIRST, SECOND, &[(FIRST, around), (SECOND, around)]);
     let mut choices = Choices::new()?;
     let mut of = |stream: &Stream| -> Result<Vec<f64>, AuditError> {
@@ -293,19 +388,29 @@ fn together(finder: &Finder, effort: Effort) -> Result<[Test; 2], AuditError> {
     };
     let scores = Scores { first: of(&streams[0])?, second: of(&streams[1])? };
     let most = finder.most_of_counters(&streams) * (1.0 - 1e-9);
-    let delta = finder.plan.settings().delta.map_or(0.0, Delta::get);
-    let (name, whole) = ("keys and counters together", Claimed::Epsilon(EPSILON));
+    let (delta, name, whole) = (finder.delta(), "keys and counters together", Claimed::Epsilon(EPSILON));
     Ok(judge_beyond(delta, name, whole, Event::AtLeast(most), &scores, effort.doubt()))
 }
 
 /// One key more or less must not decide about another one.
-fn many_keys(finder: &Finder, effort: Effort, unsorted: &mut u64) -> Result<[Test; 2], AuditError> {
+fn many_keys(finder: &Finder, effort: Effort, wrong: &mut Wrong) -> Result<[Test; 2], AuditError> {
     let few = FEW_KEYS - 1;
     let mut others: Vec<(usize, usize)> = (0..few).map(|index| (FILLER + index, 1)).collect();
-    others.push((HEAVY, finder.threshold() + 1));
+    others.push((HEAVY, finder.enough() + 2));
     let streams = finder.neighbours(FILLER + few, FILLER, &others);
-    let scores = finder.scores(&streams, effort.runs, unsorted, |found| found.contains(&HEAVY))?;
-    Ok(judge("a key beside many or more", LIMIT, Event::AtLeast(1.0), &scores, effort.doubt()))
+    let scores = finder.scores(&streams, effort.runs, wrong, |found| found.contains(&HEAVY))?;
+    Ok(finder.judge("a key beside many or more", &scores, effort))
+}
+
+/// Keys of a summary with the same count, which all move if one item more or less moves them.
+fn heavies(count: usize) -> Vec<(usize, usize)> {
+    (HEAVY..HEAVY + HEAVIES).map(|key| (key, count)).collect()
+}
+
+/// Whether most of those keys come out.
+fn most_heavies(found: &[usize]) -> bool {
+    let heavies = found.iter().filter(|key| (HEAVY..HEAVY + HEAVIES).contains(key)).count();
+    HEAVIES < 2 * heavies
 }
 
 /// A null item more must not lower what is taken off every count.
@@ -313,23 +418,21 @@ fn null_items(
     settings: &Settings,
     discovery: Discovery,
     effort: Effort,
-    unsorted: &mut u64,
+    wrong: &mut Wrong,
 ) -> Result<[Test; 2], AuditError> {
     let keys = FEW_KEYS as u64;
     let finder = Finder::new(settings, discovery, Tracking::Summary { keys })?;
-    let taken = finder.items() / (FEW_KEYS + 1);
-    let heavy = finder.threshold() + taken;
-    let heavies = [HEAVY, HEAVY + 1, HEAVY + 2];
+    // By what is taken off one event more, all of them would be one below the threshold.
+    let known = |count: usize| HEAVIES * count + 1;
+    let heavy =
+        finder.enough() - 1 + known(finder.enough() + finder.items() / (FEW_KEYS + 1)) / (FEW_KEYS + 1);
+    let mut others = heavies(heavy);
     // With the changed item the items that are not null are a multiple of the keys plus one.
-    let known = 3 * heavy + 1;
-    let spare = known.next_multiple_of(FEW_KEYS + 1) - known;
-    let mut others: Vec<(usize, usize)> = heavies.iter().map(|&key| (key, heavy)).collect();
-    others.push((FILLER, spare));
+    others.push((FILLER, known(heavy).next_multiple_of(FEW_KEYS + 1) - known(heavy)));
     let mut streams = finder.neighbours(SECOND, SECOND, &others);
-    finder.changed.iter().for_each(|&position| streams[0][position] = None);
-    let is_shown = |found: &[usize]| heavies.iter().all(|key| !found.contains(key));
-    let scores = finder.scores(&streams, effort.runs, unsorted, is_shown)?;
-    Ok(judge("keys beside null items", LIMIT, Event::AtLeast(1.0), &scores, effort.doubt()))
+    finder.changed.iter().for_each(|&position| streams[1][position] = None);
+    let scores = finder.scores(&streams, effort.runs, wrong, most_heavies)?;
+    Ok(finder.judge("keys beside null items", &scores, effort))
 }
 
 /// One key more fills a summary and lowers all its counts.
@@ -337,27 +440,71 @@ fn lowered_counts(
     settings: &Settings,
     discovery: Discovery,
     effort: Effort,
-    unsorted: &mut u64,
+    wrong: &mut Wrong,
 ) -> Result<[Test; 2], AuditError> {
     let finder = Finder::new(settings, discovery, Tracking::Summary { keys: FEW_KEYS as u64 })?;
-    let heavy = finder.threshold() + 1 + finder.items() / (FEW_KEYS + 1);
-    let heavies = [HEAVY, HEAVY + 1, HEAVY + 2];
-    let mut others: Vec<(usize, usize)> = heavies.iter().map(|&key| (key, heavy)).collect();
-    others.extend((0..FEW_KEYS - heavies.len()).map(|index| (FILLER + index, 1)));
+    let mut others = heavies(finder.enough() + finder.items() / (FEW_KEYS + 1));
+    others.extend((0..FEW_KEYS - HEAVIES).map(|index| (FILLER + index, 1)));
     let streams = finder.neighbours(SECOND, FILLER, &others);
-    let is_shown = |found: &[usize]| heavies.iter().all(|key| found.contains(key));
-    let scores = finder.scores(&streams, effort.runs, unsorted, is_shown)?;
-    Ok(judge("keys of a full summary", LIMIT, Event::AtLeast(1.0), &scores, effort.doubt()))
+    let scores = finder.scores(&streams, effort.runs, wrong, most_heavies)?;
+    Ok(finder.judge("keys of a full summary", &scores, effort))
 }
 
-/// Whether P[found | count = threshold] is not q / (1 + q).
-fn at_threshold(finder: &Finder, effort: Effort, unsorted: &mut u64) -> Result<bool, AuditError> {
-    let streams = finder.neighbours(FILLER, FILLER, &[(HEAVY, finder.threshold())]);
-    let scores = finder.scores(&streams, effort.runs, unsorted, |found| found.contains(&HEAVY))?;
-    let hits = scores.first.iter().chain(&scores.second).filter(|shown| **shown == 1.0).count();
-    let share = Share { hits, runs: 2 * effort.runs };
-    let events = finder.plan.settings().unit.events(SUBSTREAMS + 1).of_window;
-    let q = (-KEYS_EPSILON / (2.0 * events as f64)).exp();
-    let planned = q / (1.0 + q);
-    Ok(planned < share.low(effort.doubt()) || share.high(effort.doubt()) < planned)
+/// Holds the check at which keys come out against its law, in streams that are saved and restored between checks.
+fn on_paths(finder: &Finder, effort: Effort, wrong: &mut Wrong) -> Result<(), AuditError> {
+    let paths = paths(finder.discovery().threshold());
+    let mut stream: Stream = vec![None; finder.items()];
+    for check in 0..CHECKS {
+        let more = |path: &[u64; CHECKS]| path[check] - if check == 0 { 0 } else { path[check - 1] };
+        let others: Vec<(usize, usize)> =
+            (HEAVY..).zip(paths.iter().map(|path| more(path) as usize)).collect();
+        let wanted: usize = others.iter().map(|(_, count)| count).sum();
+        debug_assert!(wanted <= finder.substream_len(), "{wanted} items in one substream");
+        // Late enough that no earlier check can see them.
+        let mut free = (check + 1) * finder.substream_len() - wanted..;
+        for (key, count) in others {
+            free.by_ref().take(count).for_each(|position| stream[position] = Some(key));
+        }
+    }
+    let mut choices = Choices::new()?;
+    let mut outcomes: [Vec<Outcome>; 3] = Default::default();
+    for number in 0..effort.runs as u64 {
+        let views = finder.views(&stream, number, &mut choices, number % 2 == 0)?;
+        for (key, outcomes) in (HEAVY..).zip(&mut outcomes) {
+            outcomes.push(finder.is_listed(&views, key).iter().position(|&is_listed| is_listed));
+        }
+    }
+    for (path, outcomes) in paths.iter().zip(&outcomes) {
+        wrong.unplanned += misses(outcomes, &law(finder.discovery(), path), effort.doubt());
+    }
+    Ok(())
+}
+
+/// The law of the check at which a key comes out; of a summary, at the end alone.
+fn law(discovery: &PlannedDiscovery, path: &[u64; CHECKS]) -> Vec<f64> {
+    let release: &Release = discovery.release();
+    match discovery.limit() {
+        None => release.outcomes(path),
+        Some(_) => [vec![0.0; CHECKS - 1], release.outcomes(&path[CHECKS - 1..])].concat(),
+    }
+}
+
+/// Runs in which a key may come back to a list with room for one.
+const RETURNS: u64 = 500;
+
+/// A key comes out, another one takes its place in the list, and the first grows: it must not come back.
+fn returned_key(finder: &Finder, wrong: &mut Wrong) -> Result<(), AuditError> {
+    let plan = finder.plan.clone().with_list(ListLimits { keys: 1, bytes: usize::MAX });
+    let finder = Finder { plan, keys: finder.keys.clone(), changed: Vec::new() };
+    let len = finder.substream_len();
+    let mut stream: Stream = vec![None; finder.items()];
+    finder.fill(&mut stream, 0, &[(HEAVY, len / 2)]);
+    finder.fill(&mut stream, len, &[(SECOND, len)]);
+    finder.fill(&mut stream, 2 * len, &[(HEAVY, len)]);
+    let mut choices = Choices::new()?;
+    for number in 0..RETURNS {
+        let views = finder.views(&stream, number, &mut choices, false)?;
+        wrong.back += u64::from(came_back(&finder.is_listed(&views, HEAVY)));
+    }
+    Ok(())
 }

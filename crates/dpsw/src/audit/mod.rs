@@ -36,6 +36,7 @@ mod pipeline;
 mod repeats;
 mod report;
 mod run;
+mod search;
 mod statistics;
 mod tails;
 mod tally;

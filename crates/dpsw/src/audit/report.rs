@@ -9,10 +9,10 @@ use crate::error::{
 
 /// The fewest runs and seals with which the controls are caught.
 const EFFORT_MIN: usize = 2_000;
-/// Limits on probabilities that one audit uses. Of 7 scores of the counters and 4 of the keys, each both ways, two limits:
-/// 44. For the tightness 4, for a lone key 1, for the share of keys at the threshold 2, for the signs of seals, of tails and
-/// of the control 3, for what counts 1. Everything else is exact.
-const LIMITS: f64 = 55.0;
+/// Limits on probabilities that one audit uses. Of 7 scores of the counters and 5 of the keys, each both ways, two limits:
+/// 48. For the tightness 4, for a lone key 1, for three paths of counts with five outcomes each 30, for one such path in two
+/// controls 20, for the signs of seals, of tails and of the control 3, for what counts 1. Everything else is exact.
+const LIMITS: f64 = 107.0;
 
 /// How much work an audit does. The default takes some seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]

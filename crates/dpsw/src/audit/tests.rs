@@ -213,9 +213,20 @@ fn found_keys_and_users_hold() {
 fn mistakes_in_finding_keys_are_caught() {
     let exact = discovered(Tracking::Exact);
     let summary = discovered(Tracking::Summary { keys: 100 });
-    check_caught(Fault::LowThreshold, &exact, &["a key of one event alone", "a key at the threshold"]);
-    check_caught(Fault::ReachedThreshold, &exact, &["a key at the threshold"]);
-    check_caught(Fault::PlainOrder, &exact, &["found keys come in the order"]);
+    let by_law = ["keys come out as often as planned"];
+    check_caught(Fault::LowThreshold, &exact, &["a key that one event makes frequent enough", by_law[0]]);
+    for fault in [
+        Fault::ReachedThreshold,
+        Fault::OneNoise,
+        Fault::LastingNoisePerCheck,
+        Fault::LastingNoiseAfterRestore,
+    ] {
+        check_caught(fault, &exact, &by_law);
+    }
+    check_caught(Fault::OneNoise, &exact, &["a key that grows between two looks"]);
+    check_caught(Fault::LooksAgain, &exact, &["a key that left the list"]);
+    let plain = planted(Fault::PlainOrder, || audit_claim(&exact, PLANTED));
+    assert!(matches!(plain, Err(AuditError::State(_))), "a list in another order is not loaded: {plain:?}");
     check_caught(Fault::FirstKeysCap, &exact, &["a key beside many or more"]);
     check_caught(Fault::SummaryWhenFull, &exact, &["a key beside many or more"]);
     check_caught(Fault::PlainSummary, &summary, &["keys of a full summary"]);
@@ -227,7 +238,7 @@ fn mistakes_in_finding_keys_are_caught() {
 #[test]
 fn a_wrong_split_between_keys_and_counters_is_caught() {
     let share = Ratio::new(3, 4).expect("a ratio");
-    let keys = Discovery { share, ..Discovery::new(Kind::Integers) };
+    let keys = Discovery { share: Some(share), ..Discovery::new(Kind::Integers) };
     let settings = Settings { domain: Domain::Discovered(keys), ..discovered(Tracking::Exact) };
     let effort = Effort { runs: 10_000, ..PLANTED };
     check_caught_in(

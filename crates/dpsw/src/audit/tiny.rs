@@ -6,6 +6,7 @@ use crate::item::keys::Keys;
 use crate::item::value::Kind;
 use crate::plan::budget::Budget;
 use crate::plan::checkpoint::checkpoints;
+use crate::plan::discovery::PlannedDiscovery;
 use crate::plan::settings::{
     CounterLayout, Grid, Method, PaperMethod, Settings, Shares, SubstreamLen, TimeWindow, TunedMethod, Window,
 };
@@ -71,7 +72,8 @@ pub(super) fn tiny(settings: &Settings, size: Size) -> Result<Settings, AuditErr
         Domain::Discovered(discovery) => Domain::Asked(discovery.kind),
     };
     // Found keys have a budget of their own and are audited by themselves.
-    let budget = Budget::of(settings, method.noise())?;
+    let share = plan.discovery().map(PlannedDiscovery::share);
+    let budget = Budget::of(settings, share, method.noise())?;
     let (epsilon, delta) = match settings.domain {
         Domain::Discovered(_) => (budget.epsilon, budget.delta),
         _ => (settings.epsilon, settings.delta),

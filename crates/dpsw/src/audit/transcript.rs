@@ -55,7 +55,7 @@ pub(super) fn spans(view: &WindowView, keys: &Keys) -> String {
     }
     let history = view.history(keys.get(ASKED_KEYS[1]));
     let history = history.map(|history| history.into_iter().map(span).collect::<Vec<_>>());
-    let _ = writeln!(spans, "{history:?} {:?}", view.top(7).map(|top| top.len()));
+    let _ = writeln!(spans, "{history:?} {:?}", view.top(7).map(|top| top.all().count()));
     let _ = writeln!(spans, "{:?} {:?} {:?}", view.claim(), view.sites(), view.finished());
     spans
 }
@@ -89,7 +89,8 @@ fn with_cells(view: &WindowView, cell: i32) -> WindowView {
     };
     let released = &view.readable.released;
     let substreams = released.substreams().iter().map(substream).collect();
-    let blank = Released::new(substreams, released.mapping().clone()).with_found(released.found().to_vec());
+    let blank =
+        Released::new(substreams, released.mapping().clone()).with_found(Arc::clone(released.found()));
     let readable = Arc::new(Readable::new(blank));
     WindowView::new(Arc::clone(&view.plan), readable, view.claim, view.stream.clone(), view.sites.clone())
 }

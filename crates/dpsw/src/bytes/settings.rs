@@ -76,13 +76,13 @@ impl Writer {
     }
 
     fn discovery(&mut self, discovery: Discovery) {
-        let Discovery { kind, share, epoch, tracking, key_len_max } = discovery;
+        let Discovery { kind, share, search_len, tracking, key_len_max } = discovery;
         self.u8(match kind {
             Kind::Integers => 5,
             Kind::Bytes => 6,
         });
-        self.ratio(share);
-        self.u64(epoch.expect("a plan has chosen the epoch"));
+        self.ratio(share.expect("a plan has chosen the share"));
+        self.u64(search_len.expect("a plan has chosen the search"));
         self.option(match tracking {
             Tracking::Exact => None,
             Tracking::Summary { keys } => Some(keys),
@@ -202,8 +202,8 @@ impl Reader<'_> {
     fn discovery(&mut self, kind: Kind) -> Result<Discovery, SnapshotError> {
         Ok(Discovery {
             kind,
-            share: self.ratio()?,
-            epoch: Some(self.u64()?),
+            share: Some(self.ratio()?),
+            search_len: Some(self.u64()?),
             tracking: self.option()?.map_or(Tracking::Exact, |keys| Tracking::Summary { keys }),
             key_len_max: self.u32()?,
         })

@@ -8,12 +8,12 @@ use crate::error::SnapshotError;
 use crate::item::hash::FingerprintKey;
 use crate::item::keys::Keys;
 use crate::item::mapping::Columns;
-use crate::plan::discovery::PlannedDiscovery;
 use crate::plan::limits::{ITEMS_MAX, SITES_MAX};
 use crate::plan::mapper::Mapper;
 use crate::plan::structure::Plan;
 use crate::privacy::parameters::Claim;
-use crate::sealed::released::{Found, Released};
+use crate::sealed::found::Found;
+use crate::sealed::released::Released;
 use crate::sealed::sketch::SealedSketch;
 use crate::sealed::substream::SealedSubstream;
 use crate::view::readable::Readable;
@@ -21,8 +21,9 @@ use crate::view::window_view::WindowView;
 
 const MAGIC: &[u8; 8] = b"DPSWVIEW";
 pub(crate) const VERSION: u16 = 2;
-/// Version 1 knew no stream that is over or begins inside a substream, and not how many events were left out by caps.
-const VERSION_UNFINISHED: u16 = 1;
+/// Version 1 knew no stream that is over or begins inside a substream, and not how many events were left out by caps; it had
+/// the keys that each epoch found, and no scores.
+const VERSION_FIRST: u16 = 1;
 
 impl WindowView {
     /// The view as bytes: the public plan, the hash keys of its substreams and their sealed counters. They may be
@@ -39,7 +40,7 @@ impl WindowView {
     /// # Errors
     /// The bytes are no view, have another version, are damaged, or describe what cannot be.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, SnapshotError> {
-        let mut reader = Reader::of_versions(bytes, MAGIC, VERSION_UNFINISHED..=VERSION)?;
+        let mut reader = Reader::of_versions(bytes, MAGIC, VERSION_FIRST..=VERSION)?;
         let view = read_view(&mut reader)?;
         reader.finish()?;
         Ok(view)
@@ -60,11 +61,9 @@ pub(crate) fn write_view(writer: &mut Writer, view: &WindowView) {
         write_substream(writer, substream, &view.plan);
     }
     if view.plan.discovery().is_some() {
-        writer.len(view.readable.released.found().len());
-        for found in view.readable.released.found() {
-            writer.u64(found.epoch);
-            writer.keys(&found.keys);
-        }
+        let found = view.readable.released.found();
+        writer.keys(found.keys());
+        found.scores().iter().for_each(|&score| writer.f64(score));
     }
 }
 
@@ -92,7 +91,7 @@ pub(crate) fn read_view(reader: &mut Reader<'_>) -> Result<WindowView, SnapshotE
     if stream.end < stream.start || POSITION_MAX < stream.end {
         return Err(SnapshotError::invalid("its positions are out of range"));
     }
-    let is_old = reader.version() == VERSION_UNFINISHED;
+    let is_old = reader.version() == VERSION_FIRST;
     let is_finished = !is_old && reader.flag()?;
     let mapper = Mapper::new(&plan, FingerprintKey::new(reader.u64()?));
     let count = reader.len(8)?;
@@ -100,11 +99,12 @@ pub(crate) fn read_view(reader: &mut Reader<'_>) -> Result<WindowView, SnapshotE
         (0..count).map(|_| read_substream(reader, &plan, &mapper)).collect::<Result<Vec<_>, _>>()?;
     check_numbers(&substreams, &plan, stream.end, is_finished)?;
     let reference = mapper.mapping(&plan, |rows| Ok::<_, SnapshotError>(vec![1; rows]))?;
-    let found = read_found(reader, &plan, epochs_past(&plan, stream.end, is_finished))?;
     // A merged view could begin inside a substream whose counters reached back to its start.
     let first = if is_old { stream.start % plan.substream_len() } else { 0 };
     let stream = stream.start - first..stream.end;
-    let released = Released::new(substreams.into_iter().map(Arc::new).collect(), reference).with_found(found);
+    let released = Released::new(substreams.into_iter().map(Arc::new).collect(), reference);
+    let found = read_found(reader, &plan, &released)?;
+    let released = released.with_found(Arc::new(found));
     let view = WindowView::new(plan, Arc::new(Readable::new(released)), claim, stream, sites);
     Ok(if is_finished { view.into_finished() } else { view })
 }
@@ -127,7 +127,7 @@ fn read_substream(
     mapper: &Mapper,
 ) -> Result<SealedSubstream, SnapshotError> {
     let number = reader.u64()?;
-    let has_capped = reader.version() != VERSION_UNFINISHED && plan.user_room().is_some();
+    let has_capped = reader.version() != VERSION_FIRST && plan.user_room().is_some();
     let capped = if has_capped { reader.option()?.map(|capped| capped.min(ITEMS_MAX)) } else { None };
     let mapping = mapper.mapping(plan, |rows| (0..rows).map(|_| reader.u64()).collect())?;
     let count = reader.len(8)?;
@@ -150,31 +150,36 @@ fn read_sketch(reader: &mut Reader<'_>, plan: &Plan) -> Result<(usize, Arc<Seale
     Ok((range, Arc::new(SealedSketch::new(plan.shape(), &cells, items, plan.width()))))
 }
 
-/// How many epochs have ended; the last one is cut short where the stream is over.
-fn epochs_past(plan: &Plan, end: u64, is_finished: bool) -> u64 {
-    let (len, epoch) = (plan.substream_len(), plan.discovery().map_or(1, PlannedDiscovery::epoch));
-    if is_finished { end.div_ceil(len).div_ceil(epoch) } else { end / len / epoch }
-}
-
-fn read_found(reader: &mut Reader<'_>, plan: &Plan, past: u64) -> Result<Vec<Arc<Found>>, SnapshotError> {
-    if plan.discovery().is_none() {
-        return Ok(Vec::new());
+fn read_found(reader: &mut Reader<'_>, plan: &Plan, released: &Released) -> Result<Found, SnapshotError> {
+    let Some(discovery) = plan.discovery() else { return Ok(Found::default()) };
+    let (by, kind) = (released.mapping().fingerprint_key, discovery.kind());
+    if reader.version() == VERSION_FIRST {
+        let keys = read_epochs(reader, plan, by)?;
+        return Ok(Found::estimated(&keys, released.substreams(), plan, by));
     }
-    let count = reader.len(16)?;
-    if plan.substreams_kept() < count as u64 {
-        return Err(SnapshotError::invalid("it has more epochs than are kept"));
-    }
-    let kind = plan.settings().domain.kind();
-    let mut found: Vec<Arc<Found>> = Vec::with_capacity(count);
-    for _ in 0..count {
-        let epoch = reader.u64()?;
-        if past <= epoch || found.last().is_some_and(|last| epoch <= last.epoch) {
-            return Err(SnapshotError::invalid("its epochs are not past or not in order"));
-        }
-        let keys = Keys::collect(kind, reader.keys(kind)?.into_iter());
-        found.push(Arc::new(Found { epoch, keys }));
+    let keys = reader.keys(kind)?;
+    let scores = keys.iter().map(|_| reader.f64()).collect::<Result<Vec<_>, _>>()?;
+    let is_sorted = keys.is_sorted_by(|a, b| (by.item(*a), a) < (by.item(*b), b));
+    let len = keys.len();
+    let keys = Keys::collect(kind, keys.into_iter());
+    let found = Found::scored(&keys, &scores, released.substreams(), plan, by);
+    if !is_sorted || found.keys().len() < len || scores.iter().any(|score| !score.is_finite()) {
+        return Err(SnapshotError::invalid("its found keys are too many, out of order or without a score"));
     }
     Ok(found)
+}
+
+/// All keys of the epochs of version 1, each once.
+fn read_epochs(reader: &mut Reader<'_>, plan: &Plan, by: FingerprintKey) -> Result<Keys, SnapshotError> {
+    let (count, kind) = (reader.len(16)?, plan.settings().domain.kind());
+    let mut all = Vec::new();
+    for _ in 0..count {
+        let _epoch = reader.u64()?;
+        all.extend(reader.keys(kind)?.into_iter().map(|item| (by.item(item), item)));
+    }
+    all.sort_unstable();
+    all.dedup();
+    Ok(Keys::collect(kind, all.into_iter().map(|(_, item)| item)))
 }
 
 /// Substreams follow each other, and all but the running one are complete; if the stream is over none is running.

@@ -16,30 +16,32 @@ pub enum Domain {
     Discovered(Discovery),
 }
 
-/// How keys are found. Every key of an epoch gets a noisy count; those above a threshold are released when the epoch ends
-/// and stay listed until it leaves what is retained.
+/// How keys are found. In a search, a run of substreams, keys are counted in secret. Whenever a substream is sealed, those
+/// whose noisy counts reach a threshold are released; they stay listed until others with larger counts need their room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Discovery {
     /// The kind of the keys.
     pub kind: Kind,
-    /// The share of ε that finding keys takes, strictly between 0 and 1. Counting takes the rest.
-    pub share: Ratio,
-    /// Substreams per epoch. Longer epochs find rarer keys, but later. `None` takes the fewest that find keys with 0.1 %
-    /// of the items, and at most a whole window.
-    pub epoch: Option<u64>,
-    /// How the keys of an epoch are counted.
+    /// The share of ε that finding keys takes, strictly between 0 and 1. Counting takes the rest. `None` takes 1/20, 1/10
+    /// or 1/5: the first that finds keys with 0.05 % of the window or of a search, whichever is shorter, else the last.
+    pub share: Option<Ratio>,
+    /// Substreams per search. Longer searches find rarer keys. `None` takes about a million items, at most eight windows and
+    /// 64 MiB; with a summary the fewest that find keys with 0.1 % of the items, and at most a whole window.
+    pub search_len: Option<u64>,
+    /// How the keys of a search are counted.
     pub tracking: Tracking,
     /// Longer keys are never found. At most 65,536 bytes.
     pub key_len_max: u32,
 }
 
-/// How the keys of an epoch are counted. Fixed in the plan: it must not depend on what arrives.
+/// How the keys of a search are counted. Fixed in the plan: it must not depend on what arrives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Tracking {
-    /// Every key exactly: up to one entry per item of an epoch.
+    /// Every key exactly: up to one entry per item of a search.
     Exact,
-    /// This many keys in a Misra-Gries summary. Its counts are too small by at most the items of an epoch / (keys + 1).
+    /// This many keys in a Misra-Gries summary, which are released at the end of the search alone. Its counts are too small by
+    /// at most the items of a search / (keys + 1).
     Summary {
         /// At least 1.
         keys: u64,
@@ -47,11 +49,10 @@ pub enum Tracking {
 }
 
 impl Discovery {
-    /// A fifth of ε, exact counts, keys of up to 256 bytes.
+    /// Exact counts of keys of up to 256 bytes; share and search are left to the plan.
     #[must_use]
     pub fn new(kind: Kind) -> Self {
-        let share = Ratio::new(1, 5).expect("5 is not zero");
-        Self { kind, share, epoch: None, tracking: Tracking::Exact, key_len_max: 256 }
+        Self { kind, share: None, search_len: None, tracking: Tracking::Exact, key_len_max: 256 }
     }
 }
 

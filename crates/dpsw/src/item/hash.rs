@@ -75,7 +75,7 @@ impl std::fmt::Debug for FingerprintKey {
 }
 
 impl FingerprintKey {
-    pub(crate) fn new(word: u64) -> Self {
+    pub(crate) const fn new(word: u64) -> Self {
         Self(word)
     }
 

@@ -3,6 +3,7 @@
 pub(crate) mod certified;
 pub(crate) mod generator;
 pub(crate) mod law;
+pub(crate) mod one_sided;
 pub(crate) mod table;
 
 pub use generator::{Generator, Noise};

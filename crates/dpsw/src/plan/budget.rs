@@ -1,7 +1,6 @@
 //! What the sketches and the search for keys may spend.
 
 use crate::error::{DeltaUse, Fraction, PlanError};
-use crate::item::domain::Discovery;
 use crate::plan::limits::check_fraction;
 use crate::plan::settings::{NoiseChoice, Settings};
 use crate::privacy::parameters::{Delta, Epsilon};
@@ -19,59 +18,69 @@ pub(crate) struct Budget {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct KeyBudget {
     pub(crate) epsilon: Ratio,
-    /// The probability with which a key may come out that only one of two neighbours has.
-    pub(crate) delta_of_key: f64,
+    /// ε of keys and sketches together.
+    pub(crate) whole: f64,
+    pub(crate) delta: f64,
+}
+
+impl KeyBudget {
+    /// The δ of one event, where so many are protected together, each with an equal part of ε: by group privacy they have
+    /// (exp(ε) - 1) / (exp(ε / events) - 1) times as much.
+    pub(crate) fn delta_of(&self, events: u64) -> f64 {
+        let each = self.whole / events as f64;
+        // The quotient of exp(each) - 1 and exp(whole) - 1, which may be too large to calculate.
+        let part = (each - self.whole).exp() * (-each).exp_m1() / (-self.whole).exp_m1();
+        self.delta * part.min(1.0)
+    }
 }
 
 impl Budget {
-    pub(crate) fn of(settings: &Settings, noise: NoiseChoice) -> Result<Self, PlanError> {
-        Self::new(settings.epsilon, settings.delta, settings.domain.discovery(), noise)
-    }
-
-    /// What the sketches have left after the keys; a δ only if their noise needs one.
-    pub(crate) fn new(
-        whole: Epsilon,
-        delta: Option<Delta>,
-        discovery: Option<Discovery>,
+    /// What the sketches have left after the keys, if those have a share; a δ only if the noise of the sketches needs one.
+    pub(crate) fn of(
+        settings: &Settings,
+        keys_share: Option<Ratio>,
         noise: NoiseChoice,
     ) -> Result<Self, PlanError> {
-        let needs_delta = noise.needs_delta();
-        let Some(discovery) = discovery else {
-            return Ok(Self { epsilon: whole, delta: delta.filter(|_| needs_delta), keys: None });
+        let (whole, needs_delta) = (settings.epsilon, noise.needs_delta());
+        let Some(share) = keys_share else {
+            return Ok(Self { epsilon: whole, delta: settings.delta.filter(|_| needs_delta), keys: None });
         };
-        let delta = delta.ok_or(PlanError::DeltaNeeded(DeltaUse::Keys))?.get();
-        check_fraction(Fraction::KeyShare, discovery.share.to_f64())?;
+        let keys = Self::of_keys(settings, share, noise)?;
         let refused = PlanError::KeysEpsilon { epsilon: whole.get() };
-        let epsilon = whole.ratio().checked_mul(discovery.share).ok_or(refused.clone())?;
-        let rest = whole.ratio().checked_sub(epsilon).ok_or(refused.clone())?;
-        let of_sketch = if needs_delta { delta / 2.0 } else { 0.0 };
-        let delta_of_key = (delta - of_sketch) / (1.0 + whole.get().exp()) * (1.0 - KEY_MARGIN);
-        if delta_of_key < f64::MIN_POSITIVE {
-            return Err(refused);
-        }
-        let keys = KeyBudget { epsilon, delta_of_key };
-        let sketch_delta = needs_delta.then(|| Delta::new(of_sketch)).transpose()?;
-        Ok(Self { epsilon: Epsilon::from_ratio(rest)?, delta: sketch_delta, keys: Some(keys) })
+        let rest = whole.ratio().checked_sub(keys.epsilon).ok_or(refused)?;
+        let sketch_delta = settings.delta.filter(|_| needs_delta).map(|delta| Delta::new(delta.get() / 2.0));
+        let epsilon = Epsilon::from_ratio(rest)?;
+        Ok(Self { epsilon, delta: sketch_delta.transpose()?, keys: Some(keys) })
+    }
+
+    /// What finding keys may spend with this share of ε; half of δ is for sketches that need one.
+    pub(crate) fn of_keys(
+        settings: &Settings,
+        share: Ratio,
+        noise: NoiseChoice,
+    ) -> Result<KeyBudget, PlanError> {
+        let delta = settings.delta.ok_or(PlanError::DeltaNeeded(DeltaUse::Keys))?.get();
+        check_fraction(Fraction::KeyShare, share.to_f64())?;
+        let whole = settings.epsilon.get();
+        let epsilon = settings.epsilon.ratio().checked_mul(share);
+        let epsilon = epsilon.ok_or(PlanError::KeysEpsilon { epsilon: whole })?;
+        let of_keys = if noise.needs_delta() { delta - delta / 2.0 } else { delta };
+        Ok(KeyBudget { epsilon, whole, delta: of_keys * (1.0 - KEY_MARGIN) })
     }
 }
 
-/// Kept back from the δ of a key, so that rounding errors fall on the side of a higher threshold.
-pub(crate) const KEY_MARGIN: f64 = 1e-9;
+/// Kept back from the δ of the keys, so that rounding errors fall on the side of a higher threshold.
+const KEY_MARGIN: f64 = 1e-9;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::item::value::Kind;
 
     const DELTA: f64 = 1e-6;
 
-    fn budget(discovery: Option<Discovery>, noise: NoiseChoice) -> Budget {
-        let epsilon = Epsilon::new(2.0).expect("in range");
-        Budget::new(epsilon, Delta::new(DELTA).ok(), discovery, noise).expect("a budget")
-    }
-
-    fn keys() -> Discovery {
-        Discovery { share: Ratio::new(1, 5).expect("a ratio"), ..Discovery::new(Kind::Integers) }
+    fn budget(share: Option<Ratio>, noise: NoiseChoice) -> Budget {
+        let settings = Settings::last_items(100, 2.0).and_then(|settings| settings.with_delta(DELTA));
+        Budget::of(&settings.expect("in range"), share, noise).expect("a budget")
     }
 
     #[test]
@@ -85,15 +94,26 @@ mod tests {
 
     #[test]
     fn keys_and_sketches_share_epsilon_and_delta_as_the_proof_says() {
-        // delta = delta of the sketches + (1 + e^epsilon) delta of a key, with the whole epsilon.
         for (noise, of_sketch) in [(NoiseChoice::Laplace, 0.0), (NoiseChoice::Gaussian, DELTA / 2.0)] {
-            let budget = budget(Some(keys()), noise);
+            let budget = budget(Some(Ratio::new(1, 5).expect("a ratio")), noise);
             let of_keys = budget.keys.expect("keys are found");
             assert_eq!(of_keys.epsilon, Ratio::new(2, 5).expect("a ratio"));
             assert_eq!(budget.epsilon.ratio(), Ratio::new(8, 5).expect("a ratio"));
             assert_eq!(budget.delta.map_or(0.0, Delta::get), of_sketch);
-            let spent = of_sketch + (1.0 + 2_f64.exp()) * of_keys.delta_of_key;
+            let spent = of_sketch + of_keys.delta;
             assert!(DELTA * (1.0 - 2e-9) < spent && spent < DELTA * (1.0 - 1e-10), "{spent:e}");
+        }
+    }
+
+    #[test]
+    fn the_delta_of_one_event_adds_up_to_that_of_all() {
+        for (whole, events) in [(2.0, 1), (2.0, 7), (0.1, 100), (600.0, 1), (600.0, 300)] {
+            let epsilon = Ratio::new(1, 5).expect("a ratio");
+            let budget = KeyBudget { epsilon, whole, delta: DELTA };
+            // One after the other: delta of k events is delta of one plus exp(epsilon of one) times that of k - 1.
+            let each = (whole / events as f64).exp();
+            let sum = (0..events).fold(0.0, |sum, _| budget.delta_of(events) + each * sum);
+            assert!((sum / DELTA - 1.0).abs() < 1e-9, "{whole}, {events}: {sum:e}");
         }
     }
 }

@@ -5,79 +5,157 @@ use crate::item::domain::{Discovery, Tracking};
 use crate::item::value::Kind;
 use crate::noise::law::Law;
 use crate::noise::table::Table;
-use crate::plan::budget::{KEY_MARGIN, KeyBudget};
-use crate::plan::layout::{kept, substream_items, touched};
+use crate::plan::budget::Budget;
+use crate::plan::layout::{open_max, substream_items, touched};
 use crate::plan::limits::{
-    EPOCH_ITEMS_MAX, EPOCH_MAX, KEY_LEN_MAX, KEYS_MAX, RECENT_LEN, ROOM, TRACKED_LEN, check,
+    KEY_LEN_MAX, KEYS_MAX, LIST_BYTES, LIST_KEYS, RECENT_LEN, ROOM, SEARCH_BYTES, SEARCH_ITEMS,
+    SEARCH_ITEMS_MAX, SEARCH_LEN_MAX, SEARCH_WINDOWS, TRACKED_LEN, check,
 };
 use crate::plan::range::LazyTable;
-use crate::plan::reach::Events;
-use crate::plan::settings::{Settings, Window};
-use crate::privacy::ledger::{Cost, Ledger};
+use crate::plan::release::Release;
+use crate::plan::settings::{NoiseChoice, Settings, Window};
 use crate::ratio::Ratio;
 
 /// How keys are found: everything that follows from a [`Discovery`].
 #[derive(Debug, Clone)]
 pub struct PlannedDiscovery {
     discovery: Discovery,
-    epoch: u64,
+    share: Ratio,
+    delta: f64,
+    search_len: u64,
+    substream_items: u64,
     items_max: u64,
+    running: u64,
     release: Release,
-    table: LazyTable,
+    list: ListLimits,
+    lasting: LazyTable,
+    fresh: LazyTable,
+}
+
+/// The most keys of the list of found ones, and the most bytes that they have together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ListLimits {
+    pub(crate) keys: usize,
+    pub(crate) bytes: usize,
 }
 
 impl PlannedDiscovery {
-    /// Substreams per epoch.
+    /// Substreams per search.
     #[must_use]
-    pub fn epoch(&self) -> u64 {
-        self.epoch
+    pub fn search_len(&self) -> u64 {
+        self.search_len
     }
 
-    /// The items of an epoch that are searched for keys: all of them, or in a time window the first ones, at most this many.
+    /// How often a search looks at its keys: whenever a substream is sealed, or with a summary at its end alone.
+    #[must_use]
+    pub fn checks(&self) -> u64 {
+        self.release.checks
+    }
+
+    /// The items of a search that are looked at: all of them, or in a time window the first ones, at most this many.
     #[must_use]
     pub fn items_max(&self) -> u64 {
         self.items_max
     }
 
-    /// The law of the noise on the count of a key.
-    #[must_use]
-    pub fn law(&self) -> Law {
-        Law::Laplace { scale: self.release.scale }
+    /// About how many items a search has.
+    fn items(&self) -> u64 {
+        self.substream_items.saturating_mul(self.search_len)
     }
 
-    /// A key is released if its noisy count exceeds this.
+    /// The share of ε that finding keys takes.
     #[must_use]
-    pub fn threshold(&self) -> i64 {
+    pub fn share(&self) -> Ratio {
+        self.share
+    }
+
+    /// The δ that finding keys takes.
+    #[must_use]
+    pub fn delta(&self) -> f64 {
+        self.delta
+    }
+
+    /// A key is released if its count, three less, with the noise of the search taken off and that of the check added,
+    /// reaches this.
+    #[must_use]
+    pub fn threshold(&self) -> u64 {
         self.release.threshold
     }
 
-    /// The probability that a key comes out although only one event brought it in or, where users are protected, only what
-    /// one user sent in a window.
-    #[must_use]
-    pub fn seen_once(&self) -> f64 {
-        self.release.seen_once
+    pub(crate) fn release(&self) -> &Release {
+        &self.release
     }
 
-    /// The smallest count in an epoch that is found with this probability.
+    /// The smallest count in a search with which one look finds a key with this probability; later ones only help.
     #[must_use]
     pub fn count_found(&self, probability: f64) -> f64 {
-        let missing = match self.discovery.tracking {
-            Tracking::Exact => 0,
-            Tracking::Summary { keys } => self.items_max / (keys + 1),
-        };
-        let steps = steps_beyond(self.release.scale.to_f64(), 1.0 - probability)
-            .map_or(f64::INFINITY, |steps| steps as f64);
-        self.threshold() as f64 + missing as f64 + steps
+        self.release.count_found(probability) + self.missing()
     }
 
-    /// The smallest share of an epoch that is found with this probability; above 1 if none is.
+    /// What a summary may have lost of a count.
+    fn missing(&self) -> f64 {
+        match self.discovery.tracking {
+            Tracking::Exact => 0.0,
+            Tracking::Summary { keys } => (self.items_max / (keys + 1)) as f64,
+        }
+    }
+
+    /// The smallest share of a search that is found with this probability; above 1 if none is.
     #[must_use]
     pub fn share_found(&self, probability: f64) -> f64 {
-        self.count_found(probability) / self.items_max as f64
+        self.count_found(probability) / self.items() as f64
     }
 
-    pub(crate) fn table(&self) -> &Table {
-        self.table.get_or_init(|| Table::new(self.law()))
+    /// How many items pass until a key is listed, with this probability at least, that takes this share of the items from
+    /// some moment on; the moment may be any of a search. `None` if it may never be.
+    #[must_use]
+    pub fn items_until_listed(&self, share: f64, probability: f64) -> Option<f64> {
+        let is_listed = |items: f64| {
+            let listed = |start: f64| self.listed(share, start, start + items);
+            let step = self.items() as f64 / f64::from(PHASES);
+            let phases = (0..PHASES).map(|phase| (f64::from(phase) + 0.5) * step);
+            probability <= phases.map(listed).sum::<f64>() / f64::from(PHASES)
+        };
+        let enough = (0..50).map(|power| 2_f64.powi(power)).find(|&items| is_listed(items))?;
+        let (mut low, mut high) = (enough / 2.0, enough);
+        while 1.0 < high - low {
+            let middle = f64::midpoint(low, high);
+            if is_listed(middle) { high = middle } else { low = middle }
+        }
+        Some(high.ceil())
+    }
+
+    /// With which probability a key is listed at position `end` that has this share of the items from `start` on, both
+    /// counted from the beginning of a search.
+    fn listed(&self, share: f64, start: f64, end: f64) -> f64 {
+        let search = self.items() as f64;
+        let step = match self.discovery.tracking {
+            Tracking::Exact => self.substream_items as f64,
+            Tracking::Summary { .. } => search,
+        };
+        let checked = (end / step).floor() * step;
+        let missed = |items: f64| 1.0 - self.release.found(share * items.max(0.0), self.missing());
+        if checked <= search {
+            return 1.0 - missed(checked - start);
+        }
+        let (whole, rest) = ((checked / search).floor() - 1.0, checked % search);
+        1.0 - missed(search - start) * missed(search).powf(whole) * missed(rest)
+    }
+
+    /// The table of the noise that a key keeps for a search.
+    pub(crate) fn lasting(&self) -> &Table {
+        self.lasting.get_or_init(|| Table::new(Law::Laplace { scale: self.release.lasting }))
+    }
+
+    /// The table of the noise that is drawn at each check.
+    pub(crate) fn fresh(&self) -> &Table {
+        self.fresh.get_or_init(|| Table::new(Law::Laplace { scale: self.release.fresh }))
+    }
+
+    /// Bytes of both tables.
+    pub(crate) fn table_bytes(&self) -> u64 {
+        let scales = [self.release.lasting, self.release.fresh];
+        scales.iter().map(|&scale| Table::bytes(Law::Laplace { scale }) as u64).sum()
     }
 
     pub(crate) fn kind(&self) -> Kind {
@@ -96,6 +174,30 @@ impl PlannedDiscovery {
         self.discovery.key_len_max as usize
     }
 
+    pub(crate) fn list(&self) -> ListLimits {
+        self.list
+    }
+
+    /// The search that a substream belongs to.
+    pub(crate) fn search(&self, substream: u64) -> u64 {
+        substream / self.search_len
+    }
+
+    /// Whether a search ends with this substream.
+    pub(crate) fn ends_with(&self, substream: u64) -> bool {
+        (substream + 1).is_multiple_of(self.search_len)
+    }
+
+    /// Whether the keys are looked at when this substream is sealed.
+    pub(crate) fn checks_at(&self, substream: u64) -> bool {
+        self.limit().is_none() || self.ends_with(substream)
+    }
+
+    /// The most searches that run at a time.
+    pub(crate) fn running(&self) -> u64 {
+        self.running
+    }
+
     fn entry_len(&self) -> u64 {
         match self.discovery.kind {
             Kind::Integers => 16,
@@ -103,13 +205,8 @@ impl PlannedDiscovery {
         }
     }
 
-    /// About how many keys an epoch releases at most.
-    pub(crate) fn found_max(&self) -> u64 {
-        self.items_max / self.release.threshold.max(1) as u64 + 1
-    }
-
-    /// The most bytes that the keys of a running epoch take: entries at the least load of the map, and key bytes.
-    pub(crate) fn tracker_bytes(&self) -> u64 {
+    /// The most bytes that the keys of a running search take: entries at the least load of the map, and key bytes.
+    fn tracker_bytes(&self) -> u64 {
         let entries = self.limit().map_or(self.items_max, |limit| self.items_max.min(limit as u64));
         // Lists grow by doubling; the map of places holds 8 bytes per slot.
         let slots = (entries * 4 / 3 + 1).next_power_of_two();
@@ -119,98 +216,154 @@ impl PlannedDiscovery {
         };
         slots * 8 + entries.next_power_of_two() * self.entry_len() + keys + RECENT_LEN as u64
     }
+
+    /// The most bytes that the keys of all running searches take.
+    pub(crate) fn search_bytes(&self) -> u64 {
+        self.running.saturating_mul(self.tracker_bytes())
+    }
 }
 
-/// The smallest z ≥ 0 with P[noise > z - 1] = qᶻ / (1 + q) ≤ `probability`, for q = exp(-1 / scale); none if it is beyond
-/// what counts can reach.
-fn steps_beyond(scale: f64, probability: f64) -> Option<u64> {
-    let q = (-1.0 / scale).exp();
-    let z = (-scale * (probability * (1.0 + q)).ln() * (1.0 + 1e-12)).ceil().max(0.0);
-    (z <= THRESHOLD_MAX as f64).then_some(z as u64)
-}
+/// Moments of a search at which a key may begin.
+const PHASES: u32 = 256;
 
-/// The highest threshold of found keys: it and the noise fit in 32 bits.
-const THRESHOLD_MAX: u64 = 1 << 29;
+/// Where the share of ε is not given, it is the first of these that finds keys with a small share of the window.
+const SHARES: [(u64, u64); 3] = [(1, 20), (1, 10), (1, 5)];
+const SHARE_WANTED: f64 = 0.0005;
+const SHARE_PROBABILITY: f64 = 0.9;
+
+/// Where the length of a search with a summary is not given, it finds keys with this share, with this probability.
+const SUMMARY_SHARE: f64 = 0.001;
+const SUMMARY_PROBABILITY: f64 = 0.99;
 
 impl PlannedDiscovery {
-    /// How keys are found with this budget; see PRIVACY.md.
+    /// How keys are found beside sketches with this noise, in substreams of this length.
     pub(crate) fn new(
         settings: &Settings,
         discovery: Discovery,
-        budget: KeyBudget,
+        noise: NoiseChoice,
         substream_len: u64,
-        ledger: &mut Ledger,
     ) -> Result<Self, PlanError> {
-        let kept = kept(settings.window.len(), settings.retention, substream_len);
-        let events = settings.unit.events(touched(settings.window.len(), substream_len));
-        let with = |epoch: u64| {
-            let items_max = items_max(settings.window, epoch, substream_len);
-            check_discovery(discovery, epoch, kept, items_max)?;
-            let refused = ParameterError::Epsilon(budget.epsilon.to_f64());
-            let release = Release::new(events, epoch, budget).ok_or(refused)?;
-            Ok::<_, PlanError>(Self { discovery, epoch, items_max, release, table: LazyTable::default() })
+        let draft = Draft { settings, discovery, noise, substream_len };
+        if let Some(share) = discovery.share {
+            return draft.with_share(share);
+        }
+        let window = settings.window.expected_items();
+        let finds = |planned: &Self| {
+            let items = window.min(planned.items()) as f64;
+            planned.count_found(SHARE_PROBABILITY) <= SHARE_WANTED * items
         };
-        let planned = match discovery.epoch {
-            Some(epoch) => with(epoch)?,
-            None => with(with(1)?.epoch_wanted(settings.window.len().div_ceil(substream_len)))?,
+        let planned = |(numerator, denominator)| {
+            draft.with_share(Ratio::new(numerator, denominator).expect("no denominator is zero"))
         };
-        let delta = (1.0 + settings.epsilon.get().exp()) * budget.delta_of_key;
-        ledger.charge("the keys of an epoch", Cost::Approximate(budget.epsilon, delta))?;
-        Ok(planned)
+        let good = SHARES.into_iter().map(planned).find(|planned| planned.as_ref().is_ok_and(finds));
+        good.unwrap_or_else(|| planned(SHARES[SHARES.len() - 1]))
     }
 
-    /// As few substreams as find keys with a small share of the window, at most a whole window; this is a plan for one.
-    fn epoch_wanted(&self, window: u64) -> u64 {
-        ((self.share_found(FOUND) / SHARE_FOUND).ceil() as u64).clamp(1, window)
-    }
-
-    /// What was asked for, with the epoch that was chosen.
+    /// What was asked for, with the share and the search that were chosen.
     pub(crate) fn chosen(&self) -> Discovery {
-        Discovery { epoch: Some(self.epoch), ..self.discovery }
+        Discovery { share: Some(self.share), search_len: Some(self.search_len), ..self.discovery }
+    }
+
+    /// The same with a shorter list, for audits.
+    pub(crate) fn with_list(self, list: ListLimits) -> Self {
+        Self { list, ..self }
     }
 }
 
-/// Where the length of an epoch is not given, it finds keys with this share of the window, with this probability.
-const SHARE_FOUND: f64 = 0.001;
-const FOUND: f64 = 0.99;
-
-/// Which noisy counts come out.
-#[derive(Debug, Clone, Copy)]
-struct Release {
-    scale: Ratio,
-    threshold: i64,
-    seen_once: f64,
+/// What a plan for finding keys is made from.
+#[derive(Clone, Copy)]
+struct Draft<'s> {
+    settings: &'s Settings,
+    discovery: Discovery,
+    noise: NoiseChoice,
+    substream_len: u64,
 }
 
-impl Release {
-    /// `None` for an ε that is too fine.
-    fn new(events: Events, epoch: u64, budget: KeyBudget) -> Option<Self> {
-        let Events { of_substream, of_window } = events;
-        let of_epoch = of_window.min(of_substream.saturating_mul(epoch));
-        // An event that is added can push the last one out of the epoch's room, so two counts change then as well.
-        let scale = budget.epsilon.checked_divide(2 * of_window)?;
-        let steps = steps_beyond(scale.to_f64(), budget.delta_of_key / of_window as f64)?;
-        let threshold = (of_epoch - 1).checked_add(steps).filter(|&t| t <= THRESHOLD_MAX)? as i64;
-        let q = (-1.0 / scale.to_f64()).exp();
-        let seen_once = of_window as f64 * q.powf(steps as f64) / (1.0 + q);
-        let is_kept = (0.0..=budget.delta_of_key * (1.0 + KEY_MARGIN)).contains(&seen_once);
-        is_kept.then_some(Self { scale, threshold, seen_once })
+impl Draft<'_> {
+    fn with_share(&self, share: Ratio) -> Result<PlannedDiscovery, PlanError> {
+        match self.discovery.search_len {
+            Some(search_len) => self.planned(share, search_len),
+            None => self.planned(share, self.search_len(share)?),
+        }
+    }
+
+    /// The length of a search where none is given. Keys are never refused because there is no room, so the room is what
+    /// decides how long it can be.
+    fn search_len(&self, share: Ratio) -> Result<u64, PlanError> {
+        let window = self.settings.window.len().div_ceil(self.substream_len);
+        let one = self.planned(share, 1)?;
+        let wanted = match self.discovery.tracking {
+            Tracking::Exact => SEARCH_ITEMS / one.substream_items.max(1),
+            Tracking::Summary { .. } => {
+                let wanted = (one.share_found(SUMMARY_PROBABILITY) / SUMMARY_SHARE).ceil() as u64;
+                wanted.min(window)
+            }
+        };
+        let wanted = wanted.clamp(1, SEARCH_WINDOWS.saturating_mul(window).min(SEARCH_LEN_MAX));
+        let fits = |search_len: u64| {
+            let planned = PlannedDiscovery { items_max: self.items_max(search_len), ..one.clone() };
+            let running = self.running(search_len);
+            PlannedDiscovery { running, ..planned }.search_bytes() <= SEARCH_BYTES
+        };
+        let (mut longest, mut too_long) = (1, wanted + 1);
+        while 1 < too_long - longest {
+            let middle = u64::midpoint(longest, too_long);
+            if fits(middle) { longest = middle } else { too_long = middle }
+        }
+        Ok(longest)
+    }
+
+    fn planned(&self, share: Ratio, search_len: u64) -> Result<PlannedDiscovery, PlanError> {
+        let Self { settings, discovery, noise, substream_len } = *self;
+        let items_max = self.items_max(search_len);
+        check_discovery(discovery, search_len, items_max)?;
+        let budget = Budget::of_keys(settings, share, noise)?;
+        let events = settings.unit.events(touched(settings.window.len(), substream_len)).of_window;
+        let checks = match discovery.tracking {
+            Tracking::Exact => search_len,
+            // Which key a replaced item raises can change in a summary as it goes on.
+            Tracking::Summary { .. } => 1,
+        };
+        let refused = ParameterError::Epsilon(budget.epsilon.to_f64());
+        let release = Release::new(&budget, checks, events).ok_or(refused)?;
+        Ok(PlannedDiscovery {
+            discovery,
+            share,
+            delta: budget.delta,
+            search_len,
+            substream_items: substream_items(settings.window, substream_len),
+            items_max,
+            running: self.running(search_len),
+            release,
+            list: ListLimits { keys: LIST_KEYS, bytes: LIST_BYTES.max(discovery.key_len_max as usize) },
+            lasting: LazyTable::default(),
+            fresh: LazyTable::default(),
+        })
+    }
+
+    /// The items of a search that are looked at.
+    fn items_max(&self, search_len: u64) -> u64 {
+        let room = match self.settings.window {
+            Window::Items(_) => 1,
+            Window::Time(_) => ROOM,
+        };
+        let items = substream_items(self.settings.window, self.substream_len);
+        items.saturating_mul(search_len).saturating_mul(room)
+    }
+
+    /// The most searches that run at a time.
+    fn running(&self, search_len: u64) -> u64 {
+        match self.settings.window {
+            Window::Items(_) => 1,
+            Window::Time(_) => open_max(self.settings.window, self.substream_len).div_ceil(search_len) + 1,
+        }
     }
 }
 
-/// The items of an epoch that are looked at.
-fn items_max(window: Window, epoch: u64, substream_len: u64) -> u64 {
-    let room = match window {
-        Window::Items(_) => 1,
-        Window::Time(_) => ROOM,
-    };
-    substream_items(window, substream_len).saturating_mul(epoch).saturating_mul(room)
-}
-
-fn check_discovery(discovery: Discovery, epoch: u64, kept: u64, items_max: u64) -> Result<(), PlanError> {
-    check(Quantity::Epoch, epoch, 1, kept.min(EPOCH_MAX))?;
+fn check_discovery(discovery: Discovery, search_len: u64, items_max: u64) -> Result<(), PlanError> {
+    check(Quantity::SearchLen, search_len, 1, SEARCH_LEN_MAX)?;
     check(Quantity::KeyLen, discovery.key_len_max.into(), 1, KEY_LEN_MAX)?;
-    check(Quantity::EpochItems, items_max, 1, EPOCH_ITEMS_MAX)?;
+    check(Quantity::SearchItems, items_max, 1, SEARCH_ITEMS_MAX)?;
     let entries = match discovery.tracking {
         Tracking::Exact => items_max,
         Tracking::Summary { keys } => {
@@ -218,91 +371,127 @@ fn check_discovery(discovery: Discovery, epoch: u64, kept: u64, items_max: u64) 
             keys.min(items_max)
         }
     };
-    let bytes = entries.saturating_mul(discovery.key_len_max.into());
-    check(Quantity::EpochBytes, bytes, 1, u32::MAX.into())
+    match discovery.kind {
+        Kind::Integers => Ok(()),
+        Kind::Bytes => {
+            let bytes = entries.saturating_mul(discovery.key_len_max.into());
+            check(Quantity::SearchBytes, bytes, 1, u32::MAX.into())
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::item::domain::Domain;
-    use crate::plan::settings::{CounterLayout, Method, NoiseChoice, TunedMethod, Unit};
+    use crate::plan::settings::{Clock, CounterLayout, Method, TimeWindow, TunedMethod, Unit};
     use crate::plan::structure::Plan;
     use crate::privacy::parameters::{Delta, Epsilon};
 
-    /// P[noise > z - 1].
-    fn beyond(scale: f64, z: u64) -> f64 {
-        let q = (-1.0 / scale).exp();
-        q.powf(z as f64) / (1.0 + q)
+    fn settings(items: u64, substreams: u64, discovery: Discovery) -> Settings {
+        Settings {
+            window: Window::Items(items),
+            unit: Unit::ReplaceOne,
+            epsilon: Epsilon::new(1.0).expect("in range"),
+            delta: Delta::new(1e-10).ok(),
+            domain: Domain::Discovered(discovery),
+            method: Some(Method::Tuned(TunedMethod {
+                substreams,
+                counters: CounterLayout::Hashed { rows: 1, columns: 2 },
+                noise: NoiseChoice::Laplace,
+            })),
+            retention: 1,
+        }
+    }
+
+    fn planned(settings: Settings) -> PlannedDiscovery {
+        Plan::new(settings).expect("a plan").discovery().expect("keys are found").clone()
+    }
+
+    fn chosen(items: u64, substreams: u64, kind: Kind) -> PlannedDiscovery {
+        planned(settings(items, substreams, Discovery::new(kind)))
     }
 
     #[test]
-    fn the_threshold_is_the_smallest_that_noise_passes_rarely_enough() {
-        for scale in [0.3, 1.0, 10.0, 1234.5] {
-            for probability in [0.3, 1e-3, 1e-9, 1e-20] {
-                let steps = steps_beyond(scale, probability).expect("within reach");
-                assert!(beyond(scale, steps) <= probability, "scale {scale}, {probability:e}");
-                assert!(
-                    steps == 0 || probability < beyond(scale, steps - 1),
-                    "scale {scale}, {probability:e}"
-                );
-            }
+    fn a_search_has_a_million_items_at_most_eight_windows_and_64_mebibytes() {
+        // Window, substreams, and substreams of a search.
+        for (items, substreams, search_len) in
+            [(1_000_000, 20, 20), (100_000, 20, 160), (20_000, 10, 80), (1 << 30, 4, 1)]
+        {
+            let found = chosen(items, substreams, Kind::Integers);
+            assert_eq!(found.search_len(), search_len, "{items} items, {substreams} substreams");
+            assert_eq!(found.checks(), search_len);
         }
-        assert_eq!(steps_beyond(1.0, 0.9), Some(0));
-        assert_eq!(steps_beyond(1e9, 1e-9), None);
-        // Where the probability is met exactly, but for rounding errors, one step more is taken.
-        assert_eq!(steps_beyond(10.0, beyond(10.0, 200)), Some(201));
+        let texts = chosen(1_000_000, 50, Kind::Bytes);
+        let longer = Discovery { search_len: Some(texts.search_len() + 1), ..Discovery::new(Kind::Bytes) };
+        let longer = planned(settings(1_000_000, 50, longer));
+        assert!(texts.search_bytes() <= SEARCH_BYTES && SEARCH_BYTES < longer.search_bytes());
+    }
+
+    #[test]
+    fn a_search_may_outlast_what_is_retained_and_late_events_are_counted_twice() {
+        let window = TimeWindow { len: 1000, lateness: 100, clock: Clock::Caller, expected_items: 1000 };
+        let timed = settings(1000, 10, Discovery::new(Kind::Integers));
+        let found = planned(Settings { window: Window::Time(window), ..timed });
+        assert_eq!((found.search_len(), found.items_max(), found.running()), (80, 2 * 8000, 2));
+        assert_eq!(found.search_bytes(), 2 * found.tracker_bytes());
+        assert_eq!(found.share_found(0.5), found.count_found(0.5) / 8000.0);
+    }
+
+    #[test]
+    fn the_share_is_the_first_that_finds_rare_keys() {
+        let share = |items, epsilon| {
+            let settings = settings(items, 20, Discovery::new(Kind::Integers));
+            planned(Settings { epsilon: Epsilon::new(epsilon).expect("in range"), ..settings }).share()
+        };
+        let ratio = |denominator| Ratio::new(1, denominator).expect("a ratio");
+        assert_eq!(share(1_000_000, 1.0), ratio(10));
+        assert_eq!(share(1_000_000, 2.0), ratio(20));
+        assert_eq!(share(10_000, 1.0), ratio(5));
+        let given = Discovery { share: Ratio::new(2, 7).ok(), ..Discovery::new(Kind::Integers) };
+        assert_eq!(planned(settings(1_000_000, 20, given)).share(), Ratio::new(2, 7).expect("a ratio"));
     }
 
     #[test]
     fn what_is_found_and_what_it_takes_follow_from_the_threshold() {
         let discovery = Discovery {
-            epoch: Some(1),
+            share: Ratio::new(1, 5).ok(),
+            search_len: Some(1),
             tracking: Tracking::Summary { keys: 9 },
             ..Discovery::new(Kind::Bytes)
         };
-        let plan = Plan::new(Settings {
-            window: Window::Items(1000),
-            unit: Unit::ReplaceOne,
-            epsilon: Epsilon::new(5.0).expect("in range"),
-            delta: Delta::new(1e-9).ok(),
-            domain: Domain::Discovered(discovery),
-            method: Some(Method::Tuned(TunedMethod {
-                substreams: 10,
-                counters: CounterLayout::Hashed { rows: 1, columns: 2 },
-                noise: NoiseChoice::Laplace,
-            })),
-            retention: 1,
-        });
-        let plan = plan.expect("a plan");
-        let found = plan.discovery().expect("keys are found");
-        assert_eq!((found.epoch(), found.items_max(), found.limit()), (1, 100, Some(9)));
-        let scale = found.law().scale().expect("Laplace");
-        let above = found.count_found(0.99) - found.threshold() as f64 - 100.0 / 10.0;
-        assert!(beyond(scale, above as u64) <= 0.01 && 0.01 < beyond(scale, above as u64 - 1));
+        let found = planned(settings(1000, 10, discovery));
+        assert_eq!((found.search_len(), found.items_max(), found.limit()), (1, 100, Some(9)));
+        assert_eq!(found.count_found(0.99), found.release().count_found(0.99) + 100.0 / 10.0);
         assert_eq!(found.share_found(0.99), found.count_found(0.99) / 100.0);
-        assert!((found.seen_once() / beyond(scale, found.threshold() as u64) - 1.0).abs() < 1e-9);
-        assert_eq!(found.found_max(), 100 / found.threshold() as u64 + 1);
         // Nine keys: sixteen slots of 8 bytes, room for sixteen entries, 256 bytes a key, and those met lately.
-        assert_eq!(found.tracker_bytes(), 16 * 8 + 16 * 24 + 9 * 256 + (1 << 16));
+        assert_eq!(found.search_bytes(), 16 * 8 + 16 * 24 + 9 * 256 + (1 << 16));
         assert_eq!(found.chosen(), discovery);
     }
 
     #[test]
-    fn what_one_user_brings_in_alone_comes_out_as_rarely_as_the_budget_says() {
-        let budget = KeyBudget { epsilon: Ratio::new(1, 2).expect("a ratio"), delta_of_key: 1e-9 };
-        for (of_substream, of_window, epoch, most) in [(1, 1, 4, 1), (3, 15, 2, 6), (3, 15, 9, 15)] {
-            let release =
-                Release::new(Events { of_substream, of_window }, epoch, budget).expect("a threshold");
-            // The scale is two changes of each item over epsilon.
-            assert_eq!(release.scale, Ratio::new(4 * of_window, 1).expect("a ratio"));
-            // A key of `most` items comes out if the noise exceeds what is missing to the threshold.
-            let missing = release.threshold as u64 - most + 1;
-            let scale = release.scale.to_f64();
-            assert!(of_window as f64 * beyond(scale, missing) <= budget.delta_of_key);
-            assert!(budget.delta_of_key < of_window as f64 * beyond(scale, missing - 1));
-            let seen = of_window as f64 * beyond(scale, missing);
-            assert!((release.seen_once / seen - 1.0).abs() < 1e-9);
+    fn a_summary_is_looked_at_when_its_search_ends_and_a_map_at_every_seal() {
+        let tracking = Tracking::Summary { keys: 100 };
+        let summary = Discovery { tracking, search_len: Some(3), ..Discovery::new(Kind::Integers) };
+        let exact = Discovery { tracking: Tracking::Exact, ..summary };
+        let looks = |discovery| {
+            let found = planned(settings(1_000_000, 20, discovery));
+            ((0..6).map(|substream| found.checks_at(substream)).collect::<Vec<_>>(), found.checks())
+        };
+        assert_eq!(looks(summary), (vec![false, false, true, false, false, true], 1));
+        assert_eq!(looks(exact), (vec![true; 6], 3));
+    }
+
+    #[test]
+    fn keys_with_more_of_the_items_are_listed_sooner_and_rare_ones_never() {
+        let found = chosen(100_000, 20, Kind::Integers);
+        let until = |share, probability| found.items_until_listed(share, probability).expect("listed");
+        for probability in [0.5, 0.99] {
+            let items = [0.6, 0.1, 0.03, 0.01].map(|share| until(share, probability));
+            assert!(items.is_sorted(), "{items:?}");
         }
+        assert!(until(0.1, 0.5) < until(0.1, 0.99));
+        // A key with no more than the least count in a search is above by one at most.
+        assert_eq!(found.items_until_listed(3.0 / found.items() as f64, 0.5), None);
     }
 }

@@ -3,7 +3,7 @@
 use crate::error::{Fraction, PlanError, Quantity};
 use crate::item::mapping::Shape;
 use crate::plan::limits::{CELLS_MAX, ROWS_MAX, SUBSTREAM_ITEMS_MAX, WINDOW_LEN_MAX, check, check_fraction};
-use crate::plan::settings::{CounterLayout, Settings, SubstreamLen, Window};
+use crate::plan::settings::{CounterLayout, Method, Settings, SubstreamLen, Window};
 
 /// About how many items a substream of this length holds.
 pub(crate) fn substream_items(window: Window, substream_len: u64) -> u64 {
@@ -46,6 +46,17 @@ pub(crate) fn substream_len(choice: SubstreamLen, window: Window) -> Result<u64,
     check(Quantity::SubstreamLen, len, 1, WINDOW_LEN_MAX)?;
     check(Quantity::SubstreamItems, substream_items(window, len), 0, SUBSTREAM_ITEMS_MAX)?;
     Ok(len)
+}
+
+impl Method {
+    /// The length of a substream of this window.
+    pub(crate) fn substream_len(&self, window: Window) -> Result<u64, PlanError> {
+        let choice = match self {
+            Self::Paper(method) => method.substream,
+            Self::Tuned(method) => SubstreamLen::PerWindow(method.substreams),
+        };
+        substream_len(choice, window)
+    }
 }
 
 pub(crate) fn shape(layout: CounterLayout, settings: &Settings) -> Result<Shape, PlanError> {

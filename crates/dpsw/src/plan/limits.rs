@@ -32,19 +32,26 @@ pub(crate) const LEFT_MAX: usize = 2;
 pub(crate) const KEY_SUMS_LEN: usize = 32;
 /// Bytes of a candidate in the map of a fit, at its usual load.
 pub(crate) const CANDIDATE_LEN: u64 = 28;
-/// The most substreams of an epoch, and the longest keys that can be found.
-pub(crate) const EPOCH_MAX: u64 = 1000;
+/// The most substreams of a search for keys, and the longest keys that can be found.
+pub(crate) const SEARCH_LEN_MAX: u64 = 1 << 20;
 pub(crate) const KEY_LEN_MAX: u64 = 1 << 16;
-/// The most items of an epoch: their counts and noise fit in 32 bits.
-pub(crate) const EPOCH_ITEMS_MAX: u64 = 1 << 30;
-/// Time windows leave room for this many times the expected items of an epoch or substream.
+/// The most items of a search: their counts and noise fit in 32 bits.
+pub(crate) const SEARCH_ITEMS_MAX: u64 = 1 << 30;
+/// A search whose length is left open has about this many items, at most this many windows, and takes at most so many bytes.
+pub(crate) const SEARCH_ITEMS: u64 = 1 << 20;
+pub(crate) const SEARCH_WINDOWS: u64 = 8;
+pub(crate) const SEARCH_BYTES: u64 = 64 << 20;
+/// Time windows leave room for this many times the expected items of a search or substream.
 pub(crate) const ROOM: u64 = 2;
-/// Bytes of a key in the map of an epoch, without those of a byte string.
+/// Bytes of a key in the map of a search, without those of a byte string.
 pub(crate) const TRACKED_LEN: usize = 24;
-/// Bytes of the keys of an epoch that were met lately.
+/// Bytes of the keys of a search that were met lately.
 pub(crate) const RECENT_LEN: usize = 1 << 16;
-/// Bytes that a released key is taken to have.
-pub(crate) const FOUND_KEY_LEN: u64 = 32;
+/// The most found keys that are listed, and the most bytes of their names together, unless one name is longer.
+pub(crate) const LIST_KEYS: usize = 1024;
+pub(crate) const LIST_BYTES: usize = 32 * LIST_KEYS;
+/// A listed key's score falls by one part in this many per window, as long as its count does not hold it up.
+pub(crate) const SCORE_WINDOWS: u64 = 4;
 /// Bytes of a user whose items are counted.
 pub(crate) const USER_LEN: usize = 16;
 /// Bytes of a sealed counter that does not fit in 16 bits.

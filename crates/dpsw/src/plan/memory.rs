@@ -6,16 +6,15 @@ use crate::item::value::Kind;
 use crate::noise::law::Law;
 use crate::noise::table::Table;
 use crate::plan::checkpoint::Role;
+use crate::plan::discovery::{ListLimits, PlannedDiscovery};
 use crate::plan::limits::{
-    CACHED_COVERS_MAX, CANDIDATE_LEN, CANDIDATE_SHARE, FOUND_KEY_LEN, KEY_SUMS_LEN, LEFT_MAX, OVERFLOW_LEN,
-    USER_LEN, Width,
+    CACHED_COVERS_MAX, CANDIDATE_LEN, CANDIDATE_SHARE, KEY_SUMS_LEN, LEFT_MAX, OVERFLOW_LEN, USER_LEN, Width,
 };
 use crate::plan::range::PlannedRange;
-use crate::plan::settings::Window;
 use crate::plan::structure::{Covering, Plan};
 
 impl Plan {
-    /// Bytes of the counters, of the kept substreams and the most that open ones take, and of the keys that were found.
+    /// Bytes of the counters, of the kept substreams and the most that open ones take, and of the list of found keys.
     #[must_use]
     pub fn sketch_bytes(&self) -> u64 {
         let kept = self.ranges().iter().filter(|range| range.role() != Role::Prefix).count() as u64;
@@ -34,40 +33,33 @@ impl Plan {
         counters + self.found_bytes()
     }
 
-    /// The most epochs that are retained at a time.
-    fn epochs_kept_max(&self, epoch: u64) -> u64 {
-        self.substreams_kept().div_ceil(epoch) + 1
-    }
-
-    /// The most epochs that run at a time.
-    pub(crate) fn epochs_running_max(&self, epoch: u64) -> u64 {
-        self.open_substreams_max().div_ceil(epoch) + 1
-    }
-
-    /// Bytes of released keys.
+    /// The most bytes of the keys that were found: their names, and for each its end in the list, its score and its sum.
     pub(crate) fn found_bytes(&self) -> u64 {
         self.discovery().map_or(0, |discovery| {
-            let len = match discovery.kind() {
-                Kind::Integers => size_of::<u64>() as u64,
-                Kind::Bytes => size_of::<Box<[u8]>>() as u64 + FOUND_KEY_LEN,
+            let ListLimits { keys, bytes } = discovery.list();
+            let names = match discovery.kind() {
+                Kind::Integers => keys * size_of::<u64>(),
+                Kind::Bytes => keys * size_of::<usize>() + bytes,
             };
-            self.epochs_kept_max(discovery.epoch()) * discovery.found_max() * len
+            (names + keys * (size_of::<f64>() + size_of::<i64>())) as u64
         })
     }
 
-    /// Bytes of the keys of running epochs, and of what views keep for each key that was found.
+    /// Bytes of what views keep for each key that was found, and of the noise of a search.
     fn discovery_bytes(&self) -> u64 {
         self.discovery().map_or(0, |discovery| {
-            let retained = self.epochs_kept_max(discovery.epoch());
-            let found = retained * discovery.found_max();
-            let running = match self.settings().window {
-                Window::Items(_) => 1,
-                Window::Time(_) => self.epochs_running_max(discovery.epoch()),
-            };
-            let listed = self.found_bytes() + found * self.key_cache_bytes() as u64;
-            let table = Table::bytes(discovery.law()) + Index::bytes(found as usize);
-            running * discovery.tracker_bytes() + listed + table as u64
+            let keys = discovery.list().keys;
+            let cached = keys * self.key_cache_bytes() + Index::bytes(keys);
+            // The newest view has a list of its own beside the one that the next is made from.
+            self.found_bytes() + cached as u64 + discovery.table_bytes()
         })
+    }
+
+    /// The most bytes that the search for keys takes beside [`resident_bytes`](Self::resident_bytes): where keys are counted
+    /// exactly, as if each item brought in another key of the greatest length.
+    #[must_use]
+    pub fn search_bytes(&self) -> u64 {
+        self.discovery().map_or(0, PlannedDiscovery::search_bytes)
     }
 
     /// Bytes of the users of open substreams.
@@ -84,7 +76,7 @@ impl Plan {
         kept * size_of::<i16>() as u64 + open * size_of::<i32>() as u64
     }
 
-    /// Bytes of everything that a sketch and its newest view hold.
+    /// Bytes of everything that a sketch and its newest view hold, but for the [search for keys](Self::search_bytes).
     #[must_use]
     pub fn resident_bytes(&self) -> u64 {
         let keys = self.settings().domain.keys();

@@ -15,6 +15,7 @@ pub(crate) mod planner;
 pub(crate) mod predict;
 pub(crate) mod range;
 pub(crate) mod reach;
+pub(crate) mod release;
 pub(crate) mod settings;
 pub(crate) mod structure;
 pub(crate) mod text;

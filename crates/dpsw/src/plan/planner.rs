@@ -3,9 +3,11 @@
 use std::fmt;
 
 use crate::error::PlanError;
+use crate::item::domain::Domain;
 use crate::item::keys::Keys;
 use crate::noise::law::Law;
 use crate::plan::budget::Budget;
+use crate::plan::discovery::PlannedDiscovery;
 use crate::plan::layout::{kept, open_max, touched};
 use crate::plan::limits::check_settings;
 use crate::plan::memory::overflow_bytes;
@@ -15,6 +17,7 @@ use crate::plan::settings::{CounterLayout, Method, NoiseChoice, Settings, TunedM
 use crate::plan::structure::Plan;
 use crate::plan::tuned::calibrated;
 use crate::privacy::parameters::Epsilon;
+use crate::ratio::Ratio;
 
 /// What a plan is wanted for. The planner chooses substreams, counters and noise.
 #[derive(Debug, Clone, PartialEq)]
@@ -161,9 +164,9 @@ impl Request {
         if 1.0 <= best.prediction.detectable_share() {
             return Err(PlanError::OnlyNoise { epsilon: self.settings.epsilon.get(), items: self.items() });
         }
-        let Choice { substreams, counters, noise, .. } = best;
+        let Choice { substreams, counters, noise, share, .. } = best;
         let method = TunedMethod { substreams, counters, noise };
-        let plan = Plan::derive(self.settings.clone(), method.into())?;
+        let plan = Plan::derive(with_share(self.settings.clone(), share), method.into())?;
         debug_assert!(plan.sketch_bytes() <= self.bytes, "{} bytes for {}", plan.sketch_bytes(), self.bytes);
         Ok(Planned { plan, prediction: best.prediction })
     }
@@ -194,13 +197,19 @@ impl Request {
         check_settings(&self.settings)?;
         let counts = self.expectation.counts(self.items())?;
         let mut best: Option<Choice> = None;
-        let mut laws = Vec::new();
+        let (mut laws, mut share, mut refused) = (Vec::new(), None, None);
         for substreams in SUBSTREAMS.filter(|&substreams| substreams <= self.settings.window.len()) {
+            let keys = match self.keys(substreams) {
+                Ok(keys) => keys,
+                Err(error) => {
+                    refused.get_or_insert(error);
+                    continue;
+                }
+            };
             // What one event reaches does not depend on the number of substreams; what a user reaches does.
-            if laws.is_empty() || self.settings.unit.per_substream().is_some() {
-                laws = self.laws(substreams)?;
+            if laws.is_empty() || share != keys.share || self.settings.unit.per_substream().is_some() {
+                (share, laws) = (keys.share, self.laws(substreams, keys.share)?);
             }
-            let Some(keys) = self.keys(substreams) else { continue };
             let cells = self.cells(substreams, keys.bytes);
             for &Variant { counting, law, noise } in &laws {
                 let Some(counters) = self.layout(cells, counting) else { continue };
@@ -211,31 +220,33 @@ impl Request {
                 let prediction = Prediction::new(structure, &counts, self.expectation.drift);
                 let score = score(&prediction);
                 if best.as_ref().is_none_or(|best| score < best.score) {
-                    best = Some(Choice { substreams, counters, noise, prediction, score });
+                    best = Some(Choice { substreams, counters, noise, share, prediction, score });
                 }
             }
         }
-        best.ok_or(PlanError::TooSmall { bytes: self.bytes })
+        best.ok_or(refused.unwrap_or(PlanError::TooSmall { bytes: self.bytes }))
     }
 
-    /// What found keys take and which are found, with this many substreams; `None` if there is no such plan.
-    fn keys(&self, substreams: u64) -> Option<FoundKeys> {
+    /// What found keys take and which are found, with this many substreams.
+    fn keys(&self, substreams: u64) -> Result<FoundKeys, PlanError> {
         if self.settings.domain.discovery().is_none() {
-            return Some(FoundKeys { bytes: 0, least: 0.0 });
+            return Ok(FoundKeys { bytes: 0, least: 0.0, share: None });
         }
-        let plan = Plan::derive(self.settings.clone(), smallest(substreams).into()).ok()?;
-        Some(FoundKeys { bytes: plan.found_bytes(), least: plan.least_found() })
+        let plan = Plan::derive(self.settings.clone(), smallest(substreams).into())?;
+        let share = plan.discovery().map(PlannedDiscovery::share);
+        Ok(FoundKeys { bytes: plan.found_bytes(), least: plan.least_found(), share })
     }
 
     /// The noise for each number of rows; identity counters are like one row.
-    fn laws(&self, substreams: u64) -> Result<Vec<Variant>, PlanError> {
+    fn laws(&self, substreams: u64, keys_share: Option<Ratio>) -> Result<Vec<Variant>, PlanError> {
         let mut laws = Vec::new();
         let substreams = touched(self.settings.window.len(), self.settings.window.len().div_ceil(substreams));
         for rows in ROWS {
             let reach = Reach::new(self.settings.unit, rows, substreams);
             // With equal noise the pure promise is taken, as it comes first.
             for noise in NoiseChoice::all() {
-                let Ok((law, _)) = calibrated(noise, self.budget(noise)?, reach) else { continue };
+                let budget = Budget::of(&self.settings, keys_share, noise)?;
+                let Ok((law, _)) = calibrated(noise, budget, reach) else { continue };
                 laws.push(Variant { counting: Counting::Hashed { rows }, law, noise });
                 if rows == 1 {
                     laws.push(Variant { counting: Counting::Identity, law, noise });
@@ -243,10 +254,6 @@ impl Request {
             }
         }
         Ok(laws)
-    }
-
-    fn budget(&self, noise: NoiseChoice) -> Result<Budget, PlanError> {
-        Budget::new(self.settings.epsilon, self.settings.delta, self.settings.domain.discovery(), noise)
     }
 
     fn layout(&self, cells: u64, counting: Counting) -> Option<CounterLayout> {
@@ -278,6 +285,14 @@ impl Request {
     }
 }
 
+/// The same with the share of ε by which the keys were judged.
+fn with_share(mut settings: Settings, share: Option<Ratio>) -> Settings {
+    if let Domain::Discovered(discovery) = &mut settings.domain {
+        discovery.share = share;
+    }
+    settings
+}
+
 /// A plan by which keys are judged; they do not depend on the counters.
 fn smallest(substreams: u64) -> TunedMethod {
     let counters = CounterLayout::Hashed { rows: 1, columns: COLUMNS_MIN as u32 };
@@ -302,12 +317,15 @@ struct FoundKeys {
     bytes: u64,
     /// The smallest count in a window that is usually found.
     least: f64,
+    /// The share of ε that they take.
+    share: Option<Ratio>,
 }
 
 struct Choice {
     substreams: u64,
     counters: CounterLayout,
     noise: NoiseChoice,
+    share: Option<Ratio>,
     prediction: Prediction,
     score: f64,
 }
@@ -387,7 +405,6 @@ fn search(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::item::domain::Domain;
     use crate::item::value::Kind;
 
     fn settings() -> Settings {
@@ -452,8 +469,11 @@ mod tests {
         let found = settings().with_found_keys().with_delta(1e-10).expect("in range");
         let nobody = found.clone().with_users(0).plan();
         assert!(matches!(nobody, Err(PlanError::OutOfRange { value: 0, .. })));
-        let loud = Settings { epsilon: Epsilon::new(1000.0).expect("in range"), ..found }.plan();
-        assert!(matches!(loud, Err(PlanError::KeysEpsilon { .. })));
+        let loud =
+            Settings { epsilon: Epsilon::new(1000.0).expect("in range"), ..found }.with_users(1).plan();
+        assert!(loud.is_err(), "what one user's events may cost each is too little to calculate with");
+        let needless = settings().with_found_keys().plan();
+        assert!(matches!(needless, Err(PlanError::DeltaNeeded(_))));
         let impossible = request(560_000).smallest_epsilon(Target::Absolute(Group::Frequent, 0.0));
         assert!(matches!(impossible, Err(PlanError::UnreachableEpsilon)));
     }

@@ -6,14 +6,14 @@ use crate::item::index::check_distinct;
 use crate::item::mapping::Shape;
 #[cfg(test)]
 use crate::noise::law::Law;
-use crate::plan::budget::{Budget, KeyBudget};
-use crate::plan::discovery::PlannedDiscovery;
+use crate::plan::budget::Budget;
+use crate::plan::discovery::{ListLimits, PlannedDiscovery};
 use crate::plan::layout::{kept, open_max, substream_items};
 use crate::plan::limits::{KEYS_MAX, ROOM, SUBSTREAMS_MAX, Width, check, check_settings};
 use crate::plan::range::{PlannedRange, Sketches, boundaries};
 use crate::plan::settings::{CounterLayout, Method, Settings, Unit, Window};
 use crate::plan::{paper, tuned};
-use crate::privacy::ledger::Ledger;
+use crate::privacy::ledger::{Cost, Ledger};
 use crate::privacy::parameters::Claim;
 
 /// Everything that follows from [`Settings`]: structure, noise, cost, bytes and error bounds.
@@ -51,12 +51,14 @@ impl Plan {
             check(Quantity::Keys, keys.len() as u64, 1, KEYS_MAX)?;
             check_distinct(keys)?;
         }
-        let budget = Budget::of(&settings, method.noise())?;
+        let discovery = Self::find_keys(&settings, &method)?;
+        let share = discovery.as_ref().map(PlannedDiscovery::share);
+        let budget = Budget::of(&settings, share, method.noise())?;
         let sketches = match &method {
             Method::Paper(method) => paper::sketches(&settings, method, budget)?,
             Method::Tuned(method) => tuned::sketches(&settings, method, budget)?,
         };
-        let plan = Self::assemble(settings, method, sketches, budget.keys)?;
+        let plan = Self::assemble(settings, method, sketches, discovery)?;
         check(Quantity::SubstreamsKept, plan.substreams_kept(), 1, SUBSTREAMS_MAX)?;
         #[cfg(test)]
         let plan = crate::testing::fault::planned(plan);
@@ -67,20 +69,31 @@ impl Plan {
         settings: Settings,
         method: Method,
         sketches: Sketches,
-        keys: Option<KeyBudget>,
+        discovery: Option<PlannedDiscovery>,
     ) -> Result<Self, PlanError> {
         let Sketches { substream_len, shape, ranges, mut ledger } = sketches;
-        let discovery = match (settings.domain.discovery(), keys) {
-            (Some(discovery), Some(keys)) => {
-                Some(PlannedDiscovery::new(&settings, discovery, keys, substream_len, &mut ledger)?)
-            }
-            _ => None,
-        };
+        if let Some(found) = &discovery {
+            let epsilon = settings.epsilon.ratio().checked_mul(found.share());
+            let epsilon = epsilon.ok_or(PlanError::KeysEpsilon { epsilon: settings.epsilon.get() })?;
+            ledger.charge("the keys of a search", Cost::Approximate(epsilon, found.delta()))?;
+        }
         // What was left open is now chosen.
         let domain = discovery.as_ref().map_or(settings.domain, |found| Domain::Discovered(found.chosen()));
         let settings = Settings { domain, method: Some(method.clone()), ..settings };
         let boundaries = boundaries(&ranges);
         Ok(Self { settings, method, substream_len, shape, ranges, boundaries, discovery, ledger })
+    }
+
+    /// How keys are found, if they are. Everything else has what they leave of the budget.
+    fn find_keys(settings: &Settings, method: &Method) -> Result<Option<PlannedDiscovery>, PlanError> {
+        let Some(discovery) = settings.domain.discovery() else { return Ok(None) };
+        let substream_len = method.substream_len(settings.window)?;
+        PlannedDiscovery::new(settings, discovery, method.noise(), substream_len).map(Some)
+    }
+
+    /// The same with a shorter list of found keys, for audits.
+    pub(crate) fn with_list(self, list: ListLimits) -> Self {
+        Self { discovery: self.discovery.map(|discovery| discovery.with_list(list)), ..self }
     }
 
     /// What was asked for, with everything that was left to the planner.
@@ -143,7 +156,8 @@ impl Plan {
             range.table();
         }
         if let Some(discovery) = &self.discovery {
-            discovery.table();
+            discovery.lasting();
+            discovery.fresh();
         }
     }
 
@@ -242,8 +256,7 @@ impl Plan {
     /// The smallest count in a window of a key that is usually found; 0 where all keys are listed.
     pub(crate) fn least_found(&self) -> f64 {
         self.discovery.as_ref().map_or(0.0, |discovery| {
-            let items = self.substream_items() * discovery.epoch();
-            discovery.count_found(0.5) * self.settings.window.expected_items() as f64 / items as f64
+            discovery.share_found(0.5) * self.settings.window.expected_items() as f64
         })
     }
 

@@ -3,7 +3,9 @@
 use std::fmt;
 use std::ops::Range;
 
+use crate::plan::discovery::PlannedDiscovery;
 use crate::plan::paper_bounds::PaperBounds;
+use crate::plan::release::Release;
 use crate::plan::settings::Unit;
 use crate::plan::structure::Plan;
 
@@ -51,25 +53,50 @@ impl fmt::Display for Plan {
             }
         }
         if let Some(discovery) = self.discovery() {
-            let (share, epoch) = (discovery.share_found(0.99), discovery.epoch());
-            writeln!(
-                f,
-                "keys       found in epochs of {epoch} substreams by {}, above {}",
-                discovery.law(),
-                discovery.threshold()
-            )?;
-            writeln!(
-                f,
-                "           {:.4} % of an epoch is found with 99 %; what one event or user brings in, with {:.1e}",
-                100.0 * share,
-                discovery.seen_once()
-            )?;
+            self.write_keys(discovery, f)?;
         }
         write!(f, "contract   {}", self.contract())
     }
 }
 
+/// Shares of the items for which a plan says how soon a key is listed.
+const SHARES: [f64; 4] = [0.6, 0.1, 0.03, 0.01];
+
 impl Plan {
+    fn write_keys(&self, discovery: &PlannedDiscovery, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (checks, search_len) = (discovery.checks(), discovery.search_len());
+        let Release { lasting, fresh, threshold, .. } = discovery.release();
+        writeln!(
+            f,
+            "keys       counted over {search_len} substreams, looked at {checks} time(s), with {:.3} of epsilon",
+            discovery.share()
+        )?;
+        writeln!(
+            f,
+            "           noise of scale {lasting:.2} for each, {fresh:.2} each time; listed from {threshold} on; {} bytes at most",
+            self.search_bytes()
+        )?;
+        writeln!(
+            f,
+            "           {:.4} % of {search_len} substreams is found with 99 %",
+            100.0 * discovery.share_found(0.99)
+        )?;
+        for share in SHARES {
+            let until = |probability| match discovery.items_until_listed(share, probability) {
+                Some(items) => format!("{items:.0}"),
+                None => "never".to_owned(),
+            };
+            writeln!(
+                f,
+                "           a key that comes up and takes {} % is listed after {} items with 50 %, {} with 99 %",
+                100.0 * share,
+                until(0.5),
+                until(0.99)
+            )?;
+        }
+        Ok(())
+    }
+
     /// What is promised, in one sentence.
     #[must_use]
     pub fn contract(&self) -> String {

@@ -1,5 +1,6 @@
 //! What may be shown: noisy, frozen sketches and the keys that were found.
 
+pub(crate) mod found;
 pub(crate) mod released;
 pub(crate) mod sketch;
 pub(crate) mod substream;

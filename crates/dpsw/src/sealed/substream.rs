@@ -1,7 +1,7 @@
 //! What is readable of one substream.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::item::mapping::Mapping;
 use crate::plan::checkpoint::Role;
@@ -17,6 +17,8 @@ pub(crate) struct SealedSubstream {
     capped: Option<u64>,
     /// By index of the planned range.
     sketches: Vec<(usize, Arc<SealedSketch>)>,
+    /// The smallest counter of a key that never occurred, on average; made when it is first needed.
+    pub(crate) absent: OnceLock<f64>,
 }
 
 impl SealedSubstream {
@@ -29,7 +31,7 @@ impl SealedSubstream {
         mapping: Mapping,
         sketches: Vec<(usize, Arc<SealedSketch>)>,
     ) -> Self {
-        Self { number, mapping, capped: None, sketches }
+        Self { number, mapping, capped: None, sketches, absent: OnceLock::new() }
     }
 
     /// The same with so many events that count nowhere.
@@ -48,7 +50,7 @@ impl SealedSubstream {
         if sketches.iter().any(|(index, _)| plan.ranges()[*index].role() == Role::Whole) {
             sketches.retain(|(index, _)| plan.ranges()[*index].role() != Role::Prefix);
         }
-        Self { number: self.number, mapping: self.mapping.clone(), capped: self.capped, sketches }
+        Self::from_parts(self.number, self.mapping.clone(), sketches).with_capped(self.capped)
     }
 
     pub(crate) fn sketch(&self, index: usize) -> Option<&SealedSketch> {

@@ -8,10 +8,43 @@ use crate::item::hash::FingerprintKey;
 use crate::item::value::Item;
 use crate::plan::limits::{RECENT_LEN, TRACKED_LEN};
 
-/// A key and how often it came.
+/// A key, how often it came, and where it stands in its search.
 pub(super) struct Entry<K> {
     pub(super) key: K,
     pub(super) count: u32,
+    pub(super) standing: Standing,
+}
+
+/// Where a key stands in its search: never looked at, looked at with the lasting noise that it got then, or released.
+/// No `Debug`: it is noise.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Standing(u32);
+
+impl Standing {
+    pub(super) const NEW: Self = Self(u32::MAX);
+    pub(super) const OUT: Self = Self(u32::MAX - 1);
+    /// More than any count, so that larger noise means the same.
+    const LASTING_MAX: u32 = u32::MAX - 2;
+
+    /// Looked at, with this noise.
+    pub(super) fn with(lasting: u32) -> Self {
+        Self(lasting.min(Self::LASTING_MAX))
+    }
+
+    /// The noise that it got, if it was looked at and not released.
+    pub(super) fn lasting(self) -> Option<u32> {
+        (self.0 <= Self::LASTING_MAX).then_some(self.0)
+    }
+
+    /// As it is saved.
+    pub(super) fn word(self) -> u32 {
+        self.0
+    }
+
+    /// As it was saved; every word is one.
+    pub(super) fn from_word(word: u32) -> Self {
+        Self(word)
+    }
 }
 
 /// A byte string: its hash, and where it lies in the arena.
@@ -101,7 +134,7 @@ impl Key for Placed {
     }
 }
 
-/// No epoch sees more arrivals; saved ones with more are refused.
+/// No search sees more arrivals; saved ones with more are refused.
 pub(super) const ARRIVALS_MAX: u64 = 1 << 62;
 /// Places of entries that were met lately, by the last bits of their hashes.
 const RECENT: usize = 16_384;
@@ -192,13 +225,13 @@ impl<K: Key> Counts<K> {
         (hash >> (64 - self.slots.len().trailing_zeros())) as usize
     }
 
-    pub(super) fn insert(&mut self, hash: u64, key: K::Borrowed<'_>, count: u32) {
+    pub(super) fn insert(&mut self, hash: u64, key: K::Borrowed<'_>, count: u32, standing: Standing) {
         if self.slots.len() * 3 <= self.entries.len() * 4 {
             self.map_again(self.slots.len() * 2);
         }
         let key = K::new(hash, key, &mut self.arena);
         self.recent[hash as usize % RECENT] = self.entries.len() as u32;
-        self.entries.push(Entry { key, count });
+        self.entries.push(Entry { key, count, standing });
         self.put(hash, self.entries.len());
     }
 
@@ -220,10 +253,16 @@ impl<K: Key> Counts<K> {
     }
 
     /// Puts back a key; `false` if it is there.
-    pub(super) fn restore(&mut self, hash: u64, key: K::Borrowed<'_>, count: u32) -> bool {
+    pub(super) fn restore(
+        &mut self,
+        hash: u64,
+        key: K::Borrowed<'_>,
+        count: u32,
+        standing: Standing,
+    ) -> bool {
         let is_new = self.find(hash, key).is_none();
         if is_new {
-            self.insert(hash, key, count);
+            self.insert(hash, key, count, standing);
         }
         is_new
     }
@@ -231,6 +270,7 @@ impl<K: Key> Counts<K> {
     pub(super) fn clear(&mut self) {
         for entry in &mut self.entries {
             entry.count.zeroize();
+            entry.standing.0.zeroize();
             entry.key.wipe();
         }
         self.entries.clear();
@@ -264,7 +304,7 @@ mod tests {
 
     fn counts<K: Key>(keys: &[(u64, K::Borrowed<'_>)]) -> Counts<K> {
         let mut counts = Counts::new(StreamKey::from_bytes([3; 32]).fingerprint_key());
-        keys.iter().for_each(|&(hash, key)| counts.insert(hash, key, 1));
+        keys.iter().for_each(|&(hash, key)| counts.insert(hash, key, 1, Standing::NEW));
         counts
     }
 

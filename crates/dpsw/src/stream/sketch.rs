@@ -6,13 +6,14 @@ use std::sync::Arc;
 use crate::error::{EntropyError, IngestError};
 use crate::item::batch::{Batch, ByteStrings, Items};
 use crate::item::hash::StreamKey;
+use crate::item::keys::Keys;
 use crate::item::run::Run;
 use crate::item::value::Item;
 use crate::noise::generator::{Generator, Noise};
-use crate::plan::discovery::PlannedDiscovery;
 use crate::plan::structure::Plan;
 use crate::privacy::parameters::Claim;
-use crate::sealed::released::{Found, Released};
+use crate::sealed::found::Found;
+use crate::sealed::released::Released;
 use crate::sealed::sketch::SealedSketch;
 use crate::sealed::substream::SealedSubstream;
 use crate::secret::partial::PartialId;
@@ -84,10 +85,12 @@ pub struct DpswSketch {
     pub(crate) open: VecDeque<OpenSubstream>,
     pub(crate) time: Time,
     pub(crate) readable: Arc<Readable>,
-    /// The keys of running epochs, by epoch.
+    /// The keys of running searches, by search.
     pub(crate) trackers: BTreeMap<u64, Tracker>,
     /// An empty one, with its room at hand.
     spare_tracker: Option<Tracker>,
+    /// The first search whose keys are counted: those of an earlier one may have been counted elsewhere.
+    pub(crate) first_search: u64,
     /// Where the events are counted, among sites whose views are merged.
     pub(crate) site: u64,
     /// Which partial counters are in the open substreams, by substream.
@@ -154,6 +157,7 @@ impl DpswSketch {
             readable,
             trackers: BTreeMap::new(),
             spare_tracker: None,
+            first_search: 0,
             site: 0,
             absorbed: BTreeSet::new(),
             generation: 0,
@@ -304,13 +308,16 @@ impl DpswSketch {
         }
     }
 
-    /// The keys of the epoch of a substream, if keys are found.
+    /// The keys of the search of a substream, if they are counted.
     fn tracker(&mut self, number: u64) -> Option<&mut Tracker> {
         let discovery = self.plan.discovery()?;
-        let (epoch, key) = (number / discovery.epoch(), self.keys.mapper.fingerprint_key);
+        let (search, key) = (discovery.search(number), self.keys.mapper.fingerprint_key);
+        if search < self.first_search {
+            return None;
+        }
         let spare = &mut self.spare_tracker;
         let empty = || spare.take().unwrap_or_else(|| Tracker::new(discovery, key));
-        Some(self.trackers.entry(epoch).or_insert_with(empty))
+        Some(self.trackers.entry(search).or_insert_with(empty))
     }
 
     /// A number for the user with this name, for [`Batch::by`].
@@ -368,7 +375,7 @@ impl DpswSketch {
     /// Seals the ranges that end with the oldest open segment and makes them readable.
     pub(crate) fn close_segment(&mut self) -> Result<(), EntropyError> {
         let open = self.open.front().expect("a substream is always open");
-        let seals = open.ending(&self.plan).len() + usize::from(self.ends_epoch());
+        let seals = open.ending(&self.plan).len() + usize::from(self.checks_keys());
         let generators = (0..seals).map(|_| self.generator()).collect::<Result<Vec<_>, _>>()?;
         self.seal_segment(&mut generators.into_iter());
         Ok(())
@@ -381,7 +388,7 @@ impl DpswSketch {
 
     /// The same with generators that were drawn for it: that of the keys first.
     pub(crate) fn seal_segment(&mut self, generators: &mut impl Iterator<Item = Generator>) {
-        let of_keys = self.ends_epoch().then(|| generators.next().expect("one was drawn for the keys"));
+        let of_keys = self.checks_keys().then(|| generators.next().expect("one was drawn for the keys"));
         let open = self.open.front_mut().expect("a substream is always open");
         let sealed = open.close_segment(&self.plan, generators);
         let is_complete = open.next_boundary(&self.plan).is_none();
@@ -394,23 +401,24 @@ impl DpswSketch {
         }
     }
 
-    /// Whether an epoch ends with the oldest open segment.
-    fn ends_epoch(&self) -> bool {
+    /// Whether keys are looked at when the oldest open segment ends: with its substream.
+    fn checks_keys(&self) -> bool {
         let Some(discovery) = self.plan.discovery() else { return false };
         let open = self.open.front().expect("a substream is always open");
         let is_last = open.next_boundary(&self.plan) == Some(self.plan.substream_len());
-        is_last && (self.number + 1).is_multiple_of(discovery.epoch())
+        is_last && discovery.checks_at(self.number)
     }
 
-    /// Ends the epoch of the oldest open substream.
-    pub(crate) fn find(&mut self, mut generator: Generator) -> Found {
-        let discovery = self.plan.discovery().expect("an epoch has ended");
-        let (epoch, key) = (self.number / discovery.epoch(), self.keys.mapper.fingerprint_key);
-        let mut tracker = self.trackers.remove(&epoch).unwrap_or_else(|| Tracker::new(discovery, key));
-        let keys = tracker.release(discovery, &mut generator);
-        tracker.clear();
-        self.spare_tracker = Some(tracker);
-        Found { epoch, keys }
+    /// Looks at the keys of the oldest open substream's search: those that come out. At its end the search is wiped.
+    pub(crate) fn find(&mut self, mut generator: Generator) -> Keys {
+        let discovery = self.plan.discovery().expect("keys are looked at");
+        let (search, listed) = (discovery.search(self.number), self.readable.released.found());
+        let Some(tracker) = self.trackers.get_mut(&search) else { return Keys::Range(0) };
+        let found = tracker.check(discovery, listed, &mut generator);
+        if discovery.ends_with(self.number) {
+            self.spare_tracker = self.trackers.remove(&search).map(Tracker::cleared);
+        }
+        found
     }
 
     /// Goes on with the next substream.
@@ -442,13 +450,15 @@ impl DpswSketch {
             self.open.push_back(OpenSubstream::new(self.keys.mapping(&self.plan, number)));
         }
         if let Some(discovery) = self.plan.discovery() {
-            self.trackers = self.trackers.split_off(&(number / discovery.epoch()));
+            self.trackers = self.trackers.split_off(&discovery.search(number));
         }
-        let nothing = Released::new(Vec::new(), self.readable.released.mapping().clone());
+        let released = &self.readable.released;
+        let found = Arc::new(released.found().without_substreams());
+        let nothing = Released::new(Vec::new(), released.mapping().clone()).with_found(found);
         self.readable = Arc::new(Readable::new(nothing));
     }
 
-    pub(crate) fn release(&mut self, sealed: Vec<(usize, SealedSketch)>, found: Option<Found>) {
+    pub(crate) fn release(&mut self, sealed: Vec<(usize, SealedSketch)>, found: Option<Keys>) {
         let open = self.open.front().expect("a substream is always open");
         let (mapping, capped) = (open.mapping(), open.capped(&self.plan));
         let running = match self.readable.released.substream(self.number) {
@@ -466,22 +476,31 @@ impl DpswSketch {
             .filter(|s| s.number != self.number && is_kept(s.number));
         let mut substreams: Vec<_> = before.cloned().collect();
         substreams.push(Arc::new(running));
-        let epoch = self.plan.discovery().map_or(1, PlannedDiscovery::epoch);
-        let is_live = |found: &&Arc<Found>| is_kept((found.epoch + 1) * epoch - 1);
-        let before = self.readable.released.found().iter().filter(is_live).cloned();
-        let found = before.chain(found.map(Arc::new)).collect();
-        self.readable = Arc::new(self.readable.next(substreams, found));
+        let listed = self.listed(&substreams, found);
+        self.readable = Arc::new(self.readable.next(substreams, listed));
+    }
+
+    /// The list of found keys after these substreams were sealed and these keys came out.
+    fn listed(&self, substreams: &[Arc<SealedSubstream>], found: Option<Keys>) -> Arc<Found> {
+        let (released, found) = (&self.readable.released, found.unwrap_or(Keys::Range(0)));
+        if self.plan.discovery().is_none() {
+            return Arc::clone(released.found());
+        }
+        Arc::new(released.found().next(&found, released.substreams(), substreams, &self.plan))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bytes::codec::Writer;
     use crate::item::domain::{Discovery, Domain};
     use crate::item::keys::Keys;
     use crate::item::value::Kind;
+    use crate::plan::discovery::ListLimits;
     use crate::plan::settings::{
-        Clock, CounterLayout, Method, Settings, TimeWindow, TunedMethod, Unit, Window,
+        Clock, CounterLayout, Method, PaperMethod, Settings, SubstreamLen, TimeWindow, TunedMethod, Unit,
+        Window,
     };
     use crate::privacy::parameters::{Delta, Epsilon};
     use crate::store::memory::MemoryStore;
@@ -530,6 +549,96 @@ mod tests {
         assert!(sketch.extend(Batch::integers(&[1])).is_err());
         assert_eq!(sketch.view().covered(), 0..10);
         assert_eq!(sketch.view().frequency(1).expect("a key").value, 20.0);
+    }
+
+    /// Substreams of ten items, searches of four; without noise a key is found from this count on: nine.
+    fn finding(list: usize) -> (DpswSketch, usize) {
+        let counters = CounterLayout::Hashed { rows: 2, columns: 32 };
+        let discovery = Discovery { search_len: Some(4), ..Discovery::new(Kind::Integers) };
+        let settings = Settings {
+            epsilon: Epsilon::new(30.0).expect("in range"),
+            delta: Delta::new(1e-9).ok(),
+            domain: Domain::Discovered(discovery),
+            method: Some(Method::Tuned(TunedMethod { substreams: 5, counters, ..TunedMethod::default() })),
+            ..sketch().plan().settings().clone()
+        };
+        let plan = Plan::new(settings).expect("a valid plan");
+        let plan = plan.with_list(ListLimits { keys: list, bytes: 1000 });
+        let least = plan.discovery().expect("keys are found").threshold() as usize + 3;
+        (DpswSketch::with_noise(plan, Noise::off()).expect("noise is off"), least)
+    }
+
+    fn found(sketch: &DpswSketch) -> Vec<String> {
+        let mut keys: Vec<String> =
+            sketch.readable.released.found().keys().iter().map(|key| key.to_string()).collect();
+        keys.sort();
+        keys
+    }
+
+    #[test]
+    fn without_randomness_no_key_is_looked_at() {
+        let (mut sketch, least) = finding(9);
+        let secret = |sketch: &DpswSketch| {
+            let mut writer = Writer::new(b"TESTTEST", 1);
+            sketch.trackers.values().for_each(|tracker| tracker.write(&mut writer));
+            writer.finish()
+        };
+        sketch.extend(Batch::integers(&[7; 10])).expect("valid items");
+        sketch.extend(Batch::integers(&[7; 9])).expect("valid items");
+        let before = (found(&sketch), sketch.view().covered());
+        sketch.noise = Noise::failing();
+        assert!(sketch.extend(Batch::integers(&[8])).is_err());
+        let counted = secret(&sketch);
+        for _ in 0..3 {
+            assert!(sketch.extend(Batch::integers(&[8])).is_err());
+            assert_eq!((found(&sketch), sketch.view().covered()), before);
+            assert!(secret(&sketch) == counted, "no noise was drawn");
+        }
+        sketch.noise = Noise::off();
+        sketch.extend(Batch::integers(&[])).expect("nothing");
+        sketch.extend(Batch::integers(&[9])).expect("randomness is back");
+        assert!(least <= 19);
+        assert_eq!((found(&sketch), sketch.view().covered()), (vec!["7".to_owned()], 0..20));
+    }
+
+    #[test]
+    fn the_list_keeps_the_largest_and_what_left_it_is_found_again_in_a_later_search() {
+        let (mut sketch, least) = finding(1);
+        assert!(least <= 10, "{least}");
+        sketch.extend(Batch::integers(&[7; 10])).expect("valid items");
+        assert_eq!(found(&sketch), ["7"]);
+        sketch.extend(Batch::integers(&[8; 20])).expect("valid items");
+        assert_eq!(found(&sketch), ["8"], "twenty against ten");
+        sketch.extend(Batch::integers(&[7; 10])).expect("valid items");
+        assert_eq!(found(&sketch), ["8"], "7 came out in this search");
+        sketch.extend(Batch::integers(&[7; 40])).expect("valid items");
+        assert_eq!(found(&sketch), ["7"]);
+    }
+
+    /// Sums are carried on from seal to seal, and added up anew when a view is loaded.
+    #[test]
+    fn the_scores_of_a_loaded_list_are_those_of_the_live_one() {
+        let (paper, _) = finding(9);
+        let paper = Settings {
+            method: Some(Method::Paper(PaperMethod {
+                substream: SubstreamLen::PerWindow(5),
+                counters: CounterLayout::Hashed { rows: 2, columns: 32 },
+                ..PaperMethod::default()
+            })),
+            retention: 2,
+            ..paper.plan().settings().clone()
+        };
+        let paper = Plan::new(paper).expect("a valid plan");
+        for plan in [finding(9).0.plan().clone(), paper] {
+            let mut sketch = DpswSketch::with_noise(plan, Noise::seeded(2)).expect("seeded");
+            for step in 0..40_u64 {
+                let items: Vec<u64> = (0..7).map(|i| (step / 9 + i / 5) % 6).collect();
+                sketch.extend(Batch::integers(&items)).expect("valid items");
+                let loaded = WindowView::from_bytes(&sketch.view().to_bytes()).expect("valid bytes");
+                assert_eq!(loaded.readable.released.found(), sketch.readable.released.found(), "{step}");
+            }
+            assert!(1 < found(&sketch).len());
+        }
     }
 
     #[test]
@@ -601,12 +710,13 @@ mod tests {
     }
 
     #[test]
-    fn a_jump_of_the_clock_gives_up_the_keys_of_epochs_that_it_passes_and_no_others() {
+    fn a_jump_of_the_clock_gives_up_the_searches_that_it_passes_and_no_others() {
         let mut settings = sketch().plan().settings().clone();
         settings.window =
             Window::Time(TimeWindow { len: 100, lateness: 100, clock: Clock::Caller, expected_items: 1000 });
         settings.delta = Delta::new(1e-9).ok();
-        settings.domain = Domain::Discovered(Discovery { epoch: Some(2), ..Discovery::new(Kind::Integers) });
+        settings.domain =
+            Domain::Discovered(Discovery { search_len: Some(2), ..Discovery::new(Kind::Integers) });
         let counters = CounterLayout::Hashed { rows: 2, columns: 8 };
         settings.method =
             Some(Method::Tuned(TunedMethod { substreams: 5, counters, ..TunedMethod::default() }));

@@ -16,7 +16,6 @@ use crate::noise::generator::Noise;
 use crate::plan::discovery::PlannedDiscovery;
 use crate::plan::structure::Plan;
 use crate::privacy::parameters::Claim;
-use crate::sealed::released::Found;
 use crate::secret::counters::Counters;
 use crate::secret::partial::PartialId;
 use crate::secret::substream::OpenSubstream;
@@ -28,11 +27,13 @@ use crate::view::window_view::{Sealed, WindowView};
 
 const MAGIC: &[u8; 8] = b"DPSWSECR";
 const INNER_MAGIC: &[u8; 8] = b"DPSWOPEN";
-const VERSION: u16 = 2;
+const VERSION: u16 = 3;
 /// Version 1 had no padding.
 const VERSION_UNPADDED: u16 = 1;
 /// The version of the secret part: that of the view that it begins with.
 const INNER_VERSION: u16 = crate::bytes::view::VERSION;
+/// In version 1, that of the first two versions of states, searches had no checks before their end.
+const INNER_VERSION_UNCHECKED: u16 = 1;
 
 /// The key under which states are saved; the caller keeps it apart from them. Wiped when dropped.
 pub struct StateKey(Zeroizing<[u8; 32]>);
@@ -59,7 +60,7 @@ impl std::fmt::Debug for StateKey {
 const LENGTH_LEN: usize = 8;
 /// The secret part without views, ids, open substreams and keys takes at most this many bytes.
 const FIXED_LEN: u64 = 256;
-/// Bytes of the keys of an epoch beside the keys themselves.
+/// Bytes of the keys of a search beside the keys themselves.
 const TRACKER_FIXED_LEN: u64 = 32;
 /// Bytes before the encrypted part: magic word, version, generation, nonce.
 const HEADER_LEN: usize = 18 + ID_LEN;
@@ -151,6 +152,8 @@ impl DpswSketch {
         self.open.clear();
         self.trackers.clear();
         self.skip_to(number);
+        let search_len = self.plan.discovery().map_or(1, PlannedDiscovery::search_len);
+        self.first_search = self.first_search.max(number.div_ceil(search_len));
         self.absorbed.clear();
         (self.time.start, self.time.now) = (Some(number * len), number * len);
         Ok(self)
@@ -180,7 +183,7 @@ impl DpswSketch {
 
     fn trackers_len_max(&self) -> u64 {
         let Some(discovery) = self.plan.discovery() else { return 0 };
-        let running = self.plan.epochs_running_max(discovery.epoch());
+        let running = discovery.running();
         let all = if self.plan.has_public_totals() {
             let arrivals = self.trackers.values().map(Tracker::arrivals);
             arrivals.map(|arrivals| Tracker::len_max(discovery, arrivals)).sum()
@@ -205,16 +208,17 @@ impl DpswSketch {
         }
         writer.len(self.open.len());
         self.open.iter().for_each(|open| open.write(&mut writer));
+        writer.u64(self.first_search);
         writer.len(self.trackers.len());
-        for (epoch, tracker) in &self.trackers {
-            writer.u64(*epoch);
+        for (search, tracker) in &self.trackers {
+            writer.u64(*search);
             tracker.write(&mut writer);
         }
         writer.finish()
     }
 
     fn from_secret(secret: &[u8], noise: Noise) -> Result<Self, SnapshotError> {
-        let mut reader = Reader::of_versions(secret, INNER_MAGIC, 1..=INNER_VERSION)?;
+        let mut reader = Reader::of_versions(secret, INNER_MAGIC, INNER_VERSION_UNCHECKED..=INNER_VERSION)?;
         let view = read_view(&mut reader)?;
         let key = reader
             .bytes()?
@@ -249,22 +253,39 @@ impl DpswSketch {
     }
 
     fn read_trackers(&mut self, reader: &mut Reader<'_>) -> Result<(), SnapshotError> {
+        if reader.version() == INNER_VERSION_UNCHECKED {
+            return self.give_up_searches(reader);
+        }
+        self.first_search = reader.u64()?;
         let count = reader.len(8)?;
         let plan = Arc::clone(&self.plan);
         let key = self.keys.mapper.fingerprint_key;
         for _ in 0..count {
-            let epoch = reader.u64()?;
+            let search = reader.u64()?;
             let discovery = plan.discovery().filter(|discovery| {
                 let last = self.number.saturating_add(self.open.len() as u64 - 1);
-                (self.number / discovery.epoch()..=last / discovery.epoch()).contains(&epoch)
+                let running = discovery.search(self.number)..=discovery.search(last);
+                self.first_search <= search && running.contains(&search)
             });
-            let discovery =
-                discovery.ok_or(SnapshotError::invalid("the epoch of its keys is not running"))?;
+            let discovery = discovery.ok_or(SnapshotError::invalid("a search for keys is not running"))?;
             let tracker = Tracker::read(reader, discovery, key)?;
-            if self.trackers.insert(epoch, tracker).is_some() {
-                return Err(SnapshotError::invalid("an epoch occurs twice"));
+            if self.trackers.insert(search, tracker).is_some() {
+                return Err(SnapshotError::invalid("a search occurs twice"));
             }
         }
+        Ok(())
+    }
+
+    /// Gives up the searches of an earlier version that may have begun: the next one that no event can have reached goes on.
+    fn give_up_searches(&mut self, reader: &mut Reader<'_>) -> Result<(), SnapshotError> {
+        let kind = self.plan.settings().domain.kind();
+        for _ in 0..reader.len(8)? {
+            let _search = reader.u64()?;
+            Tracker::skip(reader, kind)?;
+        }
+        let last = self.number.saturating_add(self.plan.open_substreams_max() - 1);
+        self.first_search =
+            self.plan.discovery().map_or(0, |discovery| discovery.search(last).saturating_add(1));
         Ok(())
     }
 
@@ -278,11 +299,8 @@ impl DpswSketch {
             sealed_range.substream() < self.number
                 || (sealed_range.substream() == self.number && offsets.end <= sealed)
         };
-        let epoch = self.plan.discovery().map_or(1, PlannedDiscovery::epoch);
-        let is_over = |found: &Arc<Found>| found.epoch < self.number / epoch;
         view.stream.end == now
             && view.finished().is_none()
-            && view.readable.released.found().iter().all(is_over)
             && self.time.start.is_none_or(|begin| begin <= now)
             && (self.time.start.is_none() || start + sealed <= now)
             && (self.time.start.is_none() || now <= self.next_boundary())
@@ -314,7 +332,7 @@ fn open(bytes: &[u8], key: &StateKey) -> Result<(u64, StateId, Zeroizing<Vec<u8>
     }
     let (header, sealed) = bytes.split_at_checked(HEADER_LEN).ok_or(SnapshotError::Truncated)?;
     let found = u16::from_le_bytes([header[8], header[9]]);
-    if ![VERSION, VERSION_UNPADDED].contains(&found) {
+    if !(VERSION_UNPADDED..=VERSION).contains(&found) {
         return Err(SnapshotError::Version { found, known: VERSION }.into());
     }
     let generation = u64::from_le_bytes(header[10..18].try_into().expect("eight bytes"));
@@ -322,7 +340,7 @@ fn open(bytes: &[u8], key: &StateKey) -> Result<(u64, StateId, Zeroizing<Vec<u8>
     let payload = Payload { msg: sealed, aad: header };
     let secret = key.cipher().decrypt(&XNonce::from(nonce), payload).map_err(|_| StateError::Key)?;
     let mut secret = Zeroizing::new(secret);
-    if found == VERSION {
+    if found != VERSION_UNPADDED {
         unpad(&mut secret)?;
     }
     Ok((generation, StateId(nonce), secret))
@@ -438,7 +456,7 @@ mod tests {
             unit: Unit::Users { per_substream: 3 },
             epsilon: Epsilon::new(20.0).expect("in range"),
             delta: Delta::new(1e-9).ok(),
-            domain: Domain::Discovered(Discovery { epoch: Some(2), ..Discovery::new(Kind::Bytes) }),
+            domain: Domain::Discovered(Discovery { search_len: Some(2), ..Discovery::new(Kind::Bytes) }),
             method: Some(Method::Tuned(TunedMethod { substreams: 5, counters, ..TunedMethod::default() })),
             retention: 1,
         };
@@ -558,37 +576,20 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_an_epoch_that_is_over_are_refused() {
-        // Seventy items: substreams of twenty, epochs of two; the fourth substream runs, in the second epoch.
+    fn keys_of_a_search_that_is_over_are_refused() {
+        // Seventy items: substreams of twenty, searches of two; the fourth substream runs, in the second search.
         let sketch = running_users();
         assert_eq!((sketch.number, sketch.trackers.keys().copied().collect::<Vec<_>>()), (3, vec![1]));
         assert!(is_taken(&sketch, &sketch));
-        for epoch in [0, 2] {
+        for search in [0, 2] {
             let mut changed = running_users();
-            let tracker = changed.trackers.remove(&1).expect("the running epoch");
-            changed.trackers.insert(epoch, tracker);
-            assert!(!is_taken(&sketch, &changed), "epoch {epoch}");
+            let tracker = changed.trackers.remove(&1).expect("the running search");
+            changed.trackers.insert(search, tracker);
+            assert!(!is_taken(&sketch, &changed), "search {search}");
         }
-        let mut rewound = running_users();
-        rewound.readable = Arc::clone(&sketch.readable);
-        rewound.number = 1;
-        rewound.trackers.clear();
-        rewound.time.now = 30;
-        assert!(!is_taken(&rewound, &rewound), "an epoch that was found goes on");
-    }
-
-    #[test]
-    fn what_was_found_cannot_be_found_again() {
-        // Substreams of twenty items, epochs of two. At eighty a seal is due, which ends the second epoch.
-        let mut due = running_users();
-        due.time.now = 80;
-        assert!(is_taken(&due, &due));
-        let released = &due.readable.released;
-        let second = Found { epoch: 1, keys: Keys::text(["a"]) };
-        let found = released.found().iter().cloned().chain([Arc::new(second)]).collect();
-        let readable = due.readable.next(released.substreams().to_vec(), found);
-        due.readable = Arc::new(readable);
-        assert!(!is_taken(&due, &due));
+        let mut given_up = running_users();
+        given_up.first_search = 2;
+        assert!(!is_taken(&sketch, &given_up), "a search that was given up goes on");
     }
 
     #[test]

@@ -20,6 +20,7 @@ use crate::plan::discovery::PlannedDiscovery;
 use crate::plan::settings::Unit;
 use crate::plan::structure::Plan;
 use crate::ratio::Ratio;
+use crate::sealed::found::Kept;
 use crate::sealed::released::Released;
 use crate::sealed::sketch::SealedSketch;
 use crate::sealed::substream::SealedSubstream;
@@ -63,13 +64,21 @@ pub(crate) enum Fault {
     ExactTotals,
     /// Error bounds hold the exact total where it is private.
     ExactBound,
-    /// Keys come out above half of the threshold.
+    /// Keys come out from half of the threshold on.
     LowThreshold,
-    /// Keys come out that only reach the threshold.
+    /// Keys come out one below the threshold.
     ReachedThreshold,
+    /// All checks of a search have the lasting noise of a key and no other.
+    OneNoise,
+    /// A key gets its lasting noise again at every check.
+    LastingNoisePerCheck,
+    /// A key gets its lasting noise again after a restore.
+    LastingNoiseAfterRestore,
+    /// A key that came out is looked at again when it has left the list.
+    LooksAgain,
     /// Found keys are listed in their own order.
     PlainOrder,
-    /// An epoch has the first few keys alone.
+    /// A search looks at the first few keys alone.
     FirstKeysCap,
     /// A map with more than a few keys is taken for a summary.
     SummaryWhenFull,
@@ -141,7 +150,7 @@ pub(crate) fn planned(plan: Plan) -> Plan {
         Some(Fault::FewSubstreams) if unit.per_substream().is_some() => {
             plan.with_laws(|_, law| scaled(law, touched.min(3), touched))
         }
-        Some(Fault::WholeTwice) => match plan.settings().domain.discovery().map(|keys| keys.share) {
+        Some(Fault::WholeTwice) => match plan.settings().domain.discovery().and_then(|keys| keys.share) {
             Some(share) => {
                 let (taken, of) = (share.numerator(), share.denominator());
                 plan.with_laws(|_, law| scaled(law, of - taken, of))
@@ -253,28 +262,44 @@ pub(crate) fn reduced(lowered: u64, reduction: u64, stored: &[u32], plan: &Plann
     }
 }
 
-/// What becomes of the keys of an epoch, in order of arrival.
-pub(crate) fn present<T>(mut keys: Vec<T>) -> Vec<T> {
-    if is(Fault::FirstKeysCap) {
-        keys.truncate(FEW_KEYS);
-    }
-    keys
+/// Whether a search looks at the key at this place, in order of arrival.
+pub(crate) fn is_seen(place: usize) -> bool {
+    !is(Fault::FirstKeysCap) || place < FEW_KEYS
 }
 
-/// What becomes of noisy counts of keys before they are held against the threshold.
-pub(crate) fn scores(scores: &mut [i32], threshold: i64) {
-    let more = match PLANTED.get() {
-        Some(Fault::LowThreshold) => (threshold - threshold / 2) as i32,
-        Some(Fault::ReachedThreshold) => 1,
-        _ => 0,
-    };
-    scores.iter_mut().for_each(|score| *score = score.saturating_add(more));
+/// What becomes of the threshold of found keys.
+pub(crate) fn threshold(threshold: u64) -> u64 {
+    match PLANTED.get() {
+        Some(Fault::LowThreshold) => threshold / 2,
+        Some(Fault::ReachedThreshold) => threshold - 1,
+        _ => threshold,
+    }
+}
+
+/// What becomes of the noise that a key gets at each check.
+pub(crate) fn fresh(fresh: u64) -> u64 {
+    if is(Fault::OneNoise) { 0 } else { fresh }
+}
+
+/// Whether a key gets its lasting noise again at every check.
+pub(crate) fn redraws_at_checks() -> bool {
+    is(Fault::LastingNoisePerCheck)
+}
+
+/// Whether a key gets its lasting noise again after a restore.
+pub(crate) fn redraws_after_restore() -> bool {
+    is(Fault::LastingNoiseAfterRestore)
+}
+
+/// Whether a key that was released is looked at again.
+pub(crate) fn looks_again() -> bool {
+    is(Fault::LooksAgain)
 }
 
 /// What becomes of the list of found keys.
-pub(crate) fn listed(found: &mut [(u64, Item<'_>)]) {
+pub(crate) fn listed(kept: &mut [Kept<'_>]) {
     if is(Fault::PlainOrder) {
-        found.sort_unstable_by_key(|(_, item)| *item);
+        kept.sort_unstable_by_key(|kept| kept.item);
     }
 }
 

@@ -6,7 +6,8 @@ use crate::error::MergeError;
 use crate::item::keys::Keys;
 use crate::plan::limits::SITES_MAX;
 use crate::privacy::parameters::Claim;
-use crate::sealed::released::{Found, Released};
+use crate::sealed::found::{Found, Kept};
+use crate::sealed::released::Released;
 use crate::sealed::sketch::SealedSketch;
 use crate::sealed::substream::SealedSubstream;
 use crate::view::readable::Readable;
@@ -57,14 +58,9 @@ impl WindowView {
             None => self.stream.start.max(other.stream.start),
         };
         let start = start.min(end);
-        let found = self
-            .readable
-            .released
-            .found()
-            .iter()
-            .filter_map(|one| one.union(other.readable.released.found()));
+        let found = self.merged_keys(other, &substreams);
         let released = Released::new(substreams, self.readable.released.mapping().clone());
-        let released = released.with_found(found.map(Arc::new).collect());
+        let released = released.with_found(Arc::new(found));
         let readable = Arc::new(Readable::new(released));
         let mut sites = [&self.sites[..], &other.sites[..]].concat();
         sites.sort_unstable();
@@ -82,6 +78,22 @@ impl WindowView {
     /// Whether the stream is over inside this substream.
     fn is_cut(&self, number: u64) -> bool {
         self.finished().is_some_and(|end| end < (number + 1) * self.plan.substream_len())
+    }
+
+    /// What two sites found. Counts add up, and so do the scores of keys that both have.
+    fn merged_keys(&self, other: &Self, substreams: &[Arc<SealedSubstream>]) -> Found {
+        let by = self.readable.released.mapping().fingerprint_key;
+        let lists = [self, other].map(|view| view.readable.released.found());
+        let mut all: Vec<Kept<'_>> = lists.iter().flat_map(|found| found.kept(by)).collect();
+        all.sort_unstable_by_key(|kept| (kept.hash, kept.item));
+        all.dedup_by(|next, kept| {
+            let is_same = next.item == kept.item;
+            kept.score += if is_same { next.score } else { 0.0 };
+            is_same
+        });
+        let keys = Keys::collect(self.plan.settings().domain.kind(), all.iter().map(|kept| kept.item));
+        let scores: Vec<f64> = all.iter().map(|kept| kept.score).collect();
+        Found::scored(&keys, &scores, substreams, &self.plan, by)
     }
 
     fn check_mergeable(&self, other: &Self) -> Result<(), MergeError> {
@@ -106,15 +118,6 @@ impl WindowView {
             Some(&site) => Err(MergeError::Duplicate { site }),
             None => Ok(()),
         }
-    }
-}
-
-impl Found {
-    /// What two sites found in the same epoch.
-    fn union(&self, others: &[Arc<Self>]) -> Option<Self> {
-        let other = others.iter().find(|other| other.epoch == self.epoch)?;
-        let all = [&self.keys, &other.keys].into_iter().flat_map(|keys| (0..keys.len()).map(|i| keys.get(i)));
-        Some(Self { epoch: self.epoch, keys: Keys::collect(self.keys.kind(), all) })
     }
 }
 

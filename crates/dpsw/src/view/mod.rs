@@ -12,6 +12,7 @@ pub(crate) mod nearest;
 pub(crate) mod prior;
 pub(crate) mod ranking;
 pub(crate) mod readable;
+pub(crate) mod scores;
 pub(crate) mod tail;
 pub(crate) mod trend;
 pub(crate) mod weights;

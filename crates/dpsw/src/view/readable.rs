@@ -7,7 +7,8 @@ use crate::item::keys::Keys;
 use crate::item::mapping::Columns;
 use crate::item::value::Item;
 use crate::plan::limits::CACHED_COVERS_MAX;
-use crate::sealed::released::{Found, Released};
+use crate::sealed::found::Found;
+use crate::sealed::released::Released;
 use crate::sealed::substream::SealedSubstream;
 use crate::view::cover::Cover;
 use crate::view::fits::Fits;
@@ -28,15 +29,15 @@ impl Readable {
     }
 
     /// What is readable after these substreams were sealed or have left.
-    pub(crate) fn next(&self, substreams: Vec<Arc<SealedSubstream>>, found: Vec<Arc<Found>>) -> Self {
+    pub(crate) fn next(&self, substreams: Vec<Arc<SealedSubstream>>, found: Arc<Found>) -> Self {
         let first = substreams.first().map_or(u64::MAX, |substream| substream.number);
-        let released = Released::new(substreams, self.released.mapping().clone()).with_found(found);
         // Sums over keys can only be carried on for the same keys.
-        let fits = if released.has_found() {
-            Fits::default()
-        } else {
+        let fits = if found.keys() == self.released.found().keys() {
             self.fits.next(self.released.substreams(), first)
+        } else {
+            Fits::default()
         };
+        let released = Released::new(substreams, self.released.mapping().clone()).with_found(found);
         Self { fits, ..Self::new(released) }
     }
 

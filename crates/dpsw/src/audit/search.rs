@@ -1,0 +1,168 @@
+//! A search for keys, by its law: what the real one and small wrong ones show on paths of counts.
+
+use crate::audit::report::{AuditError, Control, Effort};
+use crate::audit::statistics::Share;
+use crate::noise::generator::{Generator, Noise};
+use crate::noise::law::Law;
+use crate::noise::one_sided::OneSided;
+use crate::noise::table::Table;
+use crate::plan::release::{COUNT_MIN, Release};
+use crate::ratio::Ratio;
+
+/// Checks of a search.
+pub(super) const CHECKS: usize = 4;
+
+/// The counts of a key at each check.
+pub(super) type Path = [u64; CHECKS];
+
+/// The check at which a key came out, if it did.
+pub(super) type Outcome = Option<usize>;
+
+/// Paths on which the usual mistakes show: a count that stands, one that grows, one that comes late.
+pub(super) fn paths(threshold: u64) -> [Path; 3] {
+    let enough = threshold + COUNT_MIN - 1;
+    [[enough + 2; CHECKS], [COUNT_MIN, enough - 1, enough, enough + 2], [0, 0, enough, enough]]
+}
+
+/// How many of the probabilities of a law are not those of the outcomes.
+pub(super) fn misses(outcomes: &[Outcome], law: &[f64], doubt: f64) -> u64 {
+    let is_missed = |place: usize| {
+        let outcome = Some(place).filter(|&place| place + 1 < law.len());
+        let hits = outcomes.iter().filter(|&&seen| seen == outcome).count();
+        let share = Share { hits, runs: outcomes.len() };
+        law[place] < share.low(doubt) || share.high(doubt) < law[place]
+    };
+    (0..law.len()).filter(|&place| is_missed(place)).count() as u64
+}
+
+/// Whether a key was listed, left the list and came back, by whether it was listed at each check.
+pub(super) fn came_back(listed: &[bool]) -> bool {
+    let begins = |place: usize| listed[place] && !(0 < place && listed[place - 1]);
+    1 < (0..listed.len()).filter(|&place| begins(place)).count()
+}
+
+/// What a search does wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Slip {
+    Nothing,
+    /// Every check has the lasting noise alone.
+    OneNoise,
+    /// The lasting noise is drawn again when the search is restored, which it is before each check.
+    Redrawn,
+    /// A key that came out is looked at again once it has left the list.
+    LooksAgain,
+}
+
+/// Holds each wrong search against the right one.
+pub(super) fn controls(effort: Effort) -> Result<Vec<Control>, AuditError> {
+    let small = Small::new()?;
+    let by_law = "keys that come out otherwise than planned";
+    let cases = [
+        (Slip::OneNoise, "one noise for all looks at a key", by_law),
+        (Slip::Redrawn, "the noise of a search drawn again after a restore", by_law),
+        (
+            Slip::LooksAgain,
+            "a key looked at again after it left the list",
+            "keys that came back in their search",
+        ),
+    ];
+    let control = |(slip, name, by): (Slip, &'static str, &'static str)| {
+        let violations = |planted: Slip| match slip {
+            Slip::LooksAgain => small.returned(planted, effort),
+            _ => small.misses(planted, effort),
+        };
+        let caught = violations(Slip::Nothing)? == 0 && violations(slip)? != 0;
+        Ok(Control { name, caught, by: caught.then_some(by) })
+    };
+    cases.into_iter().map(control).collect()
+}
+
+/// A search for one key, with ε = 2.
+struct Small {
+    release: Release,
+    lasting: Table,
+    fresh: Table,
+}
+
+impl Small {
+    fn new() -> Result<Self, AuditError> {
+        let (lasting, fresh) = (Ratio::new(3, 1)?, Ratio::new(3, 5)?);
+        let release = Release { lasting, fresh, threshold: 4, checks: CHECKS as u64 };
+        let [lasting, fresh] = [lasting, fresh].map(|scale| Table::new(Law::Laplace { scale }));
+        Ok(Self { release, lasting, fresh })
+    }
+
+    /// At which checks a key comes out; it leaves the list at once.
+    fn run(&self, slip: Slip, path: Path, generator: &mut Generator) -> Vec<bool> {
+        let [mut lasting, mut fresh] = [&self.lasting, &self.fresh].map(OneSided::new);
+        let mut kept = u64::from(lasting.draw(generator));
+        let mut is_out = false;
+        let mut look = |count: u64| {
+            if slip == Slip::Redrawn {
+                kept = lasting.draw(generator).into();
+            }
+            let above = (count + 1).saturating_sub(COUNT_MIN + kept);
+            let fresh = if slip == Slip::OneNoise { 0 } else { fresh.draw(generator).into() };
+            let comes_out = 0 < above && self.release.threshold <= above + fresh && !is_out;
+            is_out = (is_out || comes_out) && slip != Slip::LooksAgain;
+            comes_out
+        };
+        path.map(&mut look).to_vec()
+    }
+
+    fn misses(&self, slip: Slip, effort: Effort) -> Result<u64, AuditError> {
+        let mut generator = Noise::from_system().generator()?;
+        let [path, ..] = paths(self.release.threshold);
+        let mut outcome = |_| self.run(slip, path, &mut generator).iter().position(|&comes_out| comes_out);
+        let outcomes: Vec<Outcome> = (0..effort.runs).map(&mut outcome).collect();
+        Ok(misses(&outcomes, &self.release.outcomes(&path), effort.doubt()))
+    }
+
+    fn returned(&self, slip: Slip, effort: Effort) -> Result<u64, AuditError> {
+        let mut generator = Noise::from_system().generator()?;
+        let [path, ..] = paths(self.release.threshold);
+        let mut run = |_| {
+            // Between two checks the key leaves the list.
+            let listed: Vec<bool> =
+                self.run(slip, path, &mut generator).into_iter().flat_map(|listed| [listed, false]).collect();
+            u64::from(came_back(&listed))
+        };
+        Ok((0..effort.runs).map(&mut run).sum())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_that_is_listed_once_did_not_come_back() {
+        for (listed, is_back) in [
+            (&[][..], false),
+            (&[false, false], false),
+            (&[false, true, true], false),
+            (&[true, false, false], false),
+            (&[false, true, false], false),
+            (&[true, false, true], true),
+            (&[false, true, false, true], true),
+        ] {
+            assert_eq!(came_back(listed), is_back, "{listed:?}");
+        }
+    }
+
+    /// Each of 5 probabilities is missed with probability at most 2e-4, so all three paths hold but for 3e-3; of the law of
+    /// another threshold at least one is missed.
+    #[test]
+    fn outcomes_are_held_against_their_law() {
+        let small = Small::new().expect("the system has randomness");
+        let mut generator = Noise::seeded(5).generator().expect("seeded");
+        for path in paths(small.release.threshold) {
+            let mut outcome =
+                |_| small.run(Slip::Nothing, path, &mut generator).iter().position(|&comes_out| comes_out);
+            let outcomes: Vec<Outcome> = (0..20_000).map(&mut outcome).collect();
+            assert_eq!(misses(&outcomes, &small.release.outcomes(&path), 1e-4), 0, "{path:?}");
+            let other = Release { threshold: small.release.threshold - 1, ..small.release };
+            assert_ne!(misses(&outcomes, &other.outcomes(&path), 1e-4), 0, "{path:?}");
+        }
+    }
+}

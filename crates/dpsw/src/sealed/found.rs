@@ -1,0 +1,176 @@
+//! The list of found keys: what was released stays, up to a limit that the plan sets.
+
+use std::cmp::Ordering;
+
+use crate::item::hash::FingerprintKey;
+use crate::item::keys::Keys;
+use crate::item::value::{Item, Kind};
+use crate::plan::discovery::ListLimits;
+
+/// The keys that were found and are kept, in the order of their keyed hashes, each once.
+///
+/// A score is the largest count that a key had in a window, and falls slowly. It comes from sealed counters alone; where
+/// there is no room for all keys, those with the lowest scores go.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Found {
+    keys: Keys,
+    scores: Vec<f64>,
+    /// What the smallest counters of each key add up to in the newest window.
+    sums: Vec<i64>,
+}
+
+/// A key of the list.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Kept<'k> {
+    pub(crate) hash: u64,
+    pub(crate) item: Item<'k>,
+    pub(crate) score: f64,
+    pub(crate) sum: i64,
+}
+
+impl Kept<'_> {
+    /// What the list is sorted by.
+    fn order(&self, other: &Self) -> Ordering {
+        (self.hash, self.item).cmp(&(other.hash, other.item))
+    }
+}
+
+impl Default for Found {
+    fn default() -> Self {
+        Self { keys: Keys::Range(0), scores: Vec::new(), sums: Vec::new() }
+    }
+}
+
+impl Found {
+    /// The list of these keys; the lowest scores are left out where they are too many or too long, of equal ones those with
+    /// the largest hashes.
+    pub(crate) fn new(kind: Kind, mut kept: Vec<Kept<'_>>, limits: ListLimits) -> Self {
+        let bytes = |kept: &Kept<'_>| if let Item::Bytes(bytes) = kept.item { bytes.len() } else { 0 };
+        let too_long = limits.bytes < kept.iter().map(bytes).sum();
+        if limits.keys < kept.len() || too_long {
+            kept.sort_unstable_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.order(b)));
+            let mut room = limits.bytes;
+            let fits =
+                |kept: &&Kept<'_>| room.checked_sub(bytes(kept)).inspect(|&left| room = left).is_some();
+            let count = kept.iter().take(limits.keys).take_while(fits).count();
+            kept.truncate(count);
+        }
+        if kept.is_empty() {
+            return Self::default();
+        }
+        kept.sort_unstable_by(Kept::order);
+        #[cfg(test)]
+        crate::testing::fault::listed(&mut kept);
+        Self {
+            keys: Keys::collect(kind, kept.iter().map(|kept| kept.item)),
+            scores: kept.iter().map(|kept| kept.score).collect(),
+            sums: kept.iter().map(|kept| kept.sum).collect(),
+        }
+    }
+
+    /// The same keys with other scores and sums.
+    pub(crate) fn with(&self, scores: Vec<f64>, sums: Vec<i64>) -> Self {
+        debug_assert!(scores.len() == self.keys.len() && sums.len() == self.keys.len(), "one each");
+        Self { keys: self.keys.clone(), scores, sums }
+    }
+
+    /// The same when nothing sealed is left.
+    pub(crate) fn without_substreams(&self) -> Self {
+        self.with(self.scores.clone(), vec![0; self.sums.len()])
+    }
+
+    pub(crate) fn keys(&self) -> &Keys {
+        &self.keys
+    }
+
+    pub(crate) fn scores(&self) -> &[f64] {
+        &self.scores
+    }
+
+    pub(crate) fn sums(&self) -> &[i64] {
+        &self.sums
+    }
+
+    /// The keys with their scores, in order.
+    pub(crate) fn kept(&self, by: FingerprintKey) -> impl Iterator<Item = Kept<'_>> {
+        let numbers = self.scores.iter().zip(&self.sums);
+        let kept = move |(item, (&score, &sum))| Kept { hash: by.item(item), item, score, sum };
+        self.keys.iter().zip(numbers).map(kept)
+    }
+
+    /// Whether a key is listed.
+    pub(crate) fn contains(&self, hash: u64, item: Item<'_>, by: FingerprintKey) -> bool {
+        let (mut low, mut high) = (0, self.keys.len());
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            let known = self.keys.get(middle);
+            match (by.item(known), known).cmp(&(hash, item)) {
+                Ordering::Less => low = middle + 1,
+                Ordering::Equal => return true,
+                Ordering::Greater => high = middle,
+            }
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BY: FingerprintKey = FingerprintKey::new(7);
+
+    fn kept<'k>(keys: &[(&'k str, f64)]) -> Vec<Kept<'k>> {
+        let kept = |&(key, score): &(&'k str, f64)| {
+            let item = Item::from(key);
+            Kept { hash: BY.item(item), item, score, sum: 3 }
+        };
+        keys.iter().map(kept).collect()
+    }
+
+    fn names(found: &Found) -> Vec<String> {
+        let mut names: Vec<String> = found.keys().iter().map(|item| item.to_string()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn the_lowest_scores_go_where_there_is_no_room() {
+        let all = [("a", 5.0), ("bb", -1.0), ("ccc", 9.0), ("dddd", 7.0)];
+        for (keys, bytes, wanted) in [
+            (4, 10, &["a", "bb", "ccc", "dddd"][..]),
+            (3, 100, &["a", "ccc", "dddd"]),
+            (9, 9, &["a", "ccc", "dddd"]),
+            (9, 7, &["ccc", "dddd"]),
+            (9, 6, &["ccc"]),
+            (0, 100, &[]),
+        ] {
+            let found = Found::new(Kind::Bytes, kept(&all), ListLimits { keys, bytes });
+            assert_eq!(names(&found), wanted, "{keys} keys, {bytes} bytes");
+            let hashes: Vec<u64> = found.kept(BY).map(|kept| kept.hash).collect();
+            assert!(hashes.is_sorted());
+        }
+    }
+
+    #[test]
+    fn of_equal_scores_the_largest_hashes_go() {
+        let names: Vec<String> = (0..20).map(|number| number.to_string()).collect();
+        let all: Vec<(&str, f64)> = names.iter().map(|name| (name.as_str(), 1.0)).collect();
+        let limits = ListLimits { keys: 5, bytes: 100 };
+        let found = Found::new(Kind::Bytes, kept(&all), limits);
+        let mut hashes: Vec<u64> = kept(&all).iter().map(|kept| kept.hash).collect();
+        hashes.sort_unstable();
+        assert!(found.kept(BY).map(|kept| kept.hash).eq(hashes[..5].iter().copied()));
+    }
+
+    #[test]
+    fn a_list_knows_its_keys_and_no_others() {
+        let names: Vec<String> = (0..200).map(|number| number.to_string()).collect();
+        let (listed, others) = names.split_at(100);
+        let all: Vec<(&str, f64)> = listed.iter().map(|name| (name.as_str(), 1.0)).collect();
+        let found = Found::new(Kind::Bytes, kept(&all), ListLimits { keys: 1000, bytes: 1000 });
+        let is_listed = |name: &String| found.contains(BY.item(Item::from(name)), Item::from(name), BY);
+        assert!(listed.iter().all(is_listed));
+        assert!(!others.iter().any(is_listed));
+    }
+}

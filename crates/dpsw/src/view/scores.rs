@@ -1,0 +1,126 @@
+//! Which found keys stay listed: scores from sealed counters, cheap enough for every seal.
+
+use std::sync::Arc;
+
+use crate::item::hash::FingerprintKey;
+use crate::item::keys::Keys;
+use crate::plan::limits::SCORE_WINDOWS;
+use crate::plan::structure::Plan;
+use crate::sealed::found::{Found, Kept};
+use crate::sealed::substream::SealedSubstream;
+use crate::view::fit::{Observed, absent_level};
+use crate::view::tail::Moments;
+use crate::view::weights::WHOLE;
+
+/// Sealed substreams, oldest first.
+type Substreams<'a> = &'a [Arc<SealedSubstream>];
+
+impl Found {
+    /// The list after something was sealed, with the keys that came out if that was a whole substream. A score falls slowly and is at least the
+    /// estimate of the newest window, by debiased minima.
+    pub(crate) fn next(&self, more: &Keys, before: Substreams<'_>, now: Substreams<'_>, plan: &Plan) -> Self {
+        let (before, now) = (newest_window(before, plan), newest_window(now, plan));
+        let Some(newest) = now.last() else { return self.clone() };
+        let (first, by) = (now[0].number, newest.mapping.fingerprint_key);
+        let known = before.last().map_or(first, |last| last.number + 1);
+        if newest.number < known {
+            return self.clone();
+        }
+        let mut sums = self.sums().to_vec();
+        let hashes = hashes(self.keys(), by);
+        for left in before.iter().filter(|substream| substream.number < first) {
+            add_minima(left, &hashes, -1, &mut sums);
+        }
+        for new in now.iter().filter(|substream| known <= substream.number) {
+            add_minima(new, &hashes, 1, &mut sums);
+        }
+        let level = level(now);
+        let kept = 1.0 - 1.0 / (SCORE_WINDOWS * substreams_per_window(plan)) as f64;
+        let score = |(score, &sum): (&f64, &i64)| (score * kept).max(sum as f64 - level);
+        let scores = self.scores().iter().zip(&sums).map(score).collect();
+        let next = self.with(scores, sums);
+        if more.is_empty() { next } else { next.union(&estimated(more, now, by), plan, by) }
+    }
+
+    /// These keys with the estimates of the newest window as their scores.
+    pub(crate) fn estimated(
+        keys: &Keys,
+        substreams: Substreams<'_>,
+        plan: &Plan,
+        by: FingerprintKey,
+    ) -> Self {
+        let kept = estimated(keys, newest_window(substreams, plan), by);
+        Self::default().union(&kept, plan, by)
+    }
+
+    /// These keys with these scores.
+    pub(crate) fn scored(
+        keys: &Keys,
+        scores: &[f64],
+        substreams: Substreams<'_>,
+        plan: &Plan,
+        by: FingerprintKey,
+    ) -> Self {
+        let mut kept = estimated(keys, newest_window(substreams, plan), by);
+        kept.iter_mut().zip(scores).for_each(|(kept, &score)| kept.score = score);
+        Self::default().union(&kept, plan, by)
+    }
+
+    /// The same with other keys, none of which is listed here.
+    fn union(&self, more: &[Kept<'_>], plan: &Plan, by: FingerprintKey) -> Self {
+        let Some(discovery) = plan.discovery() else { return self.clone() };
+        let all = self.kept(by).chain(more.iter().copied()).collect();
+        Self::new(discovery.kind(), all, discovery.list())
+    }
+}
+
+fn estimated<'k>(keys: &'k Keys, window: Substreams<'_>, by: FingerprintKey) -> Vec<Kept<'k>> {
+    let hashes = hashes(keys, by);
+    let mut sums = vec![0; keys.len()];
+    window.iter().for_each(|substream| add_minima(substream, &hashes, 1, &mut sums));
+    let level = level(window);
+    let kept = |((item, hash), sum)| Kept { hash, item, score: sum as f64 - level, sum };
+    keys.iter().zip(hashes).zip(sums).map(kept).collect()
+}
+
+fn hashes(keys: &Keys, by: FingerprintKey) -> Vec<u64> {
+    keys.iter().map(|item| by.item(item)).collect()
+}
+
+fn substreams_per_window(plan: &Plan) -> u64 {
+    plan.settings().window.len().div_ceil(plan.substream_len())
+}
+
+/// The complete ones of the newest window.
+fn newest_window<'a>(substreams: Substreams<'a>, plan: &Plan) -> Substreams<'a> {
+    let complete = substreams.iter().take_while(|substream| substream.sketch(WHOLE).is_some()).count();
+    let complete = &substreams[..complete];
+    let most = usize::try_from(substreams_per_window(plan)).unwrap_or(usize::MAX);
+    &complete[complete.len().saturating_sub(most)..]
+}
+
+fn observed(substream: &SealedSubstream) -> Option<Observed<'_>> {
+    let sketch = substream.sketch(WHOLE)?;
+    Some(Observed {
+        sketch,
+        mapping: &substream.mapping,
+        noise: Moments::default(),
+        number: substream.number,
+        length: 1.0,
+    })
+}
+
+/// Adds the smallest counter of each key, or takes it off.
+fn add_minima(substream: &SealedSubstream, hashes: &[u64], sign: i64, sums: &mut [i64]) {
+    if let Some(observed) = observed(substream) {
+        observed.minima(hashes, |place, minimum| sums[place] += sign * i64::from(minimum));
+    }
+}
+
+/// What the smallest counters of a key that never occurred add up to.
+fn level(window: Substreams<'_>) -> f64 {
+    let of = |substream: &Arc<SealedSubstream>| {
+        *substream.absent.get_or_init(|| observed(substream).map_or(0.0, |observed| absent_level(&observed)))
+    };
+    window.iter().map(of).sum()
+}
