@@ -250,4 +250,13 @@ mod tests {
         early.advance(20).expect("a clock");
         assert_eq!(early.run_len(&[25, 40]), 1);
     }
+
+    #[test]
+    fn a_stream_that_follows_its_events_begins_with_the_earliest_of_them() {
+        let mut sketch = sketch(Clock::Events, Noise::off());
+        for (time, start) in [(15, 5), (3, 3), (4, 3), (30, 3)] {
+            sketch.add_at(time, 1).expect("in time");
+            assert_eq!(sketch.time.start, Some(start), "after {time}");
+        }
+    }
 }

@@ -174,4 +174,24 @@ mod tests {
         let error = forked.finish().expect_err("another process");
         assert!(matches!(error.source, IngestError::Forked { .. }), "{:?}", error.source);
     }
+
+    #[test]
+    fn events_ahead_of_the_end_count_nowhere_also_if_they_are_just_ahead() {
+        let [_, paper] = methods();
+        let mut settings = sketch(paper, Noise::off()).plan().settings().clone();
+        settings.window =
+            Window::Time(TimeWindow { len: 100, lateness: 0, clock: Clock::Caller, expected_items: 100 });
+        let plan = Plan::new(settings).expect("a valid plan");
+        for &end in &plan.boundaries()[..plan.boundaries().len() - 1] {
+            let mut sketch = DpswSketch::with_key(plan.clone(), StreamKey::from_bytes([7; 32]), Noise::off());
+            sketch.advance(1000).expect("a clock");
+            // The last before the end, the first after it, and the last of the substream, which is ten long.
+            let times = [1000 + end - 1, 1000 + end, 1009];
+            assert_eq!(sketch.extend(Batch::integers(&[1; 3]).at(&times)).expect("open").counted, 3);
+            sketch.advance(1000 + end).expect("a clock");
+            let finished = sketch.finish().expect("noise is off");
+            let whole = finished.sealed().find(|sealed| sealed.range() == WHOLE).expect("sealed short");
+            assert_eq!(whole.sketch().total(), 1, "an end after {end} ticks");
+        }
+    }
 }
