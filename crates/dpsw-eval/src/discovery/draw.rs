@@ -38,7 +38,7 @@ fn found(rows: &Rows<'_>) -> Panel {
     let recall = |measured: &Measured, _| measured.summary(|outcome| outcome.recall);
     let first = |measured: &Measured, _| measured.summary(|outcome| 1.0 - outcome.first_missing);
     panel(
-        "listed after the first window",
+        "found after the first window",
         Scale { label: "share".to_owned(), kind: ScaleKind::Linear(Some((0.0, 1.03))) },
         rows,
         &[(TOP, &recall), (FIRST, &first)],
