@@ -5,18 +5,38 @@ use std::ops::Range;
 use anyhow::Result;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use dpsw::{Claim, Direction, Estimate, Item, Ranked, Threshold, Unit, WindowView};
+use dpsw::{Claim, Direction, Estimate, Item, List, Ranked, Shown, Threshold, Unit, WindowView};
 use serde::Serialize;
 
 /// Which items are shown.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Which {
-    Top(usize),
-    Threshold(f64),
+    Top(usize, Rows),
+    Threshold(f64, Rows),
     Asked(Vec<String>),
 }
 
-/// One answer: `{window, covered, epsilon, delta, items}`.
+/// How the rows of a list are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Rows {
+    /// Also those that may be noise alone.
+    pub(crate) all: bool,
+    /// With intervals that hold whatever the stream is like.
+    pub(crate) strict: bool,
+}
+
+impl Rows {
+    /// The rows to show, and how many are hidden.
+    fn of(self, list: List<'_>) -> (Vec<Ranked<'_>>, usize) {
+        let list = if self.strict { list.strict() } else { list };
+        match self.all {
+            true => (list.rows.into_iter().chain(list.hidden).collect(), 0),
+            false => (list.rows, list.hidden.len()),
+        }
+    }
+}
+
+/// One answer: `{window, covered, epsilon, delta, items, hidden}`, and `capped` where users are protected.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Answer {
     pub(crate) window: Positions,
@@ -25,6 +45,11 @@ pub(crate) struct Answer {
     pub(crate) epsilon: Option<f64>,
     pub(crate) delta: Option<f64>,
     pub(crate) items: Vec<Row>,
+    /// Rows that are not shown because they may be noise alone.
+    pub(crate) hidden: usize,
+    /// Where users are protected: about how many records of the window count for no item.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) capped: Option<u64>,
     #[serde(skip)]
     pub(crate) promise: String,
 }
@@ -61,7 +86,7 @@ pub(crate) struct Row {
     /// The bytes, where the text is not all of them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) item_base64: Option<String>,
-    /// Noise can make it negative.
+    /// In a list, what the item probably counts, as it was chosen for its size; else noise can make it negative.
     pub(crate) estimate: f64,
     pub(crate) lower: f64,
     pub(crate) upper: f64,
@@ -69,20 +94,35 @@ pub(crate) struct Row {
     pub(crate) share: Option<f64>,
     /// `rising`, `steady`, `falling`, or `null` if that is unknown.
     pub(crate) trend: Option<&'static str>,
-    /// Whether the count cannot be told from zero.
-    pub(crate) below_noise: bool,
+    /// Whether the count may be less than a quarter of the estimate.
+    pub(crate) unsure: bool,
 }
 
 /// Asks a view.
 pub(crate) fn ask(view: &WindowView, which: &Which) -> Result<Answer> {
     let is_time = view.plan().settings().window.time().is_some();
-    let ranked = match which {
-        Which::Top(count) => view.top(*count)?,
-        Which::Threshold(share) => view.heavy_hitters(Threshold::new(*share)?)?,
-        Which::Asked(items) => asked(view, items)?,
+    let (ranked, hidden) = match which {
+        Which::Top(count, rows) => rows.of(view.top(*count)?),
+        Which::Threshold(share, rows) => rows.of(view.heavy_hitters(Threshold::new(*share)?)?),
+        Which::Asked(items) => (asked(view, items)?, 0),
     };
+    let is_listed = !matches!(which, Which::Asked(_));
     let total = view.items();
-    let rows = ranked.iter().enumerate().map(|(index, ranked)| row(index + 1, ranked, total, view));
+    let rows = ranked.iter().enumerate().map(|(index, ranked)| {
+        let [value, lower, upper] = if is_listed { listed(ranked) } else { plain(ranked) };
+        let (item, item_base64) = names(ranked.item);
+        Row {
+            rank: index + 1,
+            item,
+            item_base64,
+            estimate: rounded(value),
+            lower: rounded(lower),
+            upper: rounded(upper),
+            share: total.map(|total| (value / total as f64 * 1e6).round() / 1e6),
+            trend: trend(view, ranked.item),
+            unsure: ranked.shown.marked,
+        }
+    });
     let (epsilon, delta) = promised(view.claim());
     Ok(Answer {
         window: Positions::new(&view.window(), is_time),
@@ -90,6 +130,8 @@ pub(crate) fn ask(view: &WindowView, which: &Which) -> Result<Answer> {
         epsilon,
         delta,
         items: rows.collect(),
+        hidden,
+        capped: ranked.first().and_then(|ranked| ranked.estimate.capped),
         promise: promise(view),
     })
 }
@@ -103,21 +145,16 @@ fn asked<'i>(view: &WindowView, items: &'i [String]) -> Result<Vec<Ranked<'i>>> 
     Ok(rows)
 }
 
-fn row(rank: usize, ranked: &Ranked<'_>, total: Option<u64>, view: &WindowView) -> Row {
-    let Ranked { item, estimate, .. } = ranked;
-    let Estimate { value, error_bound, .. } = *estimate;
-    let (text, base64) = names(*item);
-    Row {
-        rank,
-        item: text,
-        item_base64: base64,
-        estimate: rounded(value),
-        lower: rounded(value - error_bound),
-        upper: rounded(value + error_bound),
-        share: total.map(|total| (value / total as f64 * 1e6).round() / 1e6),
-        trend: trend(view, *item),
-        below_noise: estimate.is_below_noise(),
-    }
+/// What a row of a list probably counts.
+fn listed(ranked: &Ranked<'_>) -> [f64; 3] {
+    let Shown { value, lower, upper, .. } = ranked.shown;
+    [value, lower, upper]
+}
+
+/// The estimate of an item that was asked for.
+fn plain(ranked: &Ranked<'_>) -> [f64; 3] {
+    let Estimate { value, error_bound, .. } = ranked.estimate;
+    [value, value - error_bound, value + error_bound]
 }
 
 fn names(item: Item<'_>) -> (String, Option<String>) {

@@ -209,6 +209,13 @@ pub(crate) struct Show {
     /// Show the items with at least this share of the window
     #[arg(long, value_name = "SHARE")]
     pub(crate) threshold: Option<f64>,
+    /// Show the rows that may be noise alone as well
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Intervals that hold for 95 % of the rows whatever the stream is like; they are wider. Without it, a row shows what it
+    /// probably counts: rows of a list were chosen for their size, unlike the items of `dpsw count`
+    #[arg(long)]
+    pub(crate) strict: bool,
     /// Answer repeatedly: after each number of items (1000), or at each interval (10s)
     #[arg(long, value_parser = quantity::span, value_name = "ITEMS|TIME", conflicts_with = "view")]
     pub(crate) every: Option<Span>,
@@ -222,7 +229,7 @@ pub(crate) struct Show {
 #[derive(Debug, Clone, Copy, Args)]
 #[group(multiple = false)]
 pub(crate) struct Layout {
-    /// One JSON document: {window, covered, epsilon, delta, items}
+    /// One JSON document: {window, covered, epsilon, delta, items, hidden}
     #[arg(long)]
     pub(crate) json: bool,
     /// One JSON document per answer, each on its own line

@@ -25,7 +25,7 @@ pub(crate) fn lines(bars: &[Bar<'_>], width: u16, coloured: bool) -> Vec<Line<'s
 }
 
 fn line(bar: &Bar<'_>, room: usize, largest: f64, coloured: bool) -> Line<'static> {
-    let Row { rank, estimate, upper, trend, below_noise, .. } = bar.row;
+    let Row { rank, estimate, upper, trend, unsure, .. } = bar.row;
     let name: String = shown(&bar.row.item).chars().take(NAME_LEN).collect();
     let (mark, colour) = match trend {
         Some("rising") => ("↑", Color::Green),
@@ -37,7 +37,7 @@ fn line(bar: &Bar<'_>, room: usize, largest: f64, coloured: bool) -> Line<'stati
         grouped(estimate.max(0.0)),
         grouped(upper - estimate)
     );
-    let plain = if *below_noise { Style::new().add_modifier(Modifier::DIM) } else { Style::new() };
+    let plain = if *unsure { Style::new().add_modifier(Modifier::DIM) } else { Style::new() };
     let mut spans = vec![Span::styled(text, plain)];
     let colour = if coloured { plain.fg(colour) } else { plain };
     spans.extend(cells(bar, room, largest).into_iter().map(|(text, is_truth)| {
@@ -82,7 +82,7 @@ mod tests {
             upper,
             share: None,
             trend: None,
-            below_noise: false,
+            unsure: false,
         }
     }
 

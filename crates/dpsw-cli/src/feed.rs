@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
-use dpsw::{Clock, DpswSketch, Plan, Taken, Unit};
+use dpsw::{Clock, DpswSketch, Plan, Taken, Unit, WindowView};
 
 use crate::arguments::OnError;
 use crate::fault::Fault;
@@ -12,8 +12,8 @@ use crate::input::{BATCH, Problem, Record, Sink};
 use crate::quantity::Span;
 use crate::structure::millis;
 
-/// Called with the sketch whenever an answer is due.
-pub(crate) type Due<'a> = Box<dyn FnMut(&DpswSketch) -> Result<()> + 'a>;
+/// Called with a view of the stream whenever an answer is due.
+pub(crate) type Due<'a> = Box<dyn FnMut(&WindowView) -> Result<()> + 'a>;
 
 /// The way of records into the sketch.
 pub(crate) struct Feed<'a> {
@@ -44,6 +44,7 @@ pub(crate) struct Counts {
     pub(crate) skipped: u64,
     pub(crate) late: u64,
     pub(crate) early: u64,
+    pub(crate) capped: u64,
 }
 
 /// When events happen.
@@ -87,6 +88,7 @@ impl Counts {
     fn add(&mut self, taken: Taken) {
         self.late += taken.late as u64;
         self.early += taken.early as u64;
+        self.capped += taken.capped as u64;
     }
 }
 
@@ -142,12 +144,25 @@ impl<'a> Feed<'a> {
     /// Answers now.
     pub(crate) fn answer(&mut self) -> Result<()> {
         self.answered = Some(self.place_now());
-        (self.due)(&self.sketch)
+        (self.due)(&self.sketch.view())
     }
 
-    /// Answers now, unless nothing has arrived since the last answer.
-    pub(crate) fn answer_at_last(&mut self) -> Result<()> {
-        if self.answered == Some(self.place_now()) { Ok(()) } else { self.answer() }
+    /// Answers now, unless nothing has arrived since the last answer, and hands over the view of the stream.
+    pub(crate) fn answer_at_last(mut self) -> Result<WindowView> {
+        if self.answered != Some(self.place_now()) {
+            self.answer()?;
+        }
+        Ok(self.sketch.view())
+    }
+
+    /// The same of a stream that is over: what is open is sealed first, and nothing is predicted.
+    pub(crate) fn finish(mut self) -> Result<WindowView> {
+        if self.answered == Some(self.place_now()) {
+            return Ok(self.sketch.view());
+        }
+        let view = self.sketch.finish()?;
+        (self.due)(&view)?;
+        Ok(view)
     }
 
     fn place_now(&self) -> (u64, u64) {

@@ -60,7 +60,8 @@ const ITEM_LEN_MAX: usize = 48;
 fn table(answer: &Answer, coloured: bool) -> String {
     let mut text = headline(answer) + "\n";
     if answer.items.is_empty() {
-        return text + "\nno item to show: none stands out\n\n";
+        text += "\nno item to show: none stands out from the noise\n";
+        return text + &hidden(answer) + "\n";
     }
     let names: Vec<String> = answer.items.iter().map(|row| shown(&row.item)).collect();
     let widest = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max(4);
@@ -71,14 +72,23 @@ fn table(answer: &Answer, coloured: bool) -> String {
     let _ = writeln!(text, "\n{}", paint(Style::Bold, &title, coloured));
     for (row, name) in answer.items.iter().zip(&names) {
         let line = line(row, name, widest);
-        let style = if row.below_noise { Some(Style::Dim) } else { trend_style(row) };
+        let style = if row.unsure { Some(Style::Dim) } else { trend_style(row) };
         let line = style.map_or_else(|| line.clone(), |style| paint(style, &line, coloured));
         let _ = writeln!(text, "{line}");
     }
-    if answer.items.iter().any(|row| row.below_noise) {
-        text += "  ~ below the noise: the true count may well be zero\n";
+    if answer.items.iter().any(|row| row.unsure) {
+        text += "  ~ the true count may be less than a quarter of what is shown\n";
     }
-    text + "\n"
+    text + &hidden(answer) + "\n"
+}
+
+/// What is not shown, and why.
+fn hidden(answer: &Answer) -> String {
+    match answer.hidden {
+        0 => String::new(),
+        1 => "  1 more row may be noise alone; --all shows it\n".to_owned(),
+        rows => format!("  {rows} more rows may be noise alone; --all shows them\n"),
+    }
 }
 
 fn trend_style(row: &Row) -> Option<Style> {
@@ -99,7 +109,7 @@ fn line(row: &Row, name: &str, widest: usize) -> String {
         Some(_) => "steady",
         None => "",
     };
-    let mark = if row.below_noise { "~" } else { " " };
+    let mark = if row.unsure { "~" } else { " " };
     let estimate = quantity::grouped(row.estimate.max(0.0));
     let line =
         format!("{:>4} {mark}{name:<widest$}  {estimate:>11}  {interval:>23}  {share:>8}  {trend}", row.rank);

@@ -160,6 +160,9 @@ struct Structure {
     /// Items of each user that count per substream.
     #[serde(skip_serializing_if = "Option::is_none")]
     per_user: Option<u32>,
+    /// Users of a substream whose items count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user_room: Option<u64>,
     /// In items or milliseconds.
     window: u64,
     window_unit: &'static str,
@@ -259,6 +262,7 @@ impl Structure {
                 Unit::Users { .. } => "users",
                 _ => "replace-one",
             },
+            user_room: plan.user_room(),
             per_user: if let Unit::Users { per_substream } = settings.unit {
                 Some(per_substream)
             } else {

@@ -18,7 +18,10 @@ const TICK: Duration = Duration::from_millis(50);
 /// Why reading ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
+    /// The input is over.
     Complete,
+    /// Somebody has seen enough.
+    Left,
     Interrupted,
 }
 
@@ -103,7 +106,11 @@ impl<C: Companion> Run<'_, '_, C> {
                 self.last_tick = Instant::now();
                 self.tick()?;
                 if !self.companion.tick(self.feed, is_complete)? {
-                    return Ok(if interrupt::is_requested() { End::Interrupted } else { End::Complete });
+                    return Ok(match is_complete {
+                        _ if interrupt::is_requested() => End::Interrupted,
+                        true => End::Complete,
+                        false => End::Left,
+                    });
                 }
             }
         }

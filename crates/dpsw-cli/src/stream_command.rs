@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use dpsw::{Clock, Domain, Plan, Unit, Window, WindowView};
 
-use crate::answer::{self, Answer, Which};
+use crate::answer::{self, Answer, Rows, Which};
 use crate::arguments::{Count, Format, Input, Source, Stream, Top};
 use crate::domain;
 use crate::fault::{Fault, Kind};
@@ -27,7 +27,8 @@ use crate::watch::{self, Watch};
 /// Runs `dpsw top`.
 pub(crate) fn top(command: &Top) -> Result<()> {
     let show = &command.show;
-    let which = show.threshold.map_or(Which::Top(show.top), Which::Threshold);
+    let rows = Rows { all: show.all, strict: show.strict };
+    let which = show.threshold.map_or(Which::Top(show.top, rows), |share| Which::Threshold(share, rows));
     let writer = Writer::new(show.layout);
     if let Some(path) = &command.source.stream.view {
         refuse_input(&command.files)?;
@@ -97,7 +98,7 @@ fn answer_view(
 pub(crate) fn ask(view: &WindowView, which: &Which) -> Result<Answer> {
     let is_listed = !matches!(which, Which::Asked(_));
     if is_listed && view.covered().is_empty() {
-        return answer::ask(view, &Which::Top(0));
+        return answer::ask(view, &Which::Top(0, Rows::default()));
     }
     answer::ask(view, which)
 }
@@ -118,18 +119,25 @@ impl Read<'_> {
         if files.follow && is_missing(&files.paths[0]) {
             remark::note(format!("{} is not there yet; waiting for it", files.paths[0].display()));
         }
-        let due = Box::new(|sketch: &dpsw::DpswSketch| writer.write(&ask(&sketch.view(), which)?));
+        let is_followed = files.follow;
+        let due = Box::new(|view: &WindowView| writer.write(&ask(view, which)?));
         let mut feed = Feed::new(plan, self.source.input.on_error, every, due)?;
         let end = if is_watched {
             run::run(files, wanted, &mut feed, &mut Watch::open(which)?)?
         } else {
             run::run(files, wanted, &mut feed, &mut Alone)?
         };
-        match end {
-            End::Complete => feed.answer_at_last()?,
-            End::Interrupted => feed.answer()?,
-        }
-        let (view, counts) = (feed.sketch.view(), feed.counts);
+        let counts = feed.counts;
+        // Whoever keeps a view may go on with what follows in the file.
+        let is_over = end == End::Complete && !is_followed && self.source.stream.save.is_none();
+        let view = match end {
+            _ if is_over => feed.finish()?,
+            End::Complete | End::Left => feed.answer_at_last()?,
+            End::Interrupted => {
+                feed.answer()?;
+                feed.sketch.view()
+            }
+        };
         if let Some(path) = &self.source.stream.save {
             view_file::save(&view, path)?;
             remark::note(format!(
@@ -139,7 +147,7 @@ impl Read<'_> {
         }
         say_after(&view, counts);
         match end {
-            End::Complete => Ok(()),
+            End::Complete | End::Left => Ok(()),
             End::Interrupted => Err(Fault::of(Kind::Interrupted, "interrupted; this is what was there")),
         }
     }
@@ -228,6 +236,7 @@ fn say_before(stream: &Stream, plan: &Plan, paths: &[PathBuf]) {
             and shares are of all items",
             substream(plan)
         ));
+        say_room(plan);
     }
     if stream.domain.is_some() {
         remark::note("the domain must be public: a list made from the stream itself reveals who was in it");
@@ -251,6 +260,17 @@ fn say_before(stream: &Stream, plan: &Plan, paths: &[PathBuf]) {
         remark::note("reading what is typed here; Ctrl-D ends it");
     }
     remark::detail(format!("the plan:\n{plan}"));
+}
+
+/// A time window may bring more users than it has room for.
+fn say_room(plan: &Plan) {
+    if let (Some(_), Some(room)) = (plan.settings().window.time(), plan.user_room()) {
+        remark::note(format!(
+            "of the users of {}, {} count: twice as many as --expected-items makes room for",
+            substream(plan),
+            grouped(room as f64)
+        ));
+    }
 }
 
 /// How long a substream is, for people.
@@ -306,9 +326,11 @@ fn check_followed(files: &Files) -> Result<()> {
 }
 
 fn say_after(view: &WindowView, counts: Counts) {
-    let Counts { records, skipped, late, early } = counts;
+    let Counts { records, skipped, late, early, capped } = counts;
     let number = |count: u64| grouped(count as f64);
-    if view.covered().is_empty() {
+    if view.covered().is_empty() && view.finished().is_some() {
+        remark::note("nothing can be answered: there is no record");
+    } else if view.covered().is_empty() {
         remark::note(format!(
             "nothing can be answered yet: the first substream of {} is not complete, {} records were read; read more, or \
             use a shorter --window",
@@ -331,6 +353,14 @@ fn say_after(view: &WindowView, counts: Counts) {
     }
     if 0 < early {
         remark::note(format!("{} records have times beyond what can be kept", number(early)));
+    }
+    if 0 < capped {
+        remark::note(format!(
+            "{} of {} records count for no item: their users had sent --per-user items, or there was no room for them; \
+            intervals are about the others",
+            number(capped),
+            number(records)
+        ));
     }
     remark::detail(format!("{} records were read", number(records)));
 }

@@ -182,6 +182,8 @@ pub enum Quantity {
     Substreams,
     /// Length of a substream.
     SubstreamLen,
+    /// Items of a substream, or about as many as are expected.
+    SubstreamItems,
     /// Sealed substreams that are kept.
     SubstreamsKept,
     /// Steps in which checkpoints are considered.
@@ -214,7 +216,7 @@ impl Quantity {
         match self {
             Self::Lateness => "; a longer one would exceed the window",
             Self::Keys => "; ask for candidates instead",
-            Self::SubstreamLen => "; use more substreams",
+            Self::SubstreamItems => "; use a shorter window, or more substreams in it",
             Self::SubstreamsKept => "; use longer substreams or less retention",
             Self::GridUnits => "; a unit is at least one item",
             Self::Checkpoints => " or more; use a larger alpha or a coarser grid",
@@ -226,6 +228,7 @@ impl Quantity {
             | Self::Retention
             | Self::UserItems
             | Self::Substreams
+            | Self::SubstreamLen
             | Self::Rows
             | Self::Columns
             | Self::Counters
@@ -247,6 +250,7 @@ impl fmt::Display for Quantity {
             Self::Keys => "number of keys in the domain",
             Self::Substreams => "number of substreams",
             Self::SubstreamLen => "substream length",
+            Self::SubstreamItems => "number of items in a substream",
             Self::SubstreamsKept => "number of substreams kept",
             Self::GridUnits => "number of grid units",
             Self::Checkpoints => "number of checkpoints",
@@ -471,7 +475,7 @@ pub enum SnapshotError {
     #[error("these bytes do not begin like a saved one; is it the right file?")]
     Foreign,
     /// They were written by another version.
-    #[error("these bytes are of version {found}, this program reads version {known}")]
+    #[error("these bytes are of version {found}, this program reads versions up to {known}")]
     Version {
         /// The version in the bytes.
         found: u16,

@@ -175,11 +175,13 @@ pub use privacy::parameters::{Claim, Delta, Epsilon, Threshold};
 pub use ratio::Ratio;
 pub use secret::partial::{PartialCounters, PartialId};
 pub use stream::absorb::Absorbed;
+pub use stream::finish::FinishError;
 pub use stream::freshness::{FreshnessStore, StateId};
 pub use stream::sketch::{DpswSketch, Taken};
 pub use stream::state::{SavedState, StateKey};
 pub use stream::worker::{Counted, Worker};
 pub use view::estimate::{CONFIDENCE, Certainty, Deviations, Estimate, Ranked};
+pub use view::list::{List, Shown};
 pub use view::trend::{Direction, Trend};
 pub use view::window_view::WindowView;
 

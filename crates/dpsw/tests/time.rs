@@ -27,13 +27,17 @@ fn settings(window: Window, method: Method) -> Settings {
 fn interpolated(estimate: &Estimate, len: u64, start: u64, count: impl Fn(&Range<u64>) -> f64) -> f64 {
     let window = &estimate.window;
     let sealed = window.end / len;
-    let inside = |k: u64| {
-        (window.end.min((k + 1) * len)).saturating_sub(window.start.max(k * len)) as f64 / len as f64
-    };
-    let whole = |k: u64| count(&(k * len..(k + 1) * len));
+    if sealed <= start / len {
+        return 0.0;
+    }
+    let span = |k: u64| start.max(k * len)..(k + 1) * len;
+    let share = |k: u64, ticks: u64| ticks as f64 / (span(k).end - span(k).start) as f64;
+    let inside =
+        |k: u64| share(k, (window.end.min(span(k).end)).saturating_sub(window.start.max(span(k).start)));
+    let whole = |k: u64| count(&span(k));
     let sum: f64 = (start / len..sealed).map(|k| inside(k) * whole(k)).sum();
-    let ahead = (window.end - window.start.max(sealed * len)) as f64 / len as f64;
-    if start / len < sealed { sum + ahead * whole(sealed - 1) } else { 0.0 }
+    let ahead = share(sealed - 1, window.end - window.start.max(sealed * len));
+    sum + ahead * whole(sealed - 1)
 }
 
 fn tuned(substreams: u64) -> Method {
@@ -180,7 +184,10 @@ proptest! {
             let time = now - back.min(lateness + 5);
             start = start.or(Some(time - lateness));
             match sketch.add_at(time, item) {
-                Ok(()) => counted.push((time, item)),
+                Ok(()) => {
+                    start = start.map(|start| start.min(time));
+                    counted.push((time, item));
+                }
                 Err(IngestError::Late { by, sealed }) => prop_assert_eq!(time + by, sealed),
                 Err(IngestError::Early { .. }) => prop_assert!(!by_events),
                 Err(error) => prop_assert!(false, "{}", error),
@@ -223,6 +230,112 @@ fn batches_and_single_events_are_counted_alike() {
     assert_eq!(taken.late, late);
     assert_eq!(once.view().top(8), many.view().top(8));
     assert_eq!(once.position(), many.position());
+}
+
+/// A stream of the last hours of a day, with an event a minute, in substreams of a day and a half.
+#[test]
+fn a_window_longer_than_the_life_of_a_stream_is_answered_by_what_there_was() {
+    const MINUTE: u64 = 60_000;
+    const DAY: u64 = 24 * 60 * MINUTE;
+    let method = Method::Tuned(TunedMethod {
+        substreams: 20,
+        counters: CounterLayout::Identity,
+        noise: NoiseChoice::Laplace,
+    });
+    // A substream ends after 3.1 of 5.5 hours.
+    let start = 13_000 * 36 * 60 * MINUTE - 186 * MINUTE;
+    let times: Vec<u64> = (0..330).map(|minute| start + minute * MINUTE).collect();
+    for clock in [Clock::Events, Clock::Caller] {
+        let mut sketch = sketch(settings(window(30 * DAY, 0, clock), method.clone()));
+        if clock == Clock::Caller {
+            sketch.advance(start).expect("a clock");
+        }
+        sketch.extend(Batch::integers(&[3; 330]).at(&times)).expect("events");
+        if clock == Clock::Caller {
+            sketch.advance(start + 330 * MINUTE).expect("a clock");
+        }
+        let estimate = sketch.view().frequency(3).expect("a key");
+        assert_eq!(estimate.covered, start..13_000 * 36 * 60 * MINUTE);
+        assert!((estimate.value - 330.0).abs() <= 1.0, "{estimate:?}");
+        if clock == Clock::Caller {
+            assert_eq!(sketch.finish().expect("noise is off").frequency(3).expect("a key").value, 330.0);
+        }
+    }
+}
+
+#[test]
+fn a_stream_that_begins_inside_a_substream_leaves_it_by_the_share_that_it_has_there() {
+    let mut sketch = sketch(settings(window(100, 0, Clock::Caller), tuned(10)));
+    sketch.advance(1006).expect("a clock");
+    sketch.extend(Batch::integers(&[3; 4]).at(&[1006, 1007, 1008, 1009])).expect("in time");
+    assert_eq!(sketch.add_at(1004, 3), Err(IngestError::Late { by: 2, sealed: 1006 }));
+    sketch.advance(1012).expect("a clock");
+    // Four ticks hold four events, so two more ticks are expected to hold two.
+    assert_eq!((sketch.view().covered(), value(&sketch, 3)), (1006..1010, 6.0));
+    sketch.advance(1107).expect("a clock");
+    assert_eq!((sketch.view().covered(), value(&sketch, 3)), (1007..1100, 3.0));
+    let history = sketch.view().history(3).expect("a key");
+    assert_eq!(history[0].window, 1010..1020, "the first substream is no longer retained");
+}
+
+#[test]
+fn a_stream_that_follows_its_events_began_with_the_earliest_of_them() {
+    let mut sketch = sketch(settings(window(100, 0, Clock::Events), tuned(10)));
+    let taken = sketch.extend(Batch::integers(&[3; 4]).at(&[1006, 1004, 1008, 1010])).expect("events");
+    assert_eq!((taken.counted, taken.late), (4, 0));
+    assert_eq!((sketch.view().covered(), value(&sketch, 3)), (1004..1010, 3.0));
+}
+
+#[test]
+fn windows_of_years_are_planned_and_longer_ones_are_refused_with_their_limit() {
+    const DAY: u64 = 24 * 60 * 60 * 1000;
+    for days in [364, 365, 3652, 12_000] {
+        let settings = Settings::last_ticks(days * DAY, 1_000_000, 1.0).expect("in range").with_keys(0..100);
+        let plan = settings.plan().expect("a plan");
+        assert_eq!(plan.settings().window.len(), days * DAY);
+    }
+    let settings = Settings::last_ticks(13_000 * DAY, 1_000_000, 1.0).expect("in range").with_keys(0..100);
+    let wanted = "window length must lie between 1 and 1099511627776, got 1123200000000";
+    assert_eq!(settings.plan().expect_err("too long").to_string(), wanted);
+}
+
+/// A plan for 100 arrivals in a substream, and ten times as many, each of another user.
+#[test]
+fn what_the_caps_of_users_leave_out_is_told() {
+    let settings = Settings {
+        unit: Unit::Users { per_substream: 1 },
+        ..settings(window(100, 0, Clock::Events), tuned(10))
+    };
+    let mut sketch = sketch(settings);
+    assert_eq!(sketch.plan().user_room(), Some(200));
+    assert!(
+        sketch.plan().to_string().contains("1 item(s) of each count per substream, of the first 200 users")
+    );
+    let users: Vec<u64> = (0..10_000).collect();
+    let times: Vec<u64> = users.iter().map(|user| 1000 + user / 100).collect();
+    let taken = sketch.extend(Batch::integers(&[3; 10_000]).at(&times).by(&users)).expect("events");
+    assert_eq!((taken.counted, taken.capped, taken.late), (2000, 8000, 0));
+    let taken = sketch.extend(Batch::nulls(2).at(&[1099; 2]).by(&[5, 5])).expect("events");
+    assert_eq!((taken.counted, taken.capped), (0, 2), "null items are capped like others");
+    let view = sketch.finish().expect("noise is off");
+    let estimate = view.frequency(3).expect("a key");
+    assert_eq!((estimate.value, estimate.capped), (2000.0, Some(8002)));
+    let half = view.as_of(1050).expect("retained").frequency(3).expect("a key");
+    assert_eq!((half.value, half.capped), (1000.0, Some(4000)));
+    let loaded = WindowView::from_bytes(&view.to_bytes()).expect("valid bytes");
+    assert_eq!(loaded.frequency(3), view.frequency(3));
+}
+
+#[test]
+fn where_events_are_protected_nothing_is_capped() {
+    for unit in [Unit::ReplaceOne, Unit::AddRemove] {
+        let mut sketch = sketch(Settings { unit, ..settings(window(100, 0, Clock::Caller), tuned(10)) });
+        sketch.advance(1000).expect("a clock");
+        let taken = sketch.extend(Batch::integers(&[3; 50]).at(&[1001; 50])).expect("in time");
+        assert_eq!((taken.counted, taken.capped, sketch.plan().user_room()), (50, 0, None));
+        sketch.advance(1010).expect("a clock");
+        assert_eq!(sketch.view().frequency(3).expect("a key").capped, None);
+    }
 }
 
 fn add_remove(method: Method) -> Settings {

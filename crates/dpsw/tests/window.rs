@@ -409,7 +409,16 @@ fn plans_that_cannot_be_are_refused_with_the_reason() {
     );
     check_refused(
         method(|m| m.substream = SubstreamLen::Items(0)),
-        "substream length must lie between 1 and 1073741824, got 0; use more substreams",
+        "substream length must lie between 1 and 1099511627776, got 0",
+    );
+    check_refused(
+        Settings {
+            window: Window::Items(1 << 40),
+            delta: Delta::new(1e-13).ok(),
+            ..method(|m| m.substream = SubstreamLen::PerWindow(1023))
+        },
+        "number of items in a substream must lie between 0 and 1073741824, got 1074791426; use a shorter window, or more \
+        substreams in it",
     );
     check_refused(
         method(|m| m.substream = SubstreamLen::Exponent(1.0)),

@@ -11,7 +11,7 @@ use dpsw::{Batch, Domain, DpswSketch, Keys, PaperMethod, Plan, Request, Settings
 use ratatui::style::{Modifier, Style};
 use ratatui::text::Line;
 
-use crate::answer::{self, Answer, Which};
+use crate::answer::{self, Answer, Rows, Which};
 use crate::arguments::Demo;
 use crate::chart::{self, Bar};
 use crate::interrupt;
@@ -152,7 +152,7 @@ impl Show {
             Self::Lines if !number.is_multiple_of(LINE_EVERY) => {}
             Self::Lines => print(&line(demo, &demo.tuned.view())?)?,
             Self::Screen(screen) => {
-                let answer = answer::ask(&demo.tuned.view(), &Which::Top(SHOWN))?;
+                let answer = answer::ask(&demo.tuned.view(), &Which::Top(SHOWN, Rows::default()))?;
                 screen.draw(|width| page(demo, &answer, width), "q to leave")?;
                 std::thread::sleep(FRAME.saturating_sub(started.elapsed()));
                 return Ok(!Screen::wants_to_leave()?);
@@ -170,7 +170,7 @@ fn line(demo: &State, view: &WindowView) -> Result<String> {
     for ranked in view.top(IN_LINE)? {
         let name = ranked.item.to_string();
         let truth = demo.stream.find(&name).map_or(0.0, |item| demo.truth.count(item));
-        let (value, truth) = (grouped(ranked.estimate.display_value()), grouped(truth));
+        let (value, truth) = (grouped(ranked.shown.value), grouped(truth));
         line += &format!("  {name:>10} {value:>6} ({truth:>6})");
     }
     Ok(line + "\n")

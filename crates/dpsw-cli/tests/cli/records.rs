@@ -114,16 +114,21 @@ fn a_line_of_100_megabytes_takes_one_place_and_little_memory() {
 }
 
 #[test]
-fn an_empty_file_and_a_short_one_say_that_nothing_is_sealed() {
+fn a_file_without_records_says_so_and_a_short_one_is_answered() {
     let sandbox = Sandbox::new();
-    for (name, bytes) in [("empty.txt", ""), ("empty.csv", ""), ("head.csv", "k\n"), ("short.txt", "a\nb\n")]
-    {
+    for (name, bytes) in [("empty.txt", ""), ("empty.csv", ""), ("head.csv", "k\n")] {
         sandbox.write(name, bytes);
         let column = if name.ends_with("csv") { &["--column", "k"][..] } else { &[] };
         let output = top(&sandbox, &[&[name, "--json"], column].concat());
         assert_eq!(json(&output)["items"], serde_json::json!([]), "{name}");
-        assert!(errors(&output).contains("nothing can be answered yet"), "{}", errors(&output));
+        assert!(errors(&output).contains("there is no record"), "{}", errors(&output));
     }
+    sandbox.write("short.txt", "a\nb\na\n");
+    let answer = json(&top(&sandbox, &["short.txt", "--json"]));
+    assert_eq!((&answer["items"][0]["item"], &answer["items"][0]["estimate"]), (&"a".into(), &2.0.into()));
+    let kept = top(&sandbox, &["short.txt", "--json", "--save", "short.view"]);
+    assert_eq!(json(&kept)["items"], serde_json::json!([]), "a stream that is kept is not over");
+    assert!(errors(&kept).contains("nothing can be answered yet"), "{}", errors(&kept));
 }
 
 #[test]

@@ -53,6 +53,26 @@ fn a_user_who_sends_much_counts_no_more_than_others() {
     assert!(estimate(&answer, "c") < 100.0, "{answer}");
 }
 
+/// 1,000 users in 1,000 seconds, where room was made for 2 x 100.
+#[test]
+fn what_was_not_counted_is_told() {
+    let sandbox = Sandbox::new();
+    sandbox.write("t.csv", format!("t,u,k\n{}", records(1000, |n, item| format!("{n},user {n},{item}\n"))));
+    let fixed =
+        ["top", "t.csv", "--column", "k", "--time-column", "t", "--window", "1000s", "--domain", "keys.txt"];
+    let output = sandbox.run(&[&fixed[..], &EXACT, &USERS, &["--expected-items", "100", "--json"]].concat());
+    let answer = json(&output);
+    let capped = answer["capped"].as_f64().expect("a number");
+    let counted: f64 = ["a", "b", "c"].iter().map(|item| estimate(&answer, item)).sum();
+    assert!(500.0 < capped && (counted + capped - 1000.0).abs() < 30.0, "{answer}");
+    for part in ["of 1,000 records count for no item", "twice as many as --expected-items makes room for"] {
+        assert!(errors(&output).contains(part), "{part:?} in {}", errors(&output));
+    }
+    let roomy = sandbox.run(&[&fixed[..], &EXACT, &USERS, &["--expected-items", "1000", "--json"]].concat());
+    assert_eq!(json(&roomy)["capped"], 0);
+    assert!(!errors(&roomy).contains("count for no item"), "{}", errors(&roomy));
+}
+
 #[test]
 fn users_are_found_in_every_format_and_in_windows_of_time() {
     let sandbox = Sandbox::new();

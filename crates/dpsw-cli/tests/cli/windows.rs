@@ -40,8 +40,39 @@ fn times_of_every_kind_make_the_same_window() {
         let arguments = [&timed("t.csv", "k", "t", "1000s")[..], &["--json"]].concat();
         let answer = json(&sandbox.run(&[&arguments[..], &EXACT].concat()));
         assert_eq!(answer["window"]["unit"], "ms");
-        assert_eq!(answer["window"]["end"].as_u64(), Some((START as u64 + 1499) * 1000), "{}", write(0));
+        assert_eq!(answer["window"]["end"].as_u64(), Some((START as u64 + 1499) * 1000 + 1), "{}", write(0));
         check_shares(&answer, [0.5, 0.3, 0.2]);
+    }
+}
+
+/// A file that is over is sealed to its last record; one that is followed or kept is predicted from its last seal on.
+#[test]
+fn a_file_that_is_over_is_answered_without_predicting() {
+    let sandbox = Sandbox::new();
+    // The last 30 records are all c, which no substream before them has.
+    sandbox.write("t.txt", records(1970, |n, _| format!("{}\n", ["a", "b"][n % 2])) + &"c\n".repeat(30));
+    let fixed = ["t.txt", "--window", "1000", "--domain", "keys.txt", "--json"];
+    let answer = json(&sandbox.run(&[&["top"][..], &fixed, &EXACT].concat()));
+    assert_eq!(answer["covered"], answer["window"]);
+    let c = answer["items"].as_array().expect("items").iter().find(|row| row["item"] == "c");
+    assert_eq!(c.expect("a key")["estimate"], 30.0, "{answer}");
+    let counted = json(
+        &sandbox.run(&[&["count", "c", "--window", "1000", "--json"][..], &EXACT, &["--", "t.txt"]].concat()),
+    );
+    assert_eq!(counted["items"][0]["estimate"], 30.0, "{counted}");
+}
+
+/// 5.5 hours across the end of a substream, with a record a second, in a window of 30 days.
+#[test]
+fn a_window_longer_than_the_stream_counts_all_of_it() {
+    const START: usize = 971_208_000;
+    let sandbox = Sandbox::new();
+    let body = records(19_800, |n, item| format!("{}\t{item}\n", START + n));
+    sandbox.write("t.tsv", body);
+    for window in ["30d", "364d", "3650d"] {
+        let arguments = [&timed("t.tsv", "2", "1", window)[..], &["--json"]].concat();
+        let answer = json(&sandbox.run(&[&arguments[..], &EXACT].concat()));
+        assert_eq!(answer["items"][0]["estimate"], 9900.0, "{window}: {answer}");
     }
 }
 

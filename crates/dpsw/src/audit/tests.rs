@@ -310,6 +310,26 @@ fn a_worker_that_refuses_all_for_one_event_is_caught() {
 }
 
 #[test]
+fn a_finish_that_seals_twice_is_caught() {
+    for settings in [identity(), paper(), timed(Unit::AddRemove)] {
+        let mut tally = tally::Tally::default();
+        let mut choices = feed::Choices::new().expect("the system has randomness");
+        planted(Fault::FinishedTwice, || walk::walks(&settings, &mut choices, &mut tally).expect("a walk"));
+        assert!(0 < tally.altered, "{tally:?}");
+    }
+}
+
+/// It was caught in 99 of 100 trials, so one misses it with probability below 0.055 (at 95 %), and six with 3e-8.
+#[test]
+fn a_finish_that_depends_on_what_is_open_is_caught() {
+    let mut tally = tally::Tally::default();
+    let mut choices = feed::Choices::new().expect("the system has randomness");
+    let mut walk = || walk::walks(&timed(Unit::AddRemove), &mut choices, &mut tally).expect("a walk");
+    planted(Fault::FinishedByOpen, || (0..6).for_each(|_| walk()));
+    assert!(0 < tally.exposed, "{tally:?}");
+}
+
+#[test]
 fn an_exact_total_in_an_error_bound_is_caught() {
     let by = ["a view from bytes gives the same whole answers", "an error bound"];
     check_caught(Fault::ExactBound, &timed(Unit::AddRemove), &by);

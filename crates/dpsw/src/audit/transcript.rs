@@ -38,13 +38,14 @@ pub(super) fn said(view: &WindowView, keys: &Keys) -> String {
         let _ = writeln!(said, "{} {} {:?}", sealed.substream(), sealed.range(), sealed.sketch());
     }
     let _ = writeln!(said, "{:?} {:?} {:?}", view.claim(), view.sites(), view.retained());
+    let _ = writeln!(said, "{:?}", view.finished());
     said
 }
 
 /// What of the answers does not depend on counters: which windows can be asked, and what they cover.
 pub(super) fn spans(view: &WindowView, keys: &Keys) -> String {
     let mut spans = String::new();
-    let span = |estimate: Estimate| (estimate.covered, estimate.window);
+    let span = |estimate: Estimate| (estimate.covered, estimate.window, estimate.capped);
     for window in windows(view) {
         let _ = writeln!(spans, "{:?} {:?} {:?}", window.window(), window.covered(), window.retained());
         for item in ASKED_KEYS.map(|key| keys.get(key)) {
@@ -55,7 +56,7 @@ pub(super) fn spans(view: &WindowView, keys: &Keys) -> String {
     let history = view.history(keys.get(ASKED_KEYS[1]));
     let history = history.map(|history| history.into_iter().map(span).collect::<Vec<_>>());
     let _ = writeln!(spans, "{history:?} {:?}", view.top(7).map(|top| top.len()));
-    let _ = writeln!(spans, "{:?} {:?}", view.claim(), view.sites());
+    let _ = writeln!(spans, "{:?} {:?} {:?}", view.claim(), view.sites(), view.finished());
     spans
 }
 

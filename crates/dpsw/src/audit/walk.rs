@@ -1,5 +1,5 @@
 //! Walks through all that a stream can meet, on two neighbours side by side: late and early events, clocks that jump,
-//! saved states, batches of random sizes. What they show besides sealed counters must be equal, to the last byte.
+//! saved states, batches of random sizes, the end of the stream. What they show besides sealed counters must be equal, to the last byte.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -61,6 +61,8 @@ enum Step {
     Restore,
     /// The stream is saved, and goes on so much later without what was open.
     Resume(u64),
+    /// The stream is over.
+    Finish,
 }
 
 /// What workers count of a batch: those in the range.
@@ -88,17 +90,22 @@ pub(super) fn walks(settings: &Settings, choices: &mut Choices, tally: &mut Tall
     let small = tiny(settings, size)?;
     let keys = tiny_keys(&settings.domain, columns);
     let real = Walk::new(Plan::new(small.clone())?, &keys, true);
-    for _ in 0..WALKS {
-        real.compare(choices, tally)?;
+    for walk in 0..WALKS {
+        real.compare(is_over(walk), choices, tally)?;
     }
     if let Some(plan) = quiet(&small)? {
         let quiet = Walk::new(plan, &keys, false);
-        for _ in 0..QUIET_WALKS {
-            let ([first, second], touched) = quiet.compare(choices, tally)?;
+        for walk in 0..QUIET_WALKS {
+            let ([first, second], touched) = quiet.compare(is_over(walk), choices, tally)?;
             tally.exceeded += quiet.exceeded(&first, &second, touched);
         }
     }
     Ok(())
+}
+
+/// Every other walk ends with the stream.
+fn is_over(walk: usize) -> bool {
+    walk.is_multiple_of(2)
 }
 
 /// The same plan with a budget so large that every draw is zero; Gaussian noise never is.
@@ -128,8 +135,13 @@ impl Walk {
     }
 
     /// One walk on two neighbours.
-    fn compare(&self, choices: &mut Choices, tally: &mut Tally) -> Result<([Seen; 2], u64), AuditError> {
-        let first = self.steps(choices);
+    fn compare(
+        &self,
+        is_over: bool,
+        choices: &mut Choices,
+        tally: &mut Tally,
+    ) -> Result<([Seen; 2], u64), AuditError> {
+        let first = self.steps(is_over, choices);
         let (second, touched) = self.neighbour(&first, choices);
         let seen = [self.play(&first, choices, tally)?, self.play(&second, choices, tally)?];
         let pairs = seen[0].public.iter().zip(&seen[1].public);
@@ -137,7 +149,7 @@ impl Walk {
         Ok((seen, touched))
     }
 
-    fn steps(&self, choices: &mut Choices) -> Vec<Step> {
+    fn steps(&self, is_over: bool, choices: &mut Choices) -> Vec<Step> {
         let len = self.plan.substream_len();
         let (mut steps, mut clock) = (Vec::new(), 0);
         for stretch in 1..=STRETCHES {
@@ -165,7 +177,17 @@ impl Walk {
                 clock = (clock + later).next_multiple_of(len);
             }
         }
+        if is_over {
+            steps.extend([Step::Clock(clock), Step::Send(vec![self.farthest(clock, choices)]), Step::Finish]);
+        }
         steps
+    }
+
+    /// An arrival as far ahead as one can be that is still taken.
+    fn farthest(&self, clock: u64, choices: &mut Choices) -> Arrival {
+        let len = self.plan.substream_len();
+        let at = (clock / len + self.plan.open_substreams_max()) * len - 1;
+        Arrival { at, user: choices.below(USERS), key: Some(choices.below(FEW_KEYS) as usize) }
     }
 
     /// So many arrivals: on time, too late and too early.
@@ -206,7 +228,10 @@ impl Walk {
         let mut steps = steps.to_vec();
         let unit = self.plan.settings().unit;
         let mut stretches: Vec<&mut Vec<Arrival>> = steps.iter_mut().filter_map(Step::arrivals).collect();
-        let stretch = &mut stretches[choices.below(STRETCHES as u64) as usize];
+        let chosen = choices.below(stretches.len() as u64) as usize;
+        // At the end of a stream half of the time the one that lies far ahead, all by itself.
+        let last = Some(stretches.len() - 1).filter(|&last| last == STRETCHES && choices.coin());
+        let stretch = &mut stretches[last.unwrap_or(chosen)];
         let one = choices.below(stretch.len() as u64) as usize;
         // Half of the time the earliest one, which is likely to be late.
         let earliest = (0..stretch.len()).min_by_key(|&index| stretch[index].at);
@@ -236,7 +261,17 @@ impl Walk {
                 }
                 Step::Clock(time) if is_callers(&self.plan) => sketch.advance(*time)?,
                 Step::Clock(_) => {}
-                Step::Look { asks } => self.look(&sketch, *asks, &mut seen, tally),
+                Step::Look { asks } => {
+                    let place = format!("{:?} {:?}", sketch.position(), sketch.late_events());
+                    self.look(&sketch.view(), place, *asks, &mut seen, tally);
+                }
+                Step::Finish => {
+                    match sketch.finish() {
+                        Ok(view) => self.look(&view, String::new(), self.asks, &mut seen, tally),
+                        Err(_) => tally.lost += 1,
+                    }
+                    return Ok(seen);
+                }
                 Step::Restore | Step::Resume(_) => {
                     let mut len = 0;
                     let restored = restore(sketch, step, &mut len)?;
@@ -313,22 +348,21 @@ impl Walk {
         Ok(partials)
     }
 
-    fn look(&self, sketch: &DpswSketch, asks: bool, seen: &mut Seen, tally: &mut Tally) {
-        let view = sketch.view();
+    /// Looks at a view; `public` is what the stream itself says.
+    fn look(&self, view: &WindowView, mut public: String, asks: bool, seen: &mut Seen, tally: &mut Tally) {
         for sealed in view.sealed() {
             let cells = sealed.sketch().cells();
             let known =
                 seen.sealed.entry((sealed.substream(), sealed.range())).or_insert_with(|| cells.clone());
             tally.altered += u64::from(*known != cells);
         }
-        let mut public = format!("{:?} {:?}", sketch.position(), sketch.late_events());
         if asks {
-            public += &spans(&view, &self.keys);
+            public += &spans(view, &self.keys);
             let loaded = WindowView::from_bytes(&view.to_bytes()).ok();
             let again = loaded.map(|loaded| said(&loaded, &self.keys));
-            tally.unsaid += u64::from(again != Some(said(&view, &self.keys)));
+            tally.unsaid += u64::from(again != Some(said(view, &self.keys)));
         }
-        seen.public.push((blanked(&view), public));
+        seen.public.push((blanked(view), public));
     }
 
     /// How often neighbours' exact counters differ by more than the noise is made for: in one substream, or in all

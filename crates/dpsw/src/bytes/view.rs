@@ -21,8 +21,9 @@ use crate::view::window_view::WindowView;
 
 const MAGIC: &[u8; 8] = b"DPSWVIEW";
 pub(crate) const VERSION: u16 = 2;
-/// Version 1 had the keys that each epoch found, and no scores.
-const VERSION_OF_EPOCHS: u16 = 1;
+/// Version 1 knew no stream that is over or begins inside a substream, and not how many events were left out by caps. It had
+/// the keys that each epoch found, and no scores.
+const VERSION_UNFINISHED: u16 = 1;
 
 impl WindowView {
     /// The view as bytes: the public plan, the hash keys of its substreams and their sealed counters. They may be
@@ -39,7 +40,7 @@ impl WindowView {
     /// # Errors
     /// The bytes are no view, have another version, are damaged, or describe what cannot be.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, SnapshotError> {
-        let mut reader = Reader::of_versions(bytes, MAGIC, VERSION_OF_EPOCHS..=VERSION)?;
+        let mut reader = Reader::of_versions(bytes, MAGIC, VERSION_UNFINISHED..=VERSION)?;
         let view = read_view(&mut reader)?;
         reader.finish()?;
         Ok(view)
@@ -53,10 +54,11 @@ pub(crate) fn write_view(writer: &mut Writer, view: &WindowView) {
     view.sites.iter().for_each(|&site| writer.u64(site));
     writer.u64(view.stream.start);
     writer.u64(view.stream.end);
+    writer.u8(view.finished().is_some().into());
     writer.u64(view.readable.released.mapping().fingerprint_key.get());
     writer.len(view.readable.released.substreams().len());
     for substream in view.readable.released.substreams() {
-        write_substream(writer, substream);
+        write_substream(writer, substream, &view.plan);
     }
     if view.plan.discovery().is_some() {
         let found = view.readable.released.found();
@@ -65,8 +67,11 @@ pub(crate) fn write_view(writer: &mut Writer, view: &WindowView) {
     }
 }
 
-fn write_substream(writer: &mut Writer, substream: &SealedSubstream) {
+fn write_substream(writer: &mut Writer, substream: &SealedSubstream, plan: &Plan) {
     writer.u64(substream.number);
+    if plan.user_room().is_some() {
+        writer.option(substream.capped());
+    }
     if let Columns::Hashed(keys) = &substream.mapping.columns {
         keys.iter().for_each(|&key| writer.u64(key));
     }
@@ -86,16 +91,22 @@ pub(crate) fn read_view(reader: &mut Reader<'_>) -> Result<WindowView, SnapshotE
     if stream.end < stream.start || POSITION_MAX < stream.end {
         return Err(SnapshotError::invalid("its positions are out of range"));
     }
+    let is_old = reader.version() == VERSION_UNFINISHED;
+    let is_finished = !is_old && reader.flag()?;
     let mapper = Mapper::new(&plan, FingerprintKey::new(reader.u64()?));
     let count = reader.len(8)?;
     let substreams =
         (0..count).map(|_| read_substream(reader, &plan, &mapper)).collect::<Result<Vec<_>, _>>()?;
-    check_numbers(&substreams, &plan, stream.end)?;
+    check_numbers(&substreams, &plan, stream.end, is_finished)?;
     let reference = mapper.mapping(&plan, |rows| Ok::<_, SnapshotError>(vec![1; rows]))?;
+    // A merged view could begin inside a substream whose counters reached back to its start.
+    let first = if is_old { stream.start % plan.substream_len() } else { 0 };
+    let stream = stream.start - first..stream.end;
     let released = Released::new(substreams.into_iter().map(Arc::new).collect(), reference);
     let found = read_found(reader, &plan, &released)?;
     let released = released.with_found(Arc::new(found));
-    Ok(WindowView::new(plan, Arc::new(Readable::new(released)), claim, stream, sites))
+    let view = WindowView::new(plan, Arc::new(Readable::new(released)), claim, stream, sites);
+    Ok(if is_finished { view.into_finished() } else { view })
 }
 
 /// No position reaches this: at 10⁹ items per second that would take more than a century.
@@ -116,6 +127,8 @@ fn read_substream(
     mapper: &Mapper,
 ) -> Result<SealedSubstream, SnapshotError> {
     let number = reader.u64()?;
+    let has_capped = reader.version() != VERSION_UNFINISHED && plan.user_room().is_some();
+    let capped = if has_capped { reader.option()?.map(|capped| capped.min(ITEMS_MAX)) } else { None };
     let mapping = mapper.mapping(plan, |rows| (0..rows).map(|_| reader.u64()).collect())?;
     let count = reader.len(8)?;
     let sketches = (0..count).map(|_| read_sketch(reader, plan)).collect::<Result<Vec<_>, _>>()?;
@@ -123,7 +136,7 @@ fn read_substream(
     if ranges.len() < sketches.len() {
         return Err(SnapshotError::invalid("a range occurs twice"));
     }
-    Ok(SealedSubstream::from_parts(number, mapping, sketches))
+    Ok(SealedSubstream::from_parts(number, mapping, sketches).with_capped(capped))
 }
 
 fn read_sketch(reader: &mut Reader<'_>, plan: &Plan) -> Result<(usize, Arc<SealedSketch>), SnapshotError> {
@@ -140,7 +153,7 @@ fn read_sketch(reader: &mut Reader<'_>, plan: &Plan) -> Result<(usize, Arc<Seale
 fn read_found(reader: &mut Reader<'_>, plan: &Plan, released: &Released) -> Result<Found, SnapshotError> {
     let Some(discovery) = plan.discovery() else { return Ok(Found::default()) };
     let (by, kind) = (released.mapping().fingerprint_key, discovery.kind());
-    if reader.version() == VERSION_OF_EPOCHS {
+    if reader.version() == VERSION_UNFINISHED {
         let keys = read_epochs(reader, plan, by)?;
         return Ok(Found::estimated(&keys, released.substreams(), plan, by));
     }
@@ -169,8 +182,13 @@ fn read_epochs(reader: &mut Reader<'_>, plan: &Plan, by: FingerprintKey) -> Resu
     Ok(Keys::collect(kind, all.into_iter().map(|(_, item)| item)))
 }
 
-/// Substreams follow each other, and all but the running one are complete.
-fn check_numbers(substreams: &[SealedSubstream], plan: &Plan, end: u64) -> Result<(), SnapshotError> {
+/// Substreams follow each other, and all but the running one are complete; if the stream is over none is running.
+fn check_numbers(
+    substreams: &[SealedSubstream],
+    plan: &Plan,
+    end: u64,
+    is_finished: bool,
+) -> Result<(), SnapshotError> {
     let follows = substreams.windows(2).all(|pair| pair[0].number.checked_add(1) == Some(pair[1].number));
     let last = substreams.last().map_or(0, |substream| substream.number);
     if !follows || end / plan.substream_len() < last || plan.substreams_kept() + 1 < substreams.len() as u64 {
@@ -178,7 +196,11 @@ fn check_numbers(substreams: &[SealedSubstream], plan: &Plan, end: u64) -> Resul
     }
     let whole = |substream: &SealedSubstream| substream.sketch(0).is_some();
     let is_complete = |substream: &&SealedSubstream| substream.number < end / plan.substream_len();
-    if !substreams.iter().rev().skip(1).filter(is_complete).all(whole) {
+    let is_missing = match is_finished {
+        true => !substreams.iter().all(whole),
+        false => !substreams.iter().rev().skip(1).filter(is_complete).all(whole),
+    };
+    if is_missing {
         return Err(SnapshotError::invalid("a complete substream has no whole sketch"));
     }
     Ok(())

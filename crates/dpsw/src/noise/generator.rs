@@ -17,8 +17,9 @@ enum Source {
     Seeded(Box<ChaCha20Rng>),
     #[cfg(any(test, feature = "reproducible"))]
     Off,
+    /// So many draws succeed.
     #[cfg(test)]
-    Failing,
+    Failing(usize),
 }
 
 impl std::fmt::Debug for Source {
@@ -59,7 +60,13 @@ impl Noise {
     /// As on a system without randomness.
     #[cfg(test)]
     pub(crate) fn failing() -> Self {
-        Self(Source::Failing)
+        Self::failing_after(0)
+    }
+
+    /// As on a system that runs out of randomness after so many draws, which are all zero.
+    #[cfg(test)]
+    pub(crate) fn failing_after(draws: usize) -> Self {
+        Self(Source::Failing(draws))
     }
 
     /// Whether the noise supports a privacy claim.
@@ -78,8 +85,18 @@ impl Noise {
         let key = crate::testing::fault::key(key);
         let generator = Generator::new(&key);
         #[cfg(any(test, feature = "reproducible"))]
-        let generator = Generator { silent: matches!(self.0, Source::Off), ..generator };
+        let generator = Generator { silent: self.is_off(), ..generator };
         Ok(generator)
+    }
+
+    #[cfg(any(test, feature = "reproducible"))]
+    fn is_off(&self) -> bool {
+        match self.0 {
+            Source::Off => true,
+            #[cfg(test)]
+            Source::Failing(_) => true,
+            _ => false,
+        }
     }
 
     /// 256 fresh bits.
@@ -94,7 +111,9 @@ impl Noise {
             #[cfg(any(test, feature = "reproducible"))]
             Source::Off => {}
             #[cfg(test)]
-            Source::Failing => return Err(EntropyError { reason: "planted".to_owned() }),
+            Source::Failing(draws) => {
+                *draws = draws.checked_sub(1).ok_or_else(|| EntropyError { reason: "planted".to_owned() })?;
+            }
         }
         Ok(key)
     }

@@ -2,7 +2,7 @@
 
 use crate::error::{Fraction, PlanError, Quantity};
 use crate::item::mapping::Shape;
-use crate::plan::limits::{CELLS_MAX, ROWS_MAX, SUBSTREAM_LEN_MAX, check, check_fraction};
+use crate::plan::limits::{CELLS_MAX, ROWS_MAX, SUBSTREAM_ITEMS_MAX, WINDOW_LEN_MAX, check, check_fraction};
 use crate::plan::settings::{CounterLayout, Method, Settings, SubstreamLen, Window};
 
 /// About how many items a substream of this length holds.
@@ -28,7 +28,9 @@ pub(crate) fn open_max(window: Window, substream_len: u64) -> u64 {
     window.time().map_or(1, |time| time.lateness.div_ceil(substream_len) + 2)
 }
 
-pub(crate) fn substream_len(choice: SubstreamLen, window_len: u64) -> Result<u64, PlanError> {
+/// Substreams hold a limited number of items: that of their positions, or in a time window about as many as expected.
+pub(crate) fn substream_len(choice: SubstreamLen, window: Window) -> Result<u64, PlanError> {
+    let window_len = window.len();
     let len = match choice {
         SubstreamLen::Items(items) => items,
         SubstreamLen::PerWindow(count) => {
@@ -41,18 +43,19 @@ pub(crate) fn substream_len(choice: SubstreamLen, window_len: u64) -> Result<u64
             ((window_len as f64).powf(beta) * (1.0 - 1e-12)).ceil() as u64
         }
     };
-    check(Quantity::SubstreamLen, len, 1, SUBSTREAM_LEN_MAX)?;
+    check(Quantity::SubstreamLen, len, 1, WINDOW_LEN_MAX)?;
+    check(Quantity::SubstreamItems, substream_items(window, len), 0, SUBSTREAM_ITEMS_MAX)?;
     Ok(len)
 }
 
 impl Method {
-    /// The length of a substream in a window of this length.
-    pub(crate) fn substream_len(&self, window_len: u64) -> Result<u64, PlanError> {
+    /// The length of a substream in a window.
+    pub(crate) fn substream_len(&self, window: Window) -> Result<u64, PlanError> {
         let choice = match self {
             Self::Paper(method) => method.substream,
             Self::Tuned(method) => SubstreamLen::PerWindow(method.substreams),
         };
-        substream_len(choice, window_len)
+        substream_len(choice, window)
     }
 }
 

@@ -4,10 +4,10 @@ use crate::error::{Fraction, ParameterError, PlanError, Quantity};
 use crate::noise::law::Law;
 use crate::plan::settings::{Clock, Settings, Unit};
 
-/// The longest window, in items.
+/// The longest window, in items or ticks: with ticks of a millisecond 34 years.
 pub(crate) const WINDOW_LEN_MAX: u64 = 1 << 40;
-/// The longest substream: its counts and noise fit in 32 bits.
-pub(crate) const SUBSTREAM_LEN_MAX: u64 = 1 << 30;
+/// The most items of a substream: its counts and noise fit in 32 bits.
+pub(crate) const SUBSTREAM_ITEMS_MAX: u64 = 1 << 30;
 /// The most substreams kept at a time.
 pub(crate) const SUBSTREAMS_MAX: u64 = 10_000;
 /// The most checkpoints of a substream.

@@ -25,7 +25,7 @@ pub(crate) fn sketches(
     }
     let delta = budget.delta.ok_or(PlanError::DeltaNeeded(DeltaUse::Paper))?;
     check_fraction(Fraction::Alpha, method.alpha.to_f64())?;
-    let substream_len = substream_len(method.substream, settings.window.len())?;
+    let substream_len = substream_len(method.substream, settings.window)?;
     let lengths = checkpoint_lengths(method, substream_len)?;
     let shape = shape(method.counters, settings)?;
     let shares = shares(&method.shares, method.alpha, lengths.len())?;

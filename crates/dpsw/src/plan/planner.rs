@@ -262,6 +262,8 @@ impl Request {
                 let keys = self.settings.domain.keys()?.len() as u64;
                 (keys <= cells).then_some(CounterLayout::Identity)
             }
+            // In a single row a key that never occurred takes on whatever it shares a counter with.
+            Counting::Hashed { rows: 1 } if self.settings.domain.discovery().is_none() => None,
             Counting::Hashed { rows } => {
                 let columns = (cells / u64::from(rows)).min(1 << 24);
                 (COLUMNS_MIN <= columns).then_some(CounterLayout::Hashed { rows, columns: columns as u32 })

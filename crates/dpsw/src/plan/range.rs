@@ -71,6 +71,9 @@ impl PlannedRange {
     }
 }
 
+/// The index of the whole substream among the planned ranges.
+pub(crate) const WHOLE: usize = 0;
+
 /// The offsets at which a segment ends, ascending; the last is the substream's length.
 pub(crate) fn boundaries(ranges: &[PlannedRange]) -> Vec<u64> {
     let mut boundaries: Vec<u64> = ranges

@@ -87,7 +87,7 @@ impl Plan {
     /// How keys are found, if they are. Everything else has what they leave of the budget.
     fn find_keys(settings: &Settings, method: &Method) -> Result<Option<PlannedDiscovery>, PlanError> {
         let Some(discovery) = settings.domain.discovery() else { return Ok(None) };
-        let substream_len = method.substream_len(settings.window.len())?;
+        let substream_len = method.substream_len(settings.window)?;
         PlannedDiscovery::new(settings, discovery, method.noise(), substream_len).map(Some)
     }
 
@@ -236,6 +236,13 @@ impl Plan {
     /// About how many items a substream holds.
     pub(crate) fn substream_items(&self) -> u64 {
         substream_items(self.settings.window, self.substream_len)
+    }
+
+    /// The most users of a substream whose items count, where users are protected: for a time window twice as many as items
+    /// are expected in it.
+    #[must_use]
+    pub fn user_room(&self) -> Option<u64> {
+        self.settings.unit.per_substream().map(|_| self.users_max())
     }
 
     /// The most users of a substream whose items count.

@@ -27,6 +27,12 @@ impl fmt::Display for Plan {
         )?;
         writeln!(f, "substreams {} {unit} each, {} kept", self.substream_len(), self.substreams_kept())?;
         writeln!(f, "sketch     {} x {} counters", self.shape().rows, self.shape().columns)?;
+        if let (Unit::Users { per_substream }, Some(room)) = (settings.unit, self.user_room()) {
+            writeln!(
+                f,
+                "users      {per_substream} item(s) of each count per substream, of the first {room} users to send in it"
+            )?;
+        }
         for range in self.ranges() {
             let Range { start, end } = range.offsets();
             writeln!(f, "  {:<8} [{start}, {end})  {}", format!("{:?}", range.role()), range.law())?;

@@ -18,7 +18,7 @@ pub(crate) fn sketches(
     method: &TunedMethod,
     budget: Budget,
 ) -> Result<Sketches, PlanError> {
-    let substream_len = substream_len(SubstreamLen::PerWindow(method.substreams), settings.window.len())?;
+    let substream_len = substream_len(SubstreamLen::PerWindow(method.substreams), settings.window)?;
     let shape = shape(method.counters, settings)?;
     let reach = Reach::new(settings.unit, shape.rows, touched(settings.window.len(), substream_len));
     let (law, cost) = calibrated(method.noise, budget, reach)?;

@@ -13,6 +13,8 @@ use crate::sealed::sketch::SealedSketch;
 pub(crate) struct SealedSubstream {
     pub(crate) number: u64,
     pub(crate) mapping: Mapping,
+    /// Events that count nowhere because of the caps of users, where those are: which ones depends on arrivals alone.
+    capped: Option<u64>,
     /// By index of the planned range.
     sketches: Vec<(usize, Arc<SealedSketch>)>,
     /// The smallest counter of a key that never occurred, on average; made when it is first needed.
@@ -29,7 +31,16 @@ impl SealedSubstream {
         mapping: Mapping,
         sketches: Vec<(usize, Arc<SealedSketch>)>,
     ) -> Self {
-        Self { number, mapping, sketches, absent: OnceLock::new() }
+        Self { number, mapping, capped: None, sketches, absent: OnceLock::new() }
+    }
+
+    /// The same with so many events that count nowhere.
+    pub(crate) fn with_capped(self, capped: Option<u64>) -> Self {
+        Self { capped, ..self }
+    }
+
+    pub(crate) fn capped(&self) -> Option<u64> {
+        self.capped
     }
 
     /// The same with more sketches; once the substream is complete its prefixes are left out.
@@ -39,7 +50,7 @@ impl SealedSubstream {
         if sketches.iter().any(|(index, _)| plan.ranges()[*index].role() == Role::Whole) {
             sketches.retain(|(index, _)| plan.ranges()[*index].role() != Role::Prefix);
         }
-        Self::from_parts(self.number, self.mapping.clone(), sketches)
+        Self::from_parts(self.number, self.mapping.clone(), sketches).with_capped(self.capped)
     }
 
     pub(crate) fn sketch(&self, index: usize) -> Option<&SealedSketch> {
@@ -68,9 +79,10 @@ impl SealedSubstream {
         self.best(plan, fits, |range| range.start)
     }
 
-    /// The readable range that starts with the substream and ends nearest before `offset`.
-    pub(crate) fn until(&self, plan: &Plan, offset: u64) -> Option<usize> {
-        let fits = |range: &Range<u64>| range.start == 0 && range.end <= offset;
+    /// The readable range that starts with the substream and ends nearest before `offset`, in a stream that reaches no
+    /// further than `reach`.
+    pub(crate) fn until(&self, plan: &Plan, offset: u64, reach: u64) -> Option<usize> {
+        let fits = |range: &Range<u64>| range.start == 0 && range.end.min(reach) <= offset;
         self.best(plan, fits, |range| range.end)
     }
 }

@@ -5,7 +5,7 @@ use hashbrown::HashTable;
 use crate::bytes::codec::{Reader, Writer};
 use crate::error::SnapshotError;
 use crate::item::hash::FingerprintKey;
-use crate::plan::limits::USER_LEN;
+use crate::plan::limits::{ITEMS_MAX, USER_LEN};
 
 const _: () = assert!(size_of::<(u64, u32)>() == USER_LEN, "the plan counts on it");
 
@@ -16,6 +16,8 @@ pub(crate) struct Caps {
     each: u32,
     /// Users beyond this many send null items.
     users_max: usize,
+    /// Items that do not count.
+    capped: u64,
 }
 
 impl std::fmt::Debug for Caps {
@@ -26,11 +28,22 @@ impl std::fmt::Debug for Caps {
 
 impl Caps {
     pub(crate) fn new(each: u32, users_max: usize) -> Self {
-        Self { counts: HashTable::new(), each, users_max }
+        Self { counts: HashTable::new(), each, users_max, capped: 0 }
     }
 
     /// Whether the next item of a user counts. That depends on who sent when, never on what was sent.
     pub(crate) fn admit(&mut self, user: u64, key: FingerprintKey) -> bool {
+        let is_admitted = self.has_room(user, key);
+        self.capped += u64::from(!is_admitted);
+        is_admitted
+    }
+
+    /// How many items did not count.
+    pub(crate) fn capped(&self) -> u64 {
+        self.capped
+    }
+
+    fn has_room(&mut self, user: u64, key: FingerprintKey) -> bool {
         let hash = |user: u64| key.integer(user);
         if let Some((_, count)) = self.counts.find_mut(hash(user), |(known, _)| *known == user) {
             let admitted = *count < self.each;
@@ -47,9 +60,11 @@ impl Caps {
     /// Goes on with the next substream, where every user starts anew.
     pub(crate) fn turn_over(&mut self) {
         self.counts.clear();
+        self.capped = 0;
     }
 
     pub(crate) fn write(&self, writer: &mut Writer) {
+        writer.u64(self.capped);
         writer.len(self.counts.len());
         for (user, count) in &self.counts {
             writer.u64(*user);
@@ -58,6 +73,9 @@ impl Caps {
     }
 
     pub(crate) fn read(&mut self, reader: &mut Reader<'_>, key: FingerprintKey) -> Result<(), SnapshotError> {
+        // Version 1 did not know how many items were left out.
+        let is_old = reader.version() == 1;
+        self.capped = if is_old { 0 } else { reader.u64()?.min(ITEMS_MAX) };
         let len = reader.len(12)?;
         for _ in 0..len {
             let (user, count) = (reader.u64()?, reader.u32()?);
@@ -86,7 +104,8 @@ mod tests {
     }
 
     fn read(each: u32, users_max: usize, users: &[(u64, u32)]) -> Result<Caps, SnapshotError> {
-        let mut writer = Writer::new(b"TESTTEST", 1);
+        let mut writer = Writer::new(b"TESTTEST", 2);
+        writer.u64(0);
         writer.len(users.len());
         for (user, count) in users {
             writer.u64(*user);
@@ -94,7 +113,7 @@ mod tests {
         }
         let bytes = writer.finish();
         let mut caps = Caps::new(each, users_max);
-        caps.read(&mut Reader::new(&bytes, b"TESTTEST", 1)?, key()).map(|()| caps)
+        caps.read(&mut Reader::new(&bytes, b"TESTTEST", 2)?, key()).map(|()| caps)
     }
 
     #[test]
@@ -105,6 +124,7 @@ mod tests {
                 admitted(&mut caps, &[7, 7, 8, 7, 7, 8, 8]),
                 [true, true, true, false, false, true, false]
             );
+            assert_eq!(caps.capped(), 3);
             caps.turn_over();
         }
     }
@@ -118,14 +138,15 @@ mod tests {
     #[test]
     fn saved_caps_go_on_where_they_stood() {
         let mut caps = Caps::new(2, 3);
-        admitted(&mut caps, &[1, 1, 2]);
-        let mut writer = Writer::new(b"TESTTEST", 1);
+        admitted(&mut caps, &[1, 1, 2, 1]);
+        let mut writer = Writer::new(b"TESTTEST", 2);
         caps.write(&mut writer);
         let bytes = writer.finish();
         let mut restored = Caps::new(2, 3);
-        let mut reader = Reader::new(&bytes, b"TESTTEST", 1).expect("a frame");
+        let mut reader = Reader::new(&bytes, b"TESTTEST", 2).expect("a frame");
         restored.read(&mut reader, key()).expect("caps");
         assert_eq!(admitted(&mut restored, &[1, 2, 2, 3, 4]), [false, true, false, true, false]);
+        assert_eq!((caps.capped(), restored.capped()), (1, 4));
         assert_eq!(format!("{caps:?}"), "Caps");
     }
 

@@ -3,16 +3,24 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use crate::error::EntropyError;
 use crate::item::mapping::Mapping;
 use crate::item::run::Run;
-use crate::noise::generator::Noise;
+use crate::noise::generator::Generator;
+use crate::plan::range::WHOLE;
 use crate::plan::structure::Plan;
 use crate::sealed::sketch::SealedSketch;
 use crate::secret::caps::Caps;
 use crate::secret::counters::Counters;
 #[cfg(test)]
 use crate::testing::fault;
+
+/// What became of items.
+pub(crate) struct Admitted {
+    /// Which of them count, by their places, unless all do.
+    pub(crate) places: Option<Vec<usize>>,
+    /// How many do not because of the caps of users.
+    pub(crate) capped: usize,
+}
 
 /// A substream that is not complete.
 ///
@@ -96,25 +104,30 @@ impl OpenSubstream {
         }
     }
 
-    /// Counts the items of a segment that is not closed; those over their user's cap are null items. Says which of them
-    /// count, by their places, unless all do.
-    pub(crate) fn take(&mut self, segment: usize, run: Run<'_>, plan: &Plan) -> Option<Vec<usize>> {
+    /// Counts the items of a segment that is not closed; those over their user's cap are null items.
+    pub(crate) fn take(&mut self, segment: usize, run: Run<'_>, plan: &Plan) -> Admitted {
         // Null items are among those that a user may send, so that what was sent never decides who has room.
         let admitted = self.admitted(run, plan);
+        let capped = admitted.as_ref().map_or(0, |places| run.len() - places.len());
         let Some(kind) = run.kind else {
             self.count(segment, |counters, _| counters.count_nulls(run.len()));
-            return Some(Vec::new());
+            return Admitted { places: Some(Vec::new()), capped };
         };
         let Some(places) = &admitted else {
             self.count(segment, |counters, mapping| counters.count_words(kind, run.words, mapping));
-            return None;
+            return Admitted { places: None, capped };
         };
         let words: Vec<u64> = places.iter().map(|&place| run.words[place]).collect();
         self.count(segment, |counters, mapping| {
             counters.count_words(kind, &words, mapping);
             counters.count_nulls(run.len() - words.len());
         });
-        admitted
+        Admitted { places: admitted, capped }
+    }
+
+    /// How many events did not count because of the caps of users; none where single events are protected.
+    pub(crate) fn capped(&self, plan: &Plan) -> Option<u64> {
+        plan.user_room().map(|_| self.caps.as_ref().map_or(0, Caps::capped))
     }
 
     /// The caps of a substream in which nobody has sent anything; none where single events are protected.
@@ -165,18 +178,24 @@ impl OpenSubstream {
         count(counters, &self.mapping);
     }
 
-    /// Ends the oldest segment and seals the ranges that end with it, by index. Without randomness nothing changes.
+    /// The ranges that end with the oldest segment, by index.
+    pub(crate) fn ending(&self, plan: &Plan) -> Vec<usize> {
+        let end = self.next_boundary(plan);
+        let ends = |index: &usize| Some(plan.ranges()[*index].offsets().end) == end;
+        (0..plan.ranges().len()).filter(ends).collect()
+    }
+
+    /// Ends the oldest segment and seals the ranges that end with it, by index, each with a generator of its own.
     pub(crate) fn close_segment(
         &mut self,
         plan: &Plan,
-        noise: &mut Noise,
-    ) -> Result<Vec<(usize, SealedSketch)>, EntropyError> {
+        generators: &mut impl Iterator<Item = Generator>,
+    ) -> Vec<(usize, SealedSketch)> {
         let end = self.next_boundary(plan).expect("a complete substream has no segment to close");
-        let ends = |index: &usize| plan.ranges()[*index].offsets().end == end;
-        let ending: Vec<usize> = (0..plan.ranges().len()).filter(ends).collect();
-        let generators = ending.iter().map(|_| noise.generator()).collect::<Result<Vec<_>, _>>()?;
+        let ending = self.ending(plan);
         let mut segment = self.take_segment(plan, end);
-        let sealed = ending.into_iter().zip(generators).map(|(index, mut generator)| {
+        let sealed = ending.into_iter().map(|index| {
+            let mut generator = generators.next().expect("one was drawn for each range");
             let mut counters = self.take_range(index);
             // A range of this one segment is the last to need its counts.
             let counters = counters.as_mut().unwrap_or(&mut segment);
@@ -186,7 +205,19 @@ impl OpenSubstream {
         let sealed = sealed.collect();
         segment.clear();
         self.spare = Some(segment);
-        Ok(sealed)
+        sealed
+    }
+
+    /// Seals all that was counted before this offset as the whole range: the stream is over there. Segments that begin
+    /// later count nowhere.
+    pub(crate) fn seal_short(&mut self, plan: &Plan, len: u64, generator: &mut Generator) -> SealedSketch {
+        let shape = self.mapping.shape;
+        let mut whole = self.take_range(WHOLE).unwrap_or_else(|| Counters::new(shape));
+        let starts = [0].iter().chain(plan.boundaries()).skip(self.closed);
+        for (segment, _) in self.segments.drain(..).zip(starts).filter(|(_, start)| **start < len) {
+            segment.iter().for_each(|segment| whole.add(segment));
+        }
+        whole.seal(plan.settings().unit, plan.width(), plan.ranges()[WHOLE].table(), generator)
     }
 
     /// Takes the oldest segment, which ends at `end`, after adding it to every longer range that covers it.

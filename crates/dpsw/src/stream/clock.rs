@@ -12,7 +12,8 @@ pub(crate) const TIME_MAX: u64 = 1 << 61;
 
 impl DpswSketch {
     /// Moves the watermark of a time window forward: every range that ends at or before it is sealed. An
-    /// earlier watermark changes nothing: a sealed interval never opens again. The first call sets where the stream starts.
+    /// earlier watermark changes nothing: a sealed interval never opens again. The first call sets where the stream begins: earlier
+    /// events are late.
     ///
     /// # Errors
     /// The window counts items, the clock is that of the events, the watermark is above 2⁶¹, or the system gives no
@@ -40,7 +41,7 @@ impl DpswSketch {
             Item::Bytes(value) => self.extend(Batch::bytes(&[value]).at(&[time])),
         }?;
         if taken.late == 1 {
-            let sealed = self.sealed_until();
+            let sealed = self.earliest();
             return Err(IngestError::Late { by: sealed - time, sealed });
         }
         if taken.early == 1 {
@@ -76,8 +77,8 @@ impl DpswSketch {
                 Place::Late => (taken.late, self.time.late) = (taken.late + 1, self.time.late + 1),
                 Place::Early => taken.early += 1,
                 Place::Open { number, segment } => {
-                    self.take_now(number, Some(segment), run.part(done, len));
-                    taken.counted += len;
+                    self.begin_by(number, &times[done..done + len]);
+                    taken.add(len, self.take_now(number, Some(segment), run.part(done, len)));
                 }
             }
             let newest = *times[done..done + len].iter().max().expect("a run has at least one event");
@@ -93,6 +94,7 @@ impl DpswSketch {
         let origin = number * self.plan.substream_len();
         let boundaries = self.plan.boundaries();
         let start = origin + segment.checked_sub(1).map_or(0, |before| boundaries[before]);
+        let start = start.max(self.earliest());
         let mut end = origin + boundaries[segment];
         if let Some(TimeWindow { clock: Clock::Events, lateness, .. }) = self.plan.settings().window.time() {
             // An event at this time or later moves the watermark over a boundary.
@@ -106,11 +108,28 @@ impl DpswSketch {
         if self.time.start.is_none() || self.open_until() <= time {
             return Place::Early;
         }
-        if time < self.sealed_until() {
+        if time < self.earliest() {
             return Place::Late;
         }
         let (number, segment) = self.plan.place(time);
         Place::Open { number, segment }
+    }
+
+    /// Events before this time are late: all of it is sealed or given up, or the caller's clock began later.
+    fn earliest(&self) -> u64 {
+        match self.plan.settings().window.time() {
+            Some(TimeWindow { clock: Clock::Caller, .. }) => {
+                self.sealed_until().max(self.time.start.unwrap_or(0))
+            }
+            _ => self.sealed_until(),
+        }
+    }
+
+    /// A stream that follows its events began no later than the first of them.
+    fn begin_by(&mut self, number: u64, times: &[u64]) {
+        if let Some(start) = self.time.start.filter(|&start| number * self.plan.substream_len() < start) {
+            self.time.start = times.iter().copied().chain([start]).min();
+        }
     }
 
     /// Everything before this time is sealed or given up.
@@ -137,7 +156,7 @@ impl DpswSketch {
         let len = self.plan.substream_len();
         if self.time.start.is_none() {
             self.skip_to(watermark / len);
-            self.time.start = Some(watermark / len * len);
+            self.time.start = Some(watermark);
             self.time.now = watermark;
         }
         if watermark < self.time.now {

@@ -2,6 +2,7 @@
 
 pub(crate) mod absorb;
 pub(crate) mod clock;
+pub(crate) mod finish;
 pub(crate) mod freshness;
 pub(crate) mod keys;
 pub(crate) mod sketch;

@@ -45,12 +45,23 @@ impl Unsealed {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Taken {
-    /// Events that took their place in the stream.
+    /// Events that took their place in the stream and count for their item.
     pub counted: usize,
+    /// Events that took their place and count for no item: their user had sent enough in the substream, or there was no
+    /// room for further users ([`Plan::user_room`]). That depends on who sends when alone.
+    pub capped: usize,
     /// Events left out because their interval is sealed.
     pub late: usize,
     /// Events left out because they lie too far ahead of the clock.
     pub early: usize,
+}
+
+impl Taken {
+    /// Adds so many events, of which some are capped.
+    pub(crate) fn add(&mut self, events: usize, capped: usize) {
+        self.counted += events - capped;
+        self.capped += capped;
+    }
 }
 
 /// A private sketch of the recent part of a stream, still counting.
@@ -94,7 +105,8 @@ impl std::fmt::Debug for DpswSketch {
 /// Where the stream stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Time {
-    /// Where the first substream starts: position 0, or unknown before the clock is first set.
+    /// Where it began: position 0, where the clock was first set, or at an earlier event that was counted; unknown before.
+    /// The first substream may begin before.
     pub(crate) start: Option<u64>,
     /// The next position, or the watermark.
     pub(crate) now: u64,
@@ -246,18 +258,18 @@ impl DpswSketch {
         let run = run.by(batch.users.map_or(&[], |users| &users[range.clone()]));
         let result = match batch.times {
             Some(times) => self.take_at(&times[range], run, taken),
-            None => self.take_next(run).map(|()| taken.counted += run.len()),
+            None => self.take_next(run, taken),
         };
         result.map_err(|unsealed| unsealed.after(start))
     }
 
     /// Takes items at the next positions.
-    fn take_next(&mut self, run: Run<'_>) -> Result<(), Unsealed> {
+    fn take_next(&mut self, run: Run<'_>, taken: &mut Taken) -> Result<(), Unsealed> {
         let mut done = 0;
         while done < run.len() {
             let room = self.next_boundary() - self.time.now;
             let now = run.part(done, usize::try_from(room).unwrap_or(usize::MAX));
-            self.take_now(self.number, None, now);
+            taken.add(now.len(), self.take_now(self.number, None, now));
             done += now.len();
             let positions = now.len();
             #[cfg(test)]
@@ -273,13 +285,15 @@ impl DpswSketch {
         if self.time.now == self.next_boundary() { self.close_segment() } else { Ok(()) }
     }
 
-    /// Counts items of one segment of an open substream, by default the oldest.
-    pub(crate) fn take_now(&mut self, number: u64, segment: Option<usize>, run: Run<'_>) {
+    /// Counts items of one segment of an open substream, by default the oldest. Says how many do not count because of the
+    /// caps of users.
+    pub(crate) fn take_now(&mut self, number: u64, segment: Option<usize>, run: Run<'_>) -> usize {
         let plan = Arc::clone(&self.plan);
         let open = self.open_substream(number);
         let segment = segment.unwrap_or_else(|| open.closed());
         let admitted = open.take(segment, run, &plan);
-        self.track(number, run, admitted.as_deref());
+        self.track(number, run, admitted.places.as_deref());
+        admitted.capped
     }
 
     fn track(&mut self, number: u64, run: Run<'_>, admitted: Option<&[usize]>) {
@@ -343,11 +357,35 @@ impl DpswSketch {
         if std::process::id() == self.owner { Ok(()) } else { Err(IngestError::Forked { owner: self.owner }) }
     }
 
+    #[cfg(test)]
+    pub(crate) fn set_noise(&mut self, noise: Noise) {
+        self.noise = noise;
+    }
+
+    #[cfg(test)]
+    pub(crate) fn owned_by(self, owner: u32) -> Self {
+        Self { owner, ..self }
+    }
+
     /// Seals the ranges that end with the oldest open segment and makes them readable.
     pub(crate) fn close_segment(&mut self) -> Result<(), EntropyError> {
-        let of_keys = self.checks_keys().then(|| self.noise.generator()).transpose()?;
+        let open = self.open.front().expect("a substream is always open");
+        let seals = open.ending(&self.plan).len() + usize::from(self.checks_keys());
+        let generators = (0..seals).map(|_| self.generator()).collect::<Result<Vec<_>, _>>()?;
+        self.seal_segment(&mut generators.into_iter());
+        Ok(())
+    }
+
+    /// A newly keyed generator, for one seal.
+    pub(crate) fn generator(&mut self) -> Result<Generator, EntropyError> {
+        self.noise.generator()
+    }
+
+    /// The same with generators that were drawn for it: that of the keys first.
+    pub(crate) fn seal_segment(&mut self, generators: &mut impl Iterator<Item = Generator>) {
+        let of_keys = self.checks_keys().then(|| generators.next().expect("one was drawn for the keys"));
         let open = self.open.front_mut().expect("a substream is always open");
-        let sealed = open.close_segment(&self.plan, &mut self.noise)?;
+        let sealed = open.close_segment(&self.plan, generators);
         let is_complete = open.next_boundary(&self.plan).is_none();
         let found = of_keys.map(|generator| self.find(generator));
         if !sealed.is_empty() {
@@ -356,7 +394,6 @@ impl DpswSketch {
         if is_complete {
             self.turn_over();
         }
-        Ok(())
     }
 
     /// Whether keys are looked at when the oldest open segment ends: with its substream.
@@ -368,7 +405,7 @@ impl DpswSketch {
     }
 
     /// Looks at the keys of the oldest open substream's search: those that come out. At its end the search is wiped.
-    fn find(&mut self, mut generator: Generator) -> Keys {
+    pub(crate) fn find(&mut self, mut generator: Generator) -> Keys {
         let discovery = self.plan.discovery().expect("keys are looked at");
         let (search, listed) = (discovery.search(self.number), self.readable.released.found());
         let Some(tracker) = self.trackers.get_mut(&search) else { return Keys::Range(0) };
@@ -416,12 +453,14 @@ impl DpswSketch {
         self.readable = Arc::new(Readable::new(nothing));
     }
 
-    fn release(&mut self, sealed: Vec<(usize, SealedSketch)>, found: Option<Keys>) {
-        let mapping = self.open.front().expect("a substream is always open").mapping();
+    pub(crate) fn release(&mut self, sealed: Vec<(usize, SealedSketch)>, found: Option<Keys>) {
+        let open = self.open.front().expect("a substream is always open");
+        let (mapping, capped) = (open.mapping(), open.capped(&self.plan));
         let running = match self.readable.released.substream(self.number) {
             Some(substream) => substream.with(sealed, &self.plan),
             None => SealedSubstream::new(self.number, mapping.clone()).with(sealed, &self.plan),
         };
+        let running = running.with_capped(capped);
         let oldest = self.time.now.saturating_sub(self.plan.retained_len());
         let is_kept = |number: u64| oldest < (number + 1) * self.plan.substream_len();
         let before = self

@@ -300,6 +300,7 @@ impl DpswSketch {
                 || (sealed_range.substream() == self.number && offsets.end <= sealed)
         };
         view.stream.end == now
+            && view.finished().is_none()
             && self.time.start.is_none_or(|begin| begin <= now)
             && (self.time.start.is_none() || start + sealed <= now)
             && (self.time.start.is_none() || now <= self.next_boundary())
@@ -359,7 +360,7 @@ impl OpenSubstream {
     fn len_max(plan: &Plan) -> u64 {
         let counters = (plan.boundaries().len() + plan.ranges().len()) as u64;
         let each = 16 + 4 * plan.shape().cells() as u64;
-        let users = plan.settings().unit.per_substream().map_or(0, |_| 8 + 12 * plan.users_max());
+        let users = plan.settings().unit.per_substream().map_or(0, |_| 16 + 12 * plan.users_max());
         32 + counters * each + users
     }
 
@@ -519,7 +520,9 @@ mod tests {
             ("an open segment lies behind", |sketch| sketch.time.now = 1034),
             ("a substream that is not the oldest has sealed parts", |sketch| {
                 let plan = Arc::clone(&sketch.plan);
-                sketch.open[1].close_segment(&plan, &mut Noise::off()).expect("off");
+                let mut noise = Noise::off();
+                let mut generators = std::iter::repeat_with(|| noise.generator().expect("off"));
+                sketch.open[1].close_segment(&plan, &mut generators);
             }),
             ("no substream is open", |sketch| sketch.open.clear()),
             ("more are open than the plan allows", |sketch| {

@@ -90,6 +90,10 @@ pub(crate) enum Fault {
     SlidingCap,
     /// An item over a user's cap takes no position.
     ShiftedPositions,
+    /// A stream that is over seals again what was sealed before.
+    FinishedTwice,
+    /// A stream is over where the newest substream that is open ends.
+    FinishedByOpen,
 }
 
 /// Keys of the mistakes with few of them.
@@ -312,7 +316,7 @@ pub(crate) fn sealed(sealed: SealedSketch, exact: &Counters, law: Law) -> Sealed
             return remade(&halved, sealed.items());
         }
         Some(Fault::ExactTotals) => return remade(&noisy, Some(total)),
-        Some(Fault::NoisePerQuestion | Fault::NoiseAfterRestore) => {
+        Some(Fault::NoisePerQuestion | Fault::NoiseAfterRestore | Fault::FinishedTwice) => {
             EXACT.with_borrow_mut(|all| all.insert(first_cells(&noisy).to_vec(), (exact.to_vec(), law)));
         }
         Some(Fault::SeedInState) => NEWEST.set((first_cells(&noisy).to_vec(), 0)),
@@ -370,9 +374,25 @@ pub(crate) fn redraw(readable: &mut Arc<Readable>) {
             newest.map_or_else(Default::default, |(_, newest)| (first_cells(&newest.cells()).to_vec(), 0)),
         );
     }
-    if !is(Fault::NoiseAfterRestore) {
-        return;
+    if is(Fault::NoiseAfterRestore) {
+        seal_again(readable);
     }
+}
+
+/// What becomes of everything sealed when a stream is over.
+pub(crate) fn finished(readable: &mut Arc<Readable>) {
+    if is(Fault::FinishedTwice) {
+        seal_again(readable);
+    }
+}
+
+/// Where a stream is over whose open substreams end there.
+pub(crate) fn end(end: u64, open: u64) -> u64 {
+    if is(Fault::FinishedByOpen) { end.max(open) } else { end }
+}
+
+/// Draws new noise for everything that is sealed.
+fn seal_again(readable: &mut Arc<Readable>) {
     let sketch = |(range, sketch): &(usize, Arc<SealedSketch>)| {
         let cells = redrawn(&sketch.cells(), 0..sketch.shape().cells());
         EXACT.with_borrow_mut(|all| {

@@ -11,6 +11,8 @@ use crate::view::readable::Readable;
 pub(crate) struct Asked<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) readable: &'a Readable,
+    /// Where the stream began and how far it has come.
+    pub(crate) stream: &'a Range<u64>,
     pub(crate) window: &'a Range<u64>,
     /// How many independent noises are in each counter: one per site.
     pub(crate) noises: f64,

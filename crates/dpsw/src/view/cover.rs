@@ -27,7 +27,7 @@ pub(crate) struct Cover {
 
 impl Released {
     /// Algorithm 3, lines 1-2, for any window: the nearest complete checkpoints.
-    pub(crate) fn cover(&self, plan: &Plan, window: &Range<u64>) -> Cover {
+    pub(crate) fn cover(&self, plan: &Plan, stream: &Range<u64>, window: &Range<u64>) -> Cover {
         let len = plan.substream_len();
         let (first, last) = (window.start / len, window.end / len);
         let mut parts = Vec::new();
@@ -39,10 +39,12 @@ impl Released {
             let whole = (first + 1..last).take_while(is_sealed);
             parts.extend(whole.map(|substream| Part { substream, range: 0 }));
         }
-        let newest = self.substream(last).and_then(|s| s.until(plan, window.end - last * len));
+        let reach = stream.end.saturating_sub(last * len);
+        let newest = self.substream(last).and_then(|s| s.until(plan, window.end - last * len, reach));
         let newest = newest.map(|range| Part { substream: last, range });
-        parts.extend(newest.filter(|part| first < last || is_worth_taking(plan, *part, window)));
-        let span = span(plan, &parts, window.end);
+        let is_worth = |part: &Part| first < last || is_worth_taking(plan, stream, *part, window);
+        parts.extend(newest.filter(is_worth));
+        let span = span(plan, stream, &parts, window.end);
         Cover { parts, span }
     }
 
@@ -66,26 +68,29 @@ impl Released {
     }
 }
 
-/// The positions of a part.
-pub(crate) fn positions(plan: &Plan, part: Part) -> Range<u64> {
+/// The positions of a part, as far as the stream reaches into it.
+pub(crate) fn positions(plan: &Plan, stream: &Range<u64>, part: Part) -> Range<u64> {
     let start = part.substream * plan.substream_len();
     let offsets = plan.ranges()[part.range].offsets();
-    start + offsets.start..start + offsets.end
+    let positions = start + offsets.start..start + offsets.end;
+    let start = positions.start.max(stream.start).min(positions.end);
+    start..positions.end.min(stream.end).max(start)
 }
 
 /// The parts of a cover follow each other without a gap.
-fn span(plan: &Plan, parts: &[Part], end: u64) -> Range<u64> {
+fn span(plan: &Plan, stream: &Range<u64>, parts: &[Part], end: u64) -> Range<u64> {
+    let positions = |part: Part| positions(plan, stream, part);
     match (parts.first(), parts.last()) {
-        (Some(&first), Some(&last)) => positions(plan, first).start..positions(plan, last).end,
+        (Some(&first), Some(&last)) => positions(first).start..positions(last).end,
         _ => end..end,
     }
 }
 
 /// Whether to take a prefix of the only substream that a window touches. The paper always does; for a window that was
 /// made shorter, a prefix that starts before it must come nearer to it than no sketch at all.
-fn is_worth_taking(plan: &Plan, part: Part, window: &Range<u64>) -> bool {
+fn is_worth_taking(plan: &Plan, stream: &Range<u64>, part: Part, window: &Range<u64>) -> bool {
     let len = window.end - window.start;
-    len == plan.settings().window.len() || misfit(&positions(plan, part), window) < len
+    len == plan.settings().window.len() || misfit(&positions(plan, stream, part), window) < len
 }
 
 /// How many positions lie in one of the spans but not in both.

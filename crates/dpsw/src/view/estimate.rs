@@ -6,6 +6,7 @@ use std::ops::Range;
 use crate::error::{Fraction, ParameterError};
 use crate::item::value::Item;
 use crate::privacy::accounting::normal_quantile;
+use crate::view::list::Shown;
 use crate::view::tail::Tail;
 
 /// The probability with which an [`Estimate`] keeps its error bound.
@@ -20,6 +21,9 @@ pub struct Estimate {
     /// With probability [`CONFIDENCE`] the true count is at most this far from the value. In the tuned method it is about two
     /// standard errors, by the law of their sum; in the paper's it adds up worst cases: noise, collisions, and every item by
     /// which the covered span misses the window (for a time window as many as the rates at its edges suggest).
+    ///
+    /// Where users are protected, the count is that of the items which the caps of users let count; see
+    /// [`capped`](Self::capped).
     pub error_bound: f64,
     /// Where the standard error comes from, in the tuned method.
     pub deviations: Option<Deviations>,
@@ -30,6 +34,9 @@ pub struct Estimate {
     pub covered: Range<u64>,
     /// The positions that were asked for.
     pub window: Range<u64>,
+    /// About how many events of the window, whatever their item, count nowhere: their users had sent enough, or there was no
+    /// room for further users. `None` where single events are protected, or if it is not known.
+    pub capped: Option<u64>,
 }
 
 /// The parts of a standard error: independent deviations, whose squares add up.
@@ -118,8 +125,17 @@ pub(crate) const NORMAL_95: f64 = 1.96;
 pub struct Ranked<'a> {
     /// The key.
     pub item: Item<'a>,
-    /// Its estimated count.
+    /// Its estimated count: what it would be if the key had been chosen beforehand.
     pub estimate: Estimate,
+    /// What to show. In a list it takes into account that the key was chosen for its size.
+    pub shown: Shown,
+}
+
+impl<'a> Ranked<'a> {
+    /// An item that was chosen beforehand.
+    pub(crate) fn plain(item: Item<'a>, estimate: Estimate) -> Self {
+        Self { item, shown: Shown::plain(&estimate), estimate }
+    }
 }
 
 /// The value for people and its 95 % error: `1,204 ± 18`.
@@ -129,10 +145,13 @@ impl fmt::Display for Estimate {
     }
 }
 
-/// The key and its estimate: `/cart 1,204 ± 18`.
+/// The key and what to show of it: `/cart 1,204 (1,186 to 1,222)`.
 impl fmt::Display for Ranked<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&format!("{} {}", self.item, self.estimate))
+        let Shown { value, lower, upper, marked, .. } = self.shown;
+        let mark = if marked { "~" } else { "" };
+        let [value, lower, upper] = [value, lower, upper].map(grouped);
+        f.pad(&format!("{} {mark}{value} ({lower} to {upper})", self.item))
     }
 }
 
@@ -162,17 +181,28 @@ mod tests {
             tail: Tail::NORMAL,
             covered: 0..10,
             window: 0..10,
+            capped: None,
         };
         assert_eq!(estimate(1_203.6, 18.2).to_string(), "1,204 ± 18");
         assert_eq!(estimate(-3.0, 12.0).to_string(), "0 ± 12");
         assert_eq!(estimate(999.0, 1_000_000.0).to_string(), "999 ± 1,000,000");
         assert_eq!(estimate(5.0, f64::INFINITY).to_string(), "5 ± unknown");
-        let ranked = Ranked { item: Item::from("/cart"), estimate: estimate(12_345.0, 1.0) };
-        assert_eq!(format!("{ranked:>20}"), "    /cart 12,345 ± 1");
+        let ranked = Ranked::plain(Item::from("/cart"), estimate(12_345.0, 1.0));
+        assert_eq!(format!("{ranked:>35}"), "    /cart 12,345 (12,344 to 12,346)");
+        let marked = Ranked::plain(Item::from("/cart"), estimate(12.0, 10.0));
+        assert_eq!(marked.to_string(), "/cart ~12 (2 to 22)");
     }
 
     fn estimate(value: f64, deviations: Option<Deviations>) -> Estimate {
-        Estimate { value, error_bound: 19.6, deviations, tail: Tail::NORMAL, covered: 0..10, window: 0..10 }
+        Estimate {
+            value,
+            error_bound: 19.6,
+            deviations,
+            tail: Tail::NORMAL,
+            covered: 0..10,
+            window: 0..10,
+            capped: None,
+        }
     }
 
     #[test]

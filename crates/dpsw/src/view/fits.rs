@@ -11,6 +11,7 @@ use crate::plan::limits::LEFT_MAX;
 use crate::plan::structure::Plan;
 use crate::sealed::substream::SealedSubstream;
 use crate::view::fit::{Candidates, Fitted, Observed, Spread, by_blocks, fit};
+use crate::view::prior::Errors;
 use crate::view::tail::{Moments, Tail};
 use crate::view::weights::{Changes, Ends, Node, WHOLE, Weights};
 
@@ -24,6 +25,8 @@ pub(crate) struct Answer {
     pub(crate) noise: f64,
     pub(crate) collisions: f64,
     pub(crate) misfit: f64,
+    /// The part of the misfit that comes from changes; below 0 if there are fewer than by chance.
+    pub(crate) unrest: f64,
     pub(crate) tail: Tail,
 }
 
@@ -187,9 +190,8 @@ impl Fits {
             variances.all += all.times_root(weight * weight);
             variances.noise += weight * weight * noise;
         }
-        let seen =
-            weights.seen.clone().map(|index| made.fitted[index].spread(source.plan.shape()).all.variance);
-        variances.mean = seen.sum::<f64>() / weights.seen.len().max(1) as f64;
+        let one = |node: &Node| made.fitted[node.index].spread(source.plan.shape()).all.variance;
+        variances.mean = weights.seen.iter().map(one).sum::<f64>() / weights.seen.len().max(1) as f64;
         variances
     }
 
@@ -229,6 +231,10 @@ impl Reading {
         Self { weights, variances }
     }
 
+    pub(crate) fn errors(&self) -> Errors {
+        Errors { base: self.variances.all, chance_per_item: self.weights.chance_per_item() }
+    }
+
     /// The place of the oldest substream that is read.
     fn first(&self) -> usize {
         self.weights.nodes.first().map_or(0, |node| node.index)
@@ -238,10 +244,10 @@ impl Reading {
         let Variances { all, noise, .. } = self.variances;
         let (value, unrest) = (sums.value(&self.weights), self.weights.unrest(sums.changes()));
         // The count may well be a standard error larger than its estimate.
-        let known = all.variance + unrest + self.weights.chance(value);
-        let misfit = unrest + self.weights.chance(value.max(0.0) + known.sqrt());
+        let known = all.variance + unrest.max(0.0) + self.weights.chance(value);
+        let misfit = unrest.max(0.0) + self.weights.chance(value.max(0.0) + known.sqrt());
         let tail = Tail::new(Moments { variance: all.variance + misfit, ..all });
-        Answer { value, noise, collisions: all.variance - noise, misfit, tail }
+        Answer { value, noise, collisions: all.variance - noise, misfit, unrest, tail }
     }
 }
 
@@ -278,11 +284,11 @@ impl Made {
         let candidate = self.candidates.get(&fingerprint).copied();
         let mut running = Running::new(1);
         let first = reading.first();
-        for index in reading.weights.seen.clone() {
+        for &Node { index, length, .. } in &reading.weights.seen {
             let substream = &source.substreams[index];
             let sketch = substream.sketch(WHOLE).expect("weights name complete substreams");
             let cells = substream.mapping.cells_of(item, fingerprint);
-            running.add(&[self.fitted[index].estimate(sketch, cells, candidate)], first <= index);
+            running.add(&[self.fitted[index].estimate(sketch, cells, candidate)], length, first <= index);
         }
         running.sums(0, reading.variances.mean)
     }
@@ -299,11 +305,11 @@ impl Made {
             let mut running = Running::new(block.len());
             let mut steps = vec![0.0; block.len()];
             let oldest = reading.first();
-            for index in reading.weights.seen.clone() {
+            for &Node { index, length, .. } in &reading.weights.seen {
                 let fitted = &self.fitted[index];
                 fitted.estimate_all(observed[index], block, first, |place, step| steps[place] = step);
                 ranks.iter().for_each(|&(place, rank)| steps[place] += fitted.count(rank));
-                running.add(&steps, oldest <= index);
+                running.add(&steps, length, oldest <= index);
             }
             let sums =
                 |(place, sums): (usize, &mut KeySums)| *sums = running.sums(place, reading.variances.mean);
@@ -321,38 +327,51 @@ fn fingerprints(observed: &Observed<'_>, keys: &Keys) -> Vec<u64> {
 /// The estimates of some keys, one substream after the other.
 #[derive(Debug)]
 struct Running {
-    /// All that were seen, and those that are read.
-    seen: u32,
+    /// How many are read.
     read: u32,
+    /// Of all that are seen, in planned substreams.
+    length: f64,
     /// Of those that are seen and are not read.
     before: Vec<f64>,
     sums: Vec<f64>,
-    /// Of the changes from each substream to the next, and to the one after it.
-    squares: [Vec<f64>; 2],
+    /// Of each substream to the next, and to the one after it.
+    changes: [Squares; 2],
     oldest: Vec<f64>,
-    /// The last two.
-    last: [Vec<f64>; 2],
+    /// The last two, and whether they have the planned length.
+    last: [(Vec<f64>, bool); 2],
+}
+
+/// The squares of changes, and how many there are of each key.
+#[derive(Debug)]
+struct Squares {
+    sums: Vec<f64>,
+    count: u32,
 }
 
 impl Running {
     fn new(keys: usize) -> Self {
         let zeros = vec![0.0; keys];
+        let squares = || Squares { sums: vec![0.0; keys], count: 0 };
         Self {
-            seen: 0,
             read: 0,
+            length: 0.0,
             before: zeros.clone(),
             sums: zeros.clone(),
-            squares: [zeros.clone(), zeros.clone()],
+            changes: [squares(), squares()],
             oldest: zeros.clone(),
-            last: [zeros.clone(), zeros],
+            last: [(zeros.clone(), false), (zeros, false)],
         }
     }
 
-    fn add(&mut self, steps: &[f64], is_read: bool) {
-        for (lag, (squares, last)) in self.squares.iter_mut().zip(&self.last).enumerate() {
-            if lag < self.seen as usize {
-                let changes = squares.iter_mut().zip(last).zip(steps);
-                changes.for_each(|((square, last), step)| *square += (step - last) * (step - last));
+    /// A shorter substream is as noisy as others and holds less, so that its change would show little but noise: only
+    /// those between substreams of the planned length are looked at.
+    fn add(&mut self, steps: &[f64], length: f64, is_read: bool) {
+        let is_whole = 1.0 <= length;
+        for (changes, (last, was_whole)) in self.changes.iter_mut().zip(&self.last) {
+            if is_whole && *was_whole {
+                let squares = changes.sums.iter_mut().zip(last).zip(steps);
+                squares.for_each(|((square, last), step)| *square += (step - last) * (step - last));
+                changes.count += 1;
             }
         }
         let sums = if is_read { &mut self.sums } else { &mut self.before };
@@ -361,18 +380,32 @@ impl Running {
             self.oldest.copy_from_slice(steps);
         }
         self.last.swap(0, 1);
-        self.last[0].copy_from_slice(steps);
-        self.seen += 1;
+        self.last[0].0.copy_from_slice(steps);
+        self.last[0].1 = is_whole;
+        self.length += length;
         self.read += u32::from(is_read);
     }
 
     /// `variance` is that of one estimate.
     fn sums(&self, place: usize, variance: f64) -> KeySums {
-        let (sum, oldest, newest) = (self.sums[place], self.oldest[place], self.last[0][place]);
+        let (sum, oldest, newest) = (self.sums[place], self.oldest[place], self.last[0].0[place]);
         let between = if self.read < 2 { 0.0 } else { sum - oldest - newest };
-        let squares = [self.squares[0][place], self.squares[1][place]];
-        let Changes { walk, clumps } = changes(self.seen.into(), squares, self.before[place] + sum, variance);
+        let chance = variance + (self.before[place] + sum).max(0.0) / self.length;
+        let Changes { walk, clumps } = self.changes(place, chance);
         KeySums { oldest, between, newest, walk: walk as f32, clumps: clumps as f32 }
+    }
+
+    /// How counts change beyond noise and chance, which give each count this variance. A walk makes counts two apart differ
+    /// by 5/2 of what neighbours do; clumps make both differ alike, and are taken for real beyond one deviation.
+    fn changes(&self, place: usize, chance: f64) -> Changes {
+        let [next, after] = &self.changes;
+        if next.count < 2 || after.count == 0 {
+            return Changes::default();
+        }
+        let beyond = |squares: &Squares| squares.sums[place] / f64::from(squares.count) - 2.0 * chance;
+        let (next, after, count) = (beyond(next), beyond(after), f64::from(next.count + 1));
+        let clumps = (5.0 * next - 2.0 * after) / 6.0 - CLUMPS_DEVIATION * chance / count.sqrt();
+        Changes { walk: WALK_PER_CHANGE * next, clumps }
     }
 }
 
@@ -383,19 +416,6 @@ const WALK_PER_CHANGE: f64 = 1.5;
 /// The deviation of what is taken for clumps where there are none, in variances of a count over the root of how many
 /// substreams there are; see docs/estimation.md.
 const CLUMPS_DEVIATION: f64 = 2.3;
-
-/// How counts change beyond noise and chance. A walk makes counts two apart differ by 5/2 of what neighbours do; clumps
-/// make both differ alike, and are taken for real beyond one deviation.
-fn changes(count: f64, squares: [f64; 2], sum: f64, variance: f64) -> Changes {
-    if count < 3.0 {
-        return Changes::default();
-    }
-    let chance = variance + sum.max(0.0) / count;
-    let [next, after] =
-        [squares[0] / (count - 1.0), squares[1] / (count - 2.0)].map(|mean| mean - 2.0 * chance);
-    let clumps = (5.0 * next - 2.0 * after) / 6.0 - CLUMPS_DEVIATION * chance / count.sqrt();
-    Changes { walk: WALK_PER_CHANGE * next, clumps }
-}
 
 #[cfg(test)]
 mod tests {
@@ -450,7 +470,7 @@ mod tests {
         fn reading(&self, fits: &Fits, source: Source<'_>) -> Reading {
             let end = source.substreams.last().map_or(0, |s| s.number + 1) * SUBSTREAM_LEN;
             let window = end - 7 * SUBSTREAM_LEN - 30..end + 40;
-            Reading::new(fits, source, Weights::new(source.substreams, &self.plan, &window))
+            Reading::new(fits, source, Weights::new(source.substreams, &self.plan, &(0..window.end), &window))
         }
     }
 
@@ -579,7 +599,7 @@ mod tests {
         let rows: Vec<[f64; SUBSTREAMS]> = (0..WALKS).map(|_| steps()).collect();
         let mut running = Running::new(WALKS);
         for substream in 0..SUBSTREAMS {
-            running.add(&rows.iter().map(|row| row[substream]).collect::<Vec<_>>(), true);
+            running.add(&rows.iter().map(|row| row[substream]).collect::<Vec<_>>(), 1.0, true);
         }
         (0..WALKS).map(|place| running.sums(place, variance).changes()).collect()
     }
@@ -644,12 +664,23 @@ mod tests {
     #[test]
     fn two_substreams_show_no_drift() {
         let mut running = Running::new(1);
-        running.add(&[0.0], true);
-        running.add(&[100.0], true);
+        running.add(&[0.0], 1.0, true);
+        running.add(&[100.0], 1.0, true);
         assert_eq!(running.sums(0, 1.0).changes(), Changes::default());
-        running.add(&[0.0], true);
+        running.add(&[0.0], 1.0, true);
         // Changes of 100 on average, with a chance of 2 and 66.7 taken off their squares.
         let wanted = 1.5 * (10_000.0 - 2.0 - 2.0 * 100.0 / 3.0);
         assert!((running.sums(0, 1.0).changes().walk - wanted).abs() < 0.01);
+    }
+
+    #[test]
+    fn a_shorter_substream_at_either_end_shows_no_drift() {
+        let mut running = Running::new(1);
+        for (step, length) in [(30.0, 0.3), (100.0, 1.0), (100.0, 1.0), (100.0, 1.0), (1.0, 0.01)] {
+            running.add(&[step], length, true);
+        }
+        assert!(running.sums(0, 0.0).changes().walk < 0.0, "less than chance");
+        assert_eq!(running.changes[0].count, 2);
+        assert!((running.sums[0] / running.length - 100.0).abs() < 1e-9);
     }
 }

@@ -9,8 +9,12 @@ use crate::sealed::sketch::SealedSketch;
 use crate::view::asked::Asked;
 use crate::view::estimate::{Deviations, Estimate, Ranked, WHOLE_COUNTS};
 use crate::view::fits::{Answer, KeySums, Reading, Source};
-use crate::view::ranking::by_value;
+use crate::view::list::{List, shown};
+use crate::view::prior::Row;
 use crate::view::weights::{Node, WHOLE, Weights};
+
+/// Keys are looked at that lie this many standard errors below a threshold.
+const SLACK: f64 = 6.0;
 
 /// A window and how it is read.
 pub(crate) struct Interpolated<'a> {
@@ -32,7 +36,7 @@ impl<'a> Asked<'a> {
 
     /// How the window is read.
     pub(crate) fn reading(&self) -> Reading {
-        let weights = Weights::new(self.readable.released.substreams(), self.plan, self.window);
+        let weights = Weights::new(self.readable.released.substreams(), self.plan, self.stream, self.window);
         Reading::new(self.readable.fits(), self.source(), weights)
     }
 }
@@ -44,14 +48,16 @@ impl Interpolated<'_> {
 
     /// Keys of a list are answered from the cache of the whole window, which then answers everyone alike.
     pub(crate) fn frequency(&self, item: Item<'_>) -> Estimate {
+        self.estimate(self.answer(item))
+    }
+
+    fn answer(&self, item: Item<'_>) -> Answer {
         let Asked { plan, readable, .. } = self.asked;
         let keys = readable.released.keys(plan).filter(|_| self.is_whole);
-        let place = keys.and_then(|keys| Some((keys, readable.place(keys, item)?)));
-        let answer = match place {
+        match keys.and_then(|keys| Some((keys, readable.place(keys, item)?))) {
             Some((keys, place)) => self.reading.answer(&self.sums(keys)[place]),
             None => readable.fits().answer(self.asked.source(), self.reading, item),
-        };
-        self.estimate(answer)
+        }
     }
 
     /// Items of the window, by noisy counters where presence is private.
@@ -63,19 +69,59 @@ impl Interpolated<'_> {
         self.reading.weights.nodes.iter().map(total).sum::<f64>().max(0.0) as u64
     }
 
-    /// The chosen keys, largest first.
-    pub(crate) fn ranked<'k>(
-        &self,
-        keys: &'k Keys,
-        choose: impl FnOnce(&[f64]) -> Vec<usize>,
-    ) -> Vec<Ranked<'k>> {
+    /// Events of the window that the caps of users left out.
+    fn capped(&self) -> Option<u64> {
+        self.asked.plan.user_room()?;
+        let capped = |node: &Node| {
+            let substream = &self.asked.readable.released.substreams()[node.index];
+            Some(node.weight * substream.capped()? as f64)
+        };
+        self.reading.weights.nodes.iter().map(capped).sum::<Option<f64>>().map(|capped| capped.round() as u64)
+    }
+
+    /// Rows chosen from all keys by their estimates.
+    pub(crate) fn list<'k>(&self, keys: &'k Keys, choose: impl FnOnce(&[f64]) -> Vec<usize>) -> List<'k> {
         let sums = self.sums(keys);
         let values: Vec<f64> = sums.iter().map(|sums| sums.value(&self.reading.weights)).collect();
-        let ranked = |place: usize| {
-            let answer = self.reading.answer(&sums[place]);
-            Ranked { item: keys.get(place), estimate: self.estimate(answer) }
+        self.chosen(
+            &values,
+            choose(&values),
+            |place| self.reading.answer(&sums[place]),
+            |place| keys.get(place),
+        )
+    }
+
+    /// Rows chosen from candidates by their estimates.
+    pub(crate) fn list_among<'i>(
+        &self,
+        candidates: &[Item<'i>],
+        choose: impl FnOnce(&[f64]) -> Vec<usize>,
+    ) -> List<'i> {
+        let answers: Vec<Answer> = candidates.iter().map(|item| self.answer(*item)).collect();
+        let values: Vec<f64> = answers.iter().map(|answer| answer.value).collect();
+        self.chosen(&values, choose(&values), |place| answers[place], |place| candidates[place])
+    }
+
+    fn chosen<'k>(
+        &self,
+        values: &[f64],
+        places: Vec<usize>,
+        answer: impl Fn(usize) -> Answer,
+        item: impl Fn(usize) -> Item<'k>,
+    ) -> List<'k> {
+        let row = |&place: &usize| {
+            let answer = answer(place);
+            (Row { value: answer.value, unrest: answer.unrest }, self.estimate(answer))
         };
-        by_value(choose(&values), &values).into_iter().map(ranked).collect()
+        let rows: Vec<(Row, Estimate)> = places.iter().map(row).collect();
+        let shown = shown(self.reading.errors(), values, &rows);
+        let ranked = |((place, (_, estimate)), shown)| Ranked { item: item(place), estimate, shown };
+        List::new(places.into_iter().zip(rows).zip(shown).map(ranked).collect(), values.len())
+    }
+
+    /// How far a key with this count may be estimated below it.
+    pub(crate) fn slack(&self, count: f64) -> f64 {
+        SLACK * self.reading.errors().deviation(count)
     }
 
     fn sums(&self, keys: &Keys) -> Arc<Vec<KeySums>> {
@@ -106,6 +152,7 @@ impl Interpolated<'_> {
             tail: answer.tail,
             covered: weights.span.clone(),
             window: self.asked.window.clone(),
+            capped: self.capped(),
         }
     }
 }

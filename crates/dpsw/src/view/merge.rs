@@ -17,6 +17,9 @@ impl WindowView {
     /// The view of the union of what several sites count, each with its own noise. Only the substreams that all of
     /// them have are in it.
     ///
+    /// Sites that are over in the same substream are over together, where the last of them is. Else the view ends where the
+    /// first one does and is not over: of the substream in which a site is over, the others have more.
+    ///
     /// # Errors
     /// There is no view, a site occurs twice, or the views differ in plan, hash keys or claim; views of count windows and
     /// of reproducible noise are refused.
@@ -36,20 +39,45 @@ impl WindowView {
 
     fn merge_one(&self, other: &Self) -> Result<Self, MergeError> {
         self.check_mergeable(other)?;
+        let finished = self.finished_with(other);
+        let has_more = |number: u64| finished.is_none() && (self.is_cut(number) || other.is_cut(number));
         let common = self.readable.released.substreams().iter().filter_map(|substream| {
             let other = other.readable.released.substream(substream.number)?;
+            if has_more(substream.number) {
+                return None;
+            }
             Some(substream.sum(other).map(Arc::new))
         });
         let substreams = common.collect::<Result<Vec<_>, _>>()?;
-        let start = self.retained().start.max(other.retained().start);
-        let end = self.stream.end.min(other.stream.end).max(start);
+        let end = finished.unwrap_or(self.stream.end.min(other.stream.end));
+        // A site that began later has no events before that.
+        let start = match substreams.first() {
+            Some(first) => {
+                self.stream.start.min(other.stream.start).max(first.number * self.plan.substream_len())
+            }
+            None => self.stream.start.max(other.stream.start),
+        };
+        let start = start.min(end);
         let found = self.merged_keys(other, &substreams);
         let released = Released::new(substreams, self.readable.released.mapping().clone());
         let released = released.with_found(Arc::new(found));
         let readable = Arc::new(Readable::new(released));
         let mut sites = [&self.sites[..], &other.sites[..]].concat();
         sites.sort_unstable();
-        Ok(Self::new(Arc::clone(&self.plan), readable, self.claim, start..end, sites))
+        let merged = Self::new(Arc::clone(&self.plan), readable, self.claim, start..end, sites);
+        Ok(if finished.is_some() { merged.into_finished() } else { merged })
+    }
+
+    /// Where both are over, if that is in the same substream.
+    fn finished_with(&self, other: &Self) -> Option<u64> {
+        let (one, other) = self.finished().zip(other.finished())?;
+        let len = self.plan.substream_len();
+        (one.div_ceil(len) == other.div_ceil(len)).then_some(one.max(other))
+    }
+
+    /// Whether the stream is over inside this substream.
+    fn is_cut(&self, number: u64) -> bool {
+        self.finished().is_some_and(|end| end < (number + 1) * self.plan.substream_len())
     }
 
     /// What two sites found. Counts add up, and so do the scores of keys that both have.

@@ -9,6 +9,7 @@ use crate::plan::settings::Window;
 use crate::view::asked::Asked;
 use crate::view::cover::{Cover, Part, misfit, positions};
 use crate::view::estimate::{CONFIDENCE, Estimate, Ranked};
+use crate::view::list::List;
 use crate::view::ranking::by_value;
 use crate::view::tail::Tail;
 
@@ -20,7 +21,7 @@ pub(crate) struct Nearest<'a> {
 
 impl<'a> Nearest<'a> {
     pub(crate) fn new(asked: Asked<'a>) -> Self {
-        Self { asked, cover: asked.readable.released.cover(asked.plan, asked.window) }
+        Self { asked, cover: asked.readable.released.cover(asked.plan, asked.stream, asked.window) }
     }
 
     pub(crate) fn span(&self) -> Range<u64> {
@@ -37,16 +38,24 @@ impl<'a> Nearest<'a> {
         items.fold(0, u64::saturating_add)
     }
 
-    /// The chosen keys, largest first.
-    pub(crate) fn ranked<'k>(
-        &self,
-        keys: &'k Keys,
-        choose: impl FnOnce(&[f64]) -> Vec<usize>,
-    ) -> Vec<Ranked<'k>> {
+    /// The chosen keys, largest first, as they are: their bounds are worst cases.
+    pub(crate) fn list<'k>(&self, keys: &'k Keys, choose: impl FnOnce(&[f64]) -> Vec<usize>) -> List<'k> {
         let values = self.asked.readable.estimates(&self.cover, keys);
         let bound = self.error_bound();
-        let ranked = |i: usize| Ranked { item: keys.get(i), estimate: self.estimate(values[i], bound) };
-        by_value(choose(&values), &values).into_iter().map(ranked).collect()
+        let ranked = |i: usize| Ranked::plain(keys.get(i), self.estimate(values[i], bound));
+        List::of(by_value(choose(&values), &values).into_iter().map(ranked).collect())
+    }
+
+    /// The chosen candidates.
+    pub(crate) fn list_among<'i>(
+        &self,
+        candidates: &[Item<'i>],
+        choose: impl FnOnce(&[f64]) -> Vec<usize>,
+    ) -> List<'i> {
+        let estimates: Vec<Estimate> = candidates.iter().map(|item| self.frequency(*item)).collect();
+        let values: Vec<f64> = estimates.iter().map(|estimate| estimate.value).collect();
+        let ranked = |place: usize| Ranked::plain(candidates[place], estimates[place].clone());
+        List::of(by_value(choose(&values), &values).into_iter().map(ranked).collect())
     }
 
     fn estimate(&self, value: f64, error_bound: f64) -> Estimate {
@@ -57,6 +66,7 @@ impl<'a> Nearest<'a> {
             tail: Tail::NORMAL,
             covered: self.cover.span.clone(),
             window: self.asked.window.clone(),
+            capped: None,
         }
     }
 
@@ -78,14 +88,14 @@ impl<'a> Nearest<'a> {
     /// How many items lie in the window or the cover but not in both. For a time window that is estimated by the rate
     /// of the parts at the edges.
     fn misfit_items(&self) -> f64 {
-        let Asked { plan, readable, window, .. } = self.asked;
+        let Asked { plan, readable, stream, window, .. } = self.asked;
         if let Window::Items(_) = plan.settings().window {
             return misfit(&self.cover.span, window) as f64;
         }
         let rate = |part: Option<&Part>| {
             let part = *part?;
-            let span = positions(plan, part);
-            Some(readable.released.items(part) as f64 / (span.end - span.start) as f64)
+            let span = positions(plan, stream, part);
+            Some(readable.released.items(part) as f64 / (span.end - span.start).max(1) as f64)
         };
         let Cover { parts, span } = &self.cover;
         let at_start = span.start.abs_diff(window.start) as f64;

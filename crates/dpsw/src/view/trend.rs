@@ -8,7 +8,7 @@ use crate::item::value::Item;
 use crate::view::estimate::Estimate;
 use crate::view::window_view::WindowView;
 
-/// How an item moved, if that is beyond its error bar.
+/// How an item moved, if that is beyond chance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// More frequent than before.
@@ -23,7 +23,7 @@ pub enum Direction {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Trend {
-    /// Beyond the 95 % interval of the difference, or steady.
+    /// Beyond what errors and chance explain, or steady.
     pub direction: Direction,
     /// The newer window.
     pub now: Estimate,
@@ -54,7 +54,8 @@ impl WindowView {
         Ok(compare(now.frequency(item)?, before.frequency(item)?))
     }
 
-    /// The estimates of an item in each retained substream that is complete, oldest first.
+    /// The estimates of an item in each retained substream that is complete, oldest first; at the ends those too in
+    /// which the stream began or is over, as far as it reaches into them.
     ///
     /// # Errors
     /// See [`frequency`](Self::frequency).
@@ -62,19 +63,30 @@ impl WindowView {
         let item = item.into();
         let len = self.plan().substream_len();
         let retained = self.retained();
-        let first = retained.start.div_ceil(len);
-        let complete = first..retained.end / len;
-        let one = |number: u64| self.last(len)?.as_of((number + 1) * len)?.frequency(item);
-        complete.map(one).collect()
+        let is_first = retained.start == self.stream.start;
+        let first = if is_first { retained.start / len } else { retained.start.div_ceil(len) };
+        let last = if self.finished().is_some() { retained.end.div_ceil(len) } else { retained.end / len };
+        let one = |number: u64| {
+            let end = retained.end.min((number + 1) * len);
+            self.with_window(end - number * len, end)?.frequency(item)
+        };
+        (first..last).map(one).collect()
     }
 }
 
+/// A difference is a change beyond this many standard errors. Chance alone makes one in 400, and rows that were chosen for
+/// their size now look one standard error larger than before.
+const BEYOND_CHANCE: f64 = 3.0;
+
+/// The counts of an item that does not change differ by chance, besides the errors of their estimates.
 fn compare(now: Estimate, before: Estimate) -> Trend {
-    let bound = now.error_bound.hypot(before.error_bound);
+    let variance = |estimate: &Estimate| estimate.standard_error().powi(2) + estimate.value.max(0.0);
+    let bound = BEYOND_CHANCE * (variance(&now) + variance(&before)).sqrt();
+    let is_known = now.error_bound.is_finite() && before.error_bound.is_finite();
     let difference = now.value - before.value;
     let direction = match () {
-        () if bound < difference => Direction::Rising,
-        () if bound < -difference => Direction::Falling,
+        () if is_known && bound < difference => Direction::Rising,
+        () if is_known && bound < -difference => Direction::Falling,
         () => Direction::Steady,
     };
     Trend { direction, now, before }

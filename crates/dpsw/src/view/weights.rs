@@ -5,24 +5,47 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::plan::misfit::{Misfit, Piece};
+pub(crate) use crate::plan::range::WHOLE;
 use crate::plan::settings::Window;
 use crate::plan::structure::Plan;
 use crate::sealed::substream::SealedSubstream;
 
-/// A sealed substream that a window reads.
+/// A sealed substream, as far as the stream reaches into it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Node {
-    /// Its place among the sealed ones.
+    /// Its place among the sealed substreams.
     pub(crate) index: usize,
     /// Its positions.
     pub(crate) span: Range<u64>,
-    /// How much of it the window takes.
+    /// The part of a planned substream that it is: below 1 where the stream begins or is over inside it.
+    pub(crate) length: f64,
+    /// How often it counts in the window.
     pub(crate) weight: f64,
 }
 
 impl Node {
-    fn len(&self) -> u64 {
-        self.span.end - self.span.start
+    /// The complete substreams that the stream reaches into, each without weight.
+    fn all(substreams: &[Arc<SealedSubstream>], plan: &Plan, stream: &Range<u64>) -> Vec<Self> {
+        let len = plan.substream_len();
+        let complete = substreams.iter().take_while(|substream| substream.sketch(WHOLE).is_some());
+        let node = |(index, substream): (usize, &Arc<SealedSubstream>)| {
+            let start = (substream.number * len).max(stream.start);
+            let end = ((substream.number + 1) * len).min(stream.end);
+            let positions = end.checked_sub(start).filter(|&positions| 0 < positions)?;
+            Some(Self { index, span: start..end, length: positions as f64 / len as f64, weight: 0.0 })
+        };
+        complete.enumerate().filter_map(node).collect()
+    }
+
+    /// So many positions, in nodes of this length.
+    fn share(&self, positions: u64) -> f64 {
+        positions as f64 / (self.span.end - self.span.start) as f64
+    }
+
+    /// The same, counted by the share of it that a window covers.
+    fn inside(&self, window: &Range<u64>) -> Option<Self> {
+        let covered = self.span.end.min(window.end).saturating_sub(self.span.start.max(window.start));
+        (0 < covered).then(|| Self { weight: self.share(covered), ..self.clone() })
     }
 
     /// Its pieces inside and outside a window, oldest first.
@@ -39,8 +62,8 @@ impl Node {
 pub(crate) struct Weights {
     /// Oldest first; those between the outer ones count in full.
     pub(crate) nodes: Vec<Node>,
-    /// The places of all substreams by which drift is judged: a whole window of them, whatever is asked.
-    pub(crate) seen: Range<usize>,
+    /// All by which changes are judged: a whole window of them, whatever is asked.
+    pub(crate) seen: Vec<Node>,
     /// The part of the window that is sealed.
     pub(crate) span: Range<u64>,
     misfit: Misfit,
@@ -50,29 +73,32 @@ pub(crate) struct Weights {
     items: Option<f64>,
 }
 
-/// The index of the whole sketch among the planned ranges.
-pub(crate) const WHOLE: usize = 0;
-
 /// The indices of the oldest and the newest substream of a window.
 pub(crate) type Ends = Option<(usize, usize)>;
 
 impl Weights {
-    pub(crate) fn new(substreams: &[Arc<SealedSubstream>], plan: &Plan, window: &Range<u64>) -> Self {
-        let spans = sealed_spans(substreams, plan);
-        let mut nodes = inside(&spans, window);
-        let sealed = spans.last().map_or(window.start, |last| last.end);
+    /// `stream` is where the stream began and how far it has come: what was sealed reaches no further.
+    pub(crate) fn new(
+        substreams: &[Arc<SealedSubstream>],
+        plan: &Plan,
+        stream: &Range<u64>,
+        window: &Range<u64>,
+    ) -> Self {
+        let sealed = Node::all(substreams, plan, stream);
+        let mut nodes: Vec<Node> = sealed.iter().filter_map(|node| node.inside(window)).collect();
+        let sealed_end = sealed.last().map_or(window.start, |last| last.span.end);
         let start = nodes.first().map_or(window.end, |first| first.span.start.max(window.start));
-        let span = start..sealed.clamp(start, window.end);
-        let ahead = window.end.saturating_sub(sealed.max(window.start));
-        predict(&mut nodes, &spans, ahead);
-        let unit = plan.substream_len() as f64;
+        let span = start..sealed_end.clamp(start, window.end);
+        let ahead = window.end.saturating_sub(sealed_end.max(window.start));
+        if let Some(newest) = sealed.last().filter(|_| 0 < ahead) {
+            predict(&mut nodes, newest, ahead);
+        }
         let whole = plan.settings().window.len().div_ceil(plan.substream_len()) as usize;
-        let end = nodes.last().map_or(0, |newest| newest.index + 1);
-        let oldest = nodes.first().map_or(0, |oldest| oldest.index);
+        let unit = plan.substream_len() as f64;
         Self {
-            seen: oldest.min(end.saturating_sub(whole))..end,
-            misfit: Misfit::of(&pieces(&nodes, sealed, window, unit)),
-            len: nodes.iter().map(|node| node.weight * node.len() as f64 / unit).sum(),
+            seen: seen(sealed, &nodes, whole),
+            misfit: Misfit::of(&pieces(&nodes, sealed_end, window, unit)),
+            len: nodes.iter().map(|node| node.weight * node.length).sum(),
             items: match plan.settings().window {
                 Window::Items(_) => Some((window.end - window.start) as f64),
                 Window::Time(_) => None,
@@ -106,9 +132,11 @@ impl Weights {
         if self.len == 0.0 { 0.0 } else { self.misfit.sampling / self.len }
     }
 
-    /// The variance that the edges add for an item that changes like this: whichever of the two explains more.
+    /// The variance that the edges add for an item that changes like this, by clumps where these explain more than a walk;
+    /// below 0 if it changes less than by chance.
     pub(crate) fn unrest(&self, changes: Changes) -> f64 {
-        (changes.walk.max(0.0) * self.misfit.walk).max(changes.clumps.max(0.0) * self.misfit.sampling)
+        let (walk, clumps) = (changes.walk * self.misfit.walk, changes.clumps * self.misfit.sampling);
+        if walk.max(0.0) < clumps { clumps } else { walk }
     }
 }
 
@@ -121,31 +149,22 @@ pub(crate) struct Changes {
     pub(crate) clumps: f64,
 }
 
-/// The positions of the substreams that are complete.
-fn sealed_spans(substreams: &[Arc<SealedSubstream>], plan: &Plan) -> Vec<Range<u64>> {
-    let len = plan.substream_len();
-    let complete = substreams.iter().take_while(|substream| substream.sketch(WHOLE).is_some());
-    complete.map(|substream| substream.number * len..(substream.number + 1) * len).collect()
-}
-
-/// The substreams that a window touches, by the share that lies in it.
-fn inside(spans: &[Range<u64>], window: &Range<u64>) -> Vec<Node> {
-    let node = |(index, span): (usize, &Range<u64>)| {
-        let overlap = span.end.min(window.end).saturating_sub(span.start.max(window.start));
-        let weight = overlap as f64 / (span.end - span.start) as f64;
-        (0 < overlap).then(|| Node { index, span: span.clone(), weight })
-    };
-    spans.iter().enumerate().filter_map(node).collect()
-}
-
-/// What runs since the last seal is taken to be like the newest substream.
-fn predict(nodes: &mut Vec<Node>, spans: &[Range<u64>], ahead: u64) {
-    let Some(newest) = spans.last().filter(|_| 0 < ahead) else { return };
-    let (index, weight) = (spans.len() - 1, ahead as f64 / (newest.end - newest.start) as f64);
-    match nodes.last_mut().filter(|node| node.index == index) {
+/// The newest node counts for so many positions after it as well.
+fn predict(nodes: &mut Vec<Node>, newest: &Node, positions: u64) {
+    let weight = newest.share(positions);
+    match nodes.last_mut().filter(|node| node.index == newest.index) {
         Some(node) => node.weight += weight,
-        None => nodes.push(Node { index, span: newest.clone(), weight }),
+        None => nodes.push(Node { weight, ..newest.clone() }),
     }
+}
+
+/// The last of the sealed nodes that a window reaches, as many as a whole window has, or more if more are read.
+fn seen(sealed: Vec<Node>, read: &[Node], whole: usize) -> Vec<Node> {
+    let (Some(oldest), Some(newest)) = (read.first(), read.last()) else { return Vec::new() };
+    let is_seen = |node: &Node| {
+        node.index <= newest.index && (oldest.index <= node.index || newest.index < node.index + whole)
+    };
+    sealed.into_iter().filter(is_seen).collect()
 }
 
 /// The window and all that is read for it, piece by piece: the substreams, then what is not sealed.
@@ -198,25 +217,33 @@ mod tests {
 
     /// How a window is read when these substreams are sealed.
     fn read(sealed: Range<u64>, window: Range<u64>) -> Weights {
-        let plan = plan();
-        let substreams: Vec<_> = sealed.map(|number| substream(&plan, number)).collect();
-        Weights::new(&substreams, &plan, &window)
+        read_of(0..u64::MAX, sealed, window)
     }
 
-    /// Places and weights.
+    /// The same of a stream that begins and is over there.
+    fn read_of(stream: Range<u64>, sealed: Range<u64>, window: Range<u64>) -> Weights {
+        let plan = plan();
+        let substreams: Vec<_> = sealed.map(|number| substream(&plan, number)).collect();
+        Weights::new(&substreams, &plan, &stream, &window)
+    }
+
     fn parts(weights: &Weights) -> Vec<(usize, f64)> {
         weights.nodes.iter().map(|node| (node.index, node.weight)).collect()
     }
 
     #[track_caller]
     fn check(window: Range<u64>, wanted: &[(usize, f64)], span: Range<u64>) {
-        let read = read(2..8, window.clone());
-        let parts = parts(&read);
+        check_read(&read(2..8, window.clone()), window, wanted, span);
+    }
+
+    #[track_caller]
+    fn check_read(read: &Weights, window: Range<u64>, wanted: &[(usize, f64)], span: Range<u64>) {
+        let parts = parts(read);
         let close = |(got, wanted): (&(usize, f64), &(usize, f64))| {
             got.0 == wanted.0 && (got.1 - wanted.1).abs() < 1e-12
         };
         let is_same = parts.len() == wanted.len() && parts.iter().zip(wanted).all(close);
-        assert!(is_same, "{window:?}: {:?}, not {wanted:?}", parts);
+        assert!(is_same, "{window:?}: {parts:?}, not {wanted:?}");
         assert_eq!(read.span, span, "{window:?}");
     }
 
@@ -262,11 +289,36 @@ mod tests {
     }
 
     #[test]
+    fn a_stream_that_begins_inside_a_substream_counts_it_once_and_predicts_by_its_length() {
+        let check = |sealed: Range<u64>, window: Range<u64>, wanted: &[(usize, f64)], span: Range<u64>| {
+            check_read(&read_of(24..u64::MAX, sealed, window.clone()), window, wanted, span);
+        };
+        check(2..4, 24..40, &[(0, 1.0), (1, 1.0)], 24..40);
+        check(2..4, 27..40, &[(0, 0.5), (1, 1.0)], 27..40);
+        check(2..3, 24..33, &[(0, 1.5)], 24..30);
+        check(2..4, 24..43, &[(0, 1.0), (1, 1.3)], 24..40);
+    }
+
+    #[test]
+    fn a_stream_that_is_over_inside_a_substream_counts_it_once_and_predicts_nothing() {
+        let check = |window: Range<u64>, wanted: &[(usize, f64)], span: Range<u64>| {
+            check_read(&read_of(0..36, 0..4, window.clone()), window, wanted, span);
+        };
+        check(0..36, &[(0, 1.0), (1, 1.0), (2, 1.0), (3, 1.0)], 0..36);
+        check(15..36, &[(1, 0.5), (2, 1.0), (3, 1.0)], 15..36);
+        check(15..33, &[(1, 0.5), (2, 1.0), (3, 0.5)], 15..33);
+        check(33..36, &[(3, 0.5)], 33..36);
+        assert_eq!(read_of(0..36, 0..4, 0..36).misfit, Misfit::default());
+        let lone = read_of(24..27, 2..3, 24..27);
+        assert_eq!((parts(&lone), lone.misfit), (vec![(0, 1.0)], Misfit::default()));
+    }
+
+    #[test]
     fn a_running_substream_weighs_nothing() {
         let plan = plan();
         let whole = substream(&plan, 0);
         let running = Arc::new(SealedSubstream::new(1, whole.mapping.clone()));
-        let weights = Weights::new(&[whole, running], &plan, &(5..16));
+        let weights = Weights::new(&[whole, running], &plan, &(0..16), &(5..16));
         assert_eq!((parts(&weights), weights.span), (vec![(0, 1.1)], 5..10));
     }
 
@@ -295,18 +347,18 @@ mod tests {
     fn the_misfit_of_a_window_is_that_of_a_simulated_stream() {
         const RUNS: usize = 20_000;
         let mut generator = Noise::seeded(3).generator().expect("seeded");
-        for window in [13..80, 10..77, 14..75, 13..83, 15..89, 73..86, 43..45, 41..49, 82..86, 84..86] {
-            let weights = read(0..8, window.clone());
+        let windows = [13..80, 10..77, 14..75, 13..83, 15..89, 73..86, 43..45, 41..49, 82..86, 84..86];
+        let whole = windows.map(|window| (0..90, 8, window));
+        let cut = [(4..90, 8, 6..80), (4..90, 1, 4..15), (4..77, 8, 23..77), (4..77, 8, 23..74)];
+        for (stream, sealed, window) in whole.into_iter().chain(cut) {
+            let weights = read_of(stream, 0..sealed, window.clone());
             let mut error = || {
                 let is_key: [bool; 90] = std::array::from_fn(|_| generator.next_u64() >> 62 == 0);
                 let count = |range: Range<u64>| {
                     is_key[range.start as usize..range.end as usize].iter().filter(|is_key| **is_key).count()
                 };
-                let part = |&(index, weight): &(usize, f64)| {
-                    let start = index as u64 * LEN;
-                    weight * count(start..start + LEN) as f64
-                };
-                parts(&weights).iter().map(part).sum::<f64>() - count(window.clone()) as f64
+                let part = |node: &Node| node.weight * count(node.span.clone()) as f64;
+                weights.nodes.iter().map(part).sum::<f64>() - count(window.clone()) as f64
             };
             let measured = (0..RUNS).map(|_| error().powi(2)).sum::<f64>() / RUNS as f64;
             let expected = 0.25 * (window.end - window.start) as f64;
@@ -325,7 +377,7 @@ mod tests {
         let weights = read(0..8, 13..86);
         let Misfit { sampling, walk } = weights.misfit;
         let unrest = |walk, clumps| weights.unrest(Changes { walk, clumps });
-        assert_eq!((unrest(-1.0, -1.0), unrest(2.0, 0.0)), (0.0, 2.0 * walk));
+        assert_eq!((unrest(-1.0, -1.0), unrest(2.0, 0.0)), (-walk, 2.0 * walk));
         assert_eq!((unrest(0.0, 2.0), unrest(1.0, 50.0)), (2.0 * sampling, 50.0 * sampling));
     }
 
@@ -334,7 +386,18 @@ mod tests {
         for (sealed, window, seen) in
             [(0..9, 80..90, 1..9), (0..9, 5..85, 0..9), (0..4, 35..40, 0..4), (0..9, 42..45, 0..5)]
         {
-            assert_eq!(read(sealed, window.clone()).seen, seen, "{window:?}");
+            let places: Vec<usize> =
+                read(sealed, window.clone()).seen.iter().map(|node| node.index).collect();
+            assert_eq!(places, seen.collect::<Vec<_>>(), "{window:?}");
         }
+    }
+
+    /// A rate that walks with variance 1 per substream, of which 0.6 is counted before 0.3 is predicted from it: the
+    /// integrals over both have variances 0.6³/3 and 0.3³/3.
+    #[test]
+    fn the_drift_at_a_shorter_node_is_that_of_its_length() {
+        let walk = read_of(4..90, 0..1, 4..13).misfit.walk;
+        let wanted = (0.3_f64.powi(3) + 0.5_f64.powi(2) * 0.6_f64.powi(3)) / 3.0;
+        assert!((walk - wanted).abs() < 1e-12, "{walk}, not {wanted}");
     }
 }

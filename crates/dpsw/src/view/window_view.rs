@@ -15,6 +15,7 @@ use crate::view::asked::Asked;
 use crate::view::estimate::{Certainty, Estimate, NORMAL_95, Ranked};
 use crate::view::fits::Reading;
 use crate::view::interpolated::Interpolated;
+use crate::view::list::List;
 use crate::view::nearest::Nearest;
 use crate::view::ranking::largest;
 use crate::view::readable::Readable;
@@ -27,8 +28,10 @@ pub struct WindowView {
     pub(crate) plan: Arc<Plan>,
     pub(crate) readable: Arc<Readable>,
     pub(crate) claim: Claim,
-    /// From the stream's start to where it stood when the view was taken, in items or ticks.
+    /// From where the stream began to where it stood when the view was taken, in items or ticks.
     pub(crate) stream: Range<u64>,
+    /// Whether the stream is over there.
+    is_finished: bool,
     /// Where the events were counted, ascending.
     pub(crate) sites: Vec<u64>,
     /// The length asked for; the window is shorter while the stream is.
@@ -48,7 +51,13 @@ impl WindowView {
     ) -> Self {
         let window_len = plan.settings().window.len();
         let window = last_of(&stream, window_len);
-        Self { plan, readable, claim, stream, sites, window_len, window, reading: OnceLock::new() }
+        let (is_finished, reading) = (false, OnceLock::new());
+        Self { plan, readable, claim, stream, is_finished, sites, window_len, window, reading }
+    }
+
+    /// The same of a stream that is over.
+    pub(crate) fn into_finished(self) -> Self {
+        Self { is_finished: true, ..self }
     }
 
     /// The plan.
@@ -61,6 +70,12 @@ impl WindowView {
     #[must_use]
     pub fn claim(&self) -> Claim {
         self.claim
+    }
+
+    /// Where the stream is over, if it was finished: the view then holds all of it, and nothing is predicted.
+    #[must_use]
+    pub fn finished(&self) -> Option<u64> {
+        self.is_finished.then_some(self.stream.end)
     }
 
     /// The sites whose events are in it, ascending.
@@ -111,7 +126,7 @@ impl WindowView {
         self.with_window(self.window_len, position)
     }
 
-    fn with_window(&self, window_len: u64, end: u64) -> Result<Self, QueryError> {
+    pub(crate) fn with_window(&self, window_len: u64, end: u64) -> Result<Self, QueryError> {
         let window = last_of(&(self.stream.start..end), window_len);
         let retained = self.retained();
         if window.start < retained.start || retained.end < window.end {
@@ -138,56 +153,50 @@ impl WindowView {
     /// # Errors
     /// See [`frequency`](Self::frequency).
     pub fn frequencies<'i>(&self, items: &[Item<'i>]) -> Result<Vec<Ranked<'i>>, QueryError> {
-        items.iter().map(|&item| Ok(Ranked { item, estimate: self.frequency(item)? })).collect()
+        items.iter().map(|&item| Ok(Ranked::plain(item, self.frequency(item)?))).collect()
     }
 
-    /// The keys, public or found, whose estimate reaches the threshold, largest first; in the paper's method
+    /// The keys, public or found, whose count reaches the threshold, largest first; in the paper's method
     /// (γ - 1/columns) w. The first call after a seal looks at every key in every sketch, later ones at one number per key.
+    ///
+    /// Rows of a list were chosen for their size: they show what they probably count (see [`Ranked::shown`]).
     ///
     /// # Errors
     /// There is no list (keys can only be asked for by name), or the threshold is out of range.
-    pub fn heavy_hitters<T>(&self, threshold: T) -> Result<Vec<Ranked<'_>>, QueryError>
+    pub fn heavy_hitters<T>(&self, threshold: T) -> Result<List<'_>, QueryError>
     where
         T: TryInto<Threshold>,
         ParameterError: From<T::Error>,
     {
-        let least = self.least(checked(threshold)?);
-        self.ranked(|values| (0..values.len()).filter(|&i| least <= values[i]).collect())
+        self.heavy_hitters_with(threshold, Certainty::Plain)
     }
 
     /// The same with a choice on which side to err.
     ///
     /// # Errors
     /// There is no list (keys can only be asked for by name), or the threshold is out of range.
-    pub fn heavy_hitters_with<T>(
-        &self,
-        threshold: T,
-        certainty: Certainty,
-    ) -> Result<Vec<Ranked<'_>>, QueryError>
+    pub fn heavy_hitters_with<T>(&self, threshold: T, certainty: Certainty) -> Result<List<'_>, QueryError>
     where
         T: TryInto<Threshold>,
         ParameterError: From<T::Error>,
     {
         let least = self.least(checked(threshold)?);
-        let reaches = |estimate: &Estimate| match certainty {
-            Certainty::Plain => least <= estimate.value,
-            Certainty::Sure => least <= estimate.value - estimate.error_bound,
-            Certainty::Possible => least <= estimate.value + estimate.error_bound,
-        };
-        let all = self.ranked(|values| (0..values.len()).collect())?;
-        Ok(all.into_iter().filter(|ranked| reaches(&ranked.estimate)).collect())
+        let answers = self.answers();
+        let low = least - answers.slack(least);
+        let choose = |values: &[f64]| (0..values.len()).filter(|&place| low <= values[place]).collect();
+        Ok(answers.list(self.keys()?, choose).at_least(least, certainty))
     }
 
     /// The `count` keys, public or found, with the largest estimates, largest first. Costs as much as
-    /// [`heavy_hitters`](Self::heavy_hitters).
+    /// [`heavy_hitters`](Self::heavy_hitters), and shows what the rows probably count as well.
     ///
     /// # Errors
     /// There is no list: keys can only be asked for by name.
-    pub fn top(&self, count: usize) -> Result<Vec<Ranked<'_>>, QueryError> {
-        self.ranked(|values| largest(values, count))
+    pub fn top(&self, count: usize) -> Result<List<'_>, QueryError> {
+        Ok(self.answers().list(self.keys()?, |values| largest(values, count)))
     }
 
-    /// The candidates whose estimate reaches the threshold, largest first: heavy hitters without a public domain.
+    /// The candidates whose count reaches the threshold, largest first: heavy hitters without a public domain.
     ///
     /// # Errors
     /// The threshold is out of range, or see [`frequency`](Self::frequency).
@@ -195,16 +204,22 @@ impl WindowView {
         &self,
         candidates: &[Item<'i>],
         threshold: T,
-    ) -> Result<Vec<Ranked<'i>>, QueryError>
+    ) -> Result<List<'i>, QueryError>
     where
         T: TryInto<Threshold>,
         ParameterError: From<T::Error>,
     {
         let least = self.least(checked(threshold)?);
-        let mut ranked = self.frequencies(candidates)?;
-        ranked.retain(|ranked| least <= ranked.estimate.value);
-        ranked.sort_by(|a, b| b.estimate.value.total_cmp(&a.estimate.value));
-        Ok(ranked)
+        candidates.iter().try_for_each(|&item| self.check(item))?;
+        let answers = self.answers();
+        let low = least - answers.slack(least);
+        let choose = |values: &[f64]| (0..values.len()).filter(|&place| low <= values[place]).collect();
+        Ok(answers.list_among(candidates, choose).at_least(least, Certainty::Plain))
+    }
+
+    /// The keys that may be listed.
+    fn keys(&self) -> Result<&Keys, QueryError> {
+        self.readable.released.keys(&self.plan).ok_or(QueryError::NoDomain)
     }
 
     /// Every sealed sketch that the view holds, oldest first. All answers come from these.
@@ -254,15 +269,11 @@ impl WindowView {
         NORMAL_95 * (of_one * parts as f64).sqrt()
     }
 
-    fn ranked(&self, choose: impl FnOnce(&[f64]) -> Vec<usize>) -> Result<Vec<Ranked<'_>>, QueryError> {
-        let keys = self.readable.released.keys(&self.plan).ok_or(QueryError::NoDomain)?;
-        Ok(self.answers().ranked(keys, choose))
-    }
-
     fn answers(&self) -> Answers<'_> {
         let asked = Asked {
             plan: &self.plan,
             readable: &self.readable,
+            stream: &self.stream,
             window: &self.window,
             noises: self.sites.len() as f64,
         };
@@ -309,10 +320,25 @@ impl Answers<'_> {
         }
     }
 
-    fn ranked<'k>(&self, keys: &'k Keys, choose: impl FnOnce(&[f64]) -> Vec<usize>) -> Vec<Ranked<'k>> {
+    fn list<'k>(&self, keys: &'k Keys, choose: impl FnOnce(&[f64]) -> Vec<usize>) -> List<'k> {
         match self {
-            Self::Nearest(nearest) => nearest.ranked(keys, choose),
-            Self::Interpolated(interpolated) => interpolated.ranked(keys, choose),
+            Self::Nearest(nearest) => nearest.list(keys, choose),
+            Self::Interpolated(interpolated) => interpolated.list(keys, choose),
+        }
+    }
+
+    fn list_among<'i>(&self, candidates: &[Item<'i>], choose: impl FnOnce(&[f64]) -> Vec<usize>) -> List<'i> {
+        match self {
+            Self::Nearest(nearest) => nearest.list_among(candidates, choose),
+            Self::Interpolated(interpolated) => interpolated.list_among(candidates, choose),
+        }
+    }
+
+    /// How far below its count a key may be estimated; nothing where estimates are taken as they are.
+    fn slack(&self, count: f64) -> f64 {
+        match self {
+            Self::Nearest(_) => 0.0,
+            Self::Interpolated(interpolated) => interpolated.slack(count),
         }
     }
 }

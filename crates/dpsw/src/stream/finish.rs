@@ -1,0 +1,165 @@
+//! The end of a stream: what is open is sealed once, and nothing is left to predict.
+
+use thiserror::Error;
+
+use crate::error::IngestError;
+use crate::noise::generator::Generator;
+use crate::plan::range::WHOLE;
+use crate::plan::settings::{Clock, TimeWindow};
+use crate::stream::sketch::DpswSketch;
+#[cfg(test)]
+use crate::testing::fault;
+use crate::view::window_view::WindowView;
+
+/// A stream that could not be finished. Nothing was released: the stream is as it was, and can go on or be finished later.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+#[error("the stream cannot be finished")]
+pub struct FinishError {
+    /// The stream.
+    pub sketch: Box<DpswSketch>,
+    /// Why.
+    pub source: IngestError,
+}
+
+impl DpswSketch {
+    /// Ends a stream that is over: everything up to its end is sealed, once and with full noise, and the view answers the
+    /// last window without predicting any of it.
+    ///
+    /// The end is fixed by plan and clock, never by what is open: the position of a count window; the watermark of the
+    /// caller's clock, which is advanced to the end before ([`advance`](Self::advance)); with the clock of the events just
+    /// after the newest one. What lies ahead of the caller's clock counts only if it shares a segment with the end.
+    ///
+    /// The stream does not go on. States that it was saved in were consumed when it was restored; to
+    /// [`resume`](Self::resume) one of them, start at or after [`WindowView::finished`]. What is left of the last substream
+    /// counts nowhere.
+    ///
+    /// # Errors
+    /// The sketch belongs to another process, or the system gives no randomness. Nothing was released then, and the error
+    /// gives the sketch back.
+    pub fn finish(mut self) -> Result<WindowView, FinishError> {
+        match self.last_generators() {
+            Ok(generators) => Ok(self.seal_all(generators)),
+            Err(source) => Err(FinishError { sketch: Box::new(self), source }),
+        }
+    }
+
+    /// Where a stream that is over ends.
+    fn end(&self) -> u64 {
+        let end = match self.plan.settings().window.time() {
+            Some(TimeWindow { clock: Clock::Events, lateness, .. }) if self.time.start.is_some() => {
+                self.time.now + lateness + 1
+            }
+            _ => self.time.now,
+        };
+        #[cfg(test)]
+        let end = fault::end(end, (self.number + self.open.len() as u64) * self.plan.substream_len());
+        end
+    }
+
+    /// Enough generators for all that is left to seal. They are drawn before anything is sealed, so that all of it is
+    /// or nothing.
+    fn last_generators(&mut self) -> Result<Vec<Generator>, IngestError> {
+        self.check_owner()?;
+        let substreams = self.end().div_ceil(self.plan.substream_len()).saturating_sub(self.number);
+        let seals_max = substreams * (self.plan.ranges().len() as u64 + 1);
+        let generators = (0..seals_max).map(|_| self.generator()).collect::<Result<_, _>>();
+        generators.map_err(|source| IngestError::Entropy { accepted: 0, source })
+    }
+
+    fn seal_all(mut self, generators: Vec<Generator>) -> WindowView {
+        let end = self.end();
+        let mut generators = generators.into_iter();
+        while self.next_boundary() <= end {
+            self.time.now = self.time.now.max(self.next_boundary());
+            self.seal_segment(&mut generators);
+        }
+        self.time.now = end;
+        if self.number * self.plan.substream_len() < end {
+            self.seal_short(&mut generators);
+        }
+        #[cfg(test)]
+        fault::finished(&mut self.readable);
+        self.view().into_finished()
+    }
+
+    /// Seals the substream in which the stream is over, and looks for keys a last time.
+    fn seal_short(&mut self, generators: &mut impl Iterator<Item = Generator>) {
+        let mut next = || generators.next().expect("as many were drawn as there are seals");
+        let of_keys = self.plan.discovery().is_some().then(&mut next);
+        let len = self.time.now - self.number * self.plan.substream_len();
+        let open = self.open.front_mut().expect("a substream is always open");
+        let whole = open.seal_short(&self.plan, len, &mut next());
+        let found = of_keys.map(|generator| self.find(generator));
+        self.release(vec![(WHOLE, whole)], found);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::item::batch::Batch;
+    use crate::item::domain::Domain;
+    use crate::item::hash::StreamKey;
+    use crate::item::keys::Keys;
+    use crate::noise::generator::Noise;
+    use crate::plan::settings::{CounterLayout, Method, PaperMethod, Settings, TunedMethod, Unit, Window};
+    use crate::plan::structure::Plan;
+    use crate::privacy::parameters::{Delta, Epsilon};
+
+    fn methods() -> [Method; 2] {
+        let counters = CounterLayout::Identity;
+        [
+            TunedMethod { substreams: 10, counters, ..TunedMethod::default() }.into(),
+            PaperMethod { counters, ..PaperMethod::default() }.into(),
+        ]
+    }
+
+    /// Events from 1000 to 1134, in substreams of 10 ticks, of which those up to 25 ticks late are waited for.
+    fn sketch(method: Method, noise: Noise) -> DpswSketch {
+        let time = TimeWindow { len: 100, lateness: 25, clock: Clock::Events, expected_items: 100 };
+        let settings = Settings {
+            window: Window::Time(time),
+            unit: Unit::ReplaceOne,
+            epsilon: Epsilon::new(1.0).expect("in range"),
+            delta: Delta::new(1e-9).ok(),
+            domain: Domain::Public(Keys::Range(4)),
+            method: Some(method),
+            retention: 1,
+        };
+        let plan = Plan::new(settings).expect("a valid plan");
+        let mut sketch = DpswSketch::with_key(plan, StreamKey::from_bytes([7; 32]), noise);
+        let times: Vec<u64> = (1000..1135).collect();
+        let items: Vec<u64> = times.iter().map(|time| time % 3).collect();
+        sketch.extend(Batch::integers(&items).at(&times)).expect("in order");
+        sketch
+    }
+
+    #[test]
+    fn a_draw_that_fails_releases_nothing_and_gives_the_stream_back() {
+        for method in methods() {
+            let wanted = sketch(method.clone(), Noise::off()).finish().expect("noise is off");
+            let seals = wanted.sealed().count();
+            for draws in 0..4 {
+                let mut running = sketch(method.clone(), Noise::off());
+                let before = running.view().to_bytes();
+                running.set_noise(Noise::failing_after(draws));
+                let error = running.finish().expect_err("no randomness");
+                assert_eq!(error.to_string(), "the stream cannot be finished");
+                let mut running = *error.sketch;
+                assert_eq!(running.view().to_bytes(), before, "after {draws} draws");
+                running.set_noise(Noise::off());
+                let finished = running.finish().expect("randomness is back");
+                assert_eq!((finished.to_bytes(), finished.sealed().count()), (wanted.to_bytes(), seals));
+            }
+        }
+    }
+
+    #[test]
+    fn a_sketch_in_another_process_finishes_nothing() {
+        let [method, _] = methods();
+        let forked = sketch(method, Noise::off()).owned_by(std::process::id() + 1);
+        let error = forked.finish().expect_err("another process");
+        assert!(matches!(error.source, IngestError::Forked { .. }), "{:?}", error.source);
+    }
+}
