@@ -34,6 +34,8 @@ const FILES: &[(&str, &str)] = files![
     "predictions",
     "unknown-domain",
     "real-streams",
+    "coverage",
+    "discovery",
 ];
 
 /// What is drawn, in the order of the report.

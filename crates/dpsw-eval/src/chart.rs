@@ -147,8 +147,11 @@ const LEFT: f64 = 74.0;
 const RIGHT: f64 = 14.0;
 const ABOVE: f64 = 26.0;
 const BELOW: f64 = 44.0;
-/// Room for names at a slant.
+/// Room for names at a slant, at least, and what it takes beside the height of the longest one.
 const BELOW_NAMES: f64 = 70.0;
+const BELOW_SLANT: f64 = 20.0;
+/// By how much a letter at that slant goes down: 32 degrees.
+const SLANT: f64 = 0.53 * LETTER;
 const MARGIN: f64 = 10.0;
 /// Of all panels of a row, so that figures of one or two panels are equally wide.
 const ROW_WIDTH: f64 = 760.0;
@@ -163,7 +166,7 @@ impl Chart {
     pub fn svg(&self) -> String {
         let columns = self.columns.max(1);
         let plot = (ROW_WIDTH / columns as f64 - LEFT - RIGHT).max(PLOT_WIDTH_MIN);
-        let below = if self.panels.iter().any(Panel::has_names) { BELOW_NAMES } else { BELOW };
+        let below = self.panels.iter().map(Panel::below).fold(BELOW, f64::max);
         let cell = (LEFT + plot + RIGHT, ABOVE + PLOT_HEIGHT + below);
         let width = 2.0 * MARGIN + columns as f64 * cell.0;
         let legend = self.legend_lines(width - 2.0 * MARGIN);
@@ -272,6 +275,12 @@ impl Mark {
 }
 
 impl Panel {
+    fn below(&self) -> f64 {
+        let ScaleKind::Names(names) = &self.x.kind else { return BELOW };
+        let longest = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+        BELOW_NAMES.max(BELOW_SLANT + SLANT * longest as f64)
+    }
+
     fn has_names(&self) -> bool {
         matches!(self.x.kind, ScaleKind::Names(_))
     }
@@ -568,6 +577,17 @@ mod tests {
         ] {
             assert_eq!(short(value), text);
         }
+    }
+
+    #[test]
+    fn long_names_get_the_room_that_they_need() {
+        let below = |len: usize| {
+            let x = Scale { label: String::new(), kind: ScaleKind::Names(vec!["a".repeat(len)]) };
+            Panel { x, ..panel(ScaleKind::Log) }.below()
+        };
+        assert_eq!((panel(ScaleKind::Log).below(), below(5)), (BELOW, BELOW_NAMES));
+        // The end of a name of 128 pixels at 32 degrees lies 68 pixels down.
+        assert!(68.0 + 16.0 <= below(20) && below(20) < 100.0);
     }
 
     #[test]

@@ -4,6 +4,8 @@ use anyhow::Result;
 
 use crate::baseline::Kind;
 use crate::chart::{Chart, Curve, Dash, Mark, Panel, Scale, ScaleKind, Series, Spot, Style};
+use crate::coverage;
+use crate::discovery;
 use crate::figure::{Axis, Figure, Shows, Streams, Sweep};
 use crate::method::MethodName;
 use crate::metric::Metric;
@@ -20,6 +22,7 @@ pub fn series(method: MethodName) -> Series {
     use Dash::{Dashed, Dotted, Solid};
     let (name, colour, mark, dash) = match method {
         MethodName::Tuned => ("tuned (ours)", 0, Mark::Disc, Solid),
+        MethodName::TunedHashed => ("tuned, hashed", 0, Mark::Ring, Dotted),
         MethodName::TunedDiscovered => ("tuned, keys found", 3, Mark::Square, Dashed),
         MethodName::TunedUser => ("tuned, users", 5, Mark::Diamond, Dashed),
         MethodName::Paper => ("DPSW, printed budgets", 1, Mark::Square, Solid),
@@ -46,6 +49,8 @@ pub fn chart(figure: &Figure, results: &Results) -> Option<Chart> {
         (Shows::Thresholds(x), Some(sweep)) => thresholds(sweep, *x, results),
         (Shows::Predictions, _) => predictions(results),
         (Shows::Distribution(streams), _) => distribution(&shown(streams, results)),
+        (Shows::Coverage, _) => coverage::draw::parts(&results.coverage),
+        (Shows::Discovery, _) => discovery::draw::parts(&results.discovery),
         (_, None) => return None,
     };
     filled(&figure.title, parts)
@@ -62,7 +67,8 @@ fn filled(title: &str, (panels, columns, legend): Parts) -> Option<Chart> {
     (!is_empty).then(|| Chart { title: title.to_owned(), panels, columns, legend })
 }
 
-type Parts = (Vec<Panel>, usize, Vec<Series>);
+/// Panels, panels in a row, and the legend.
+pub(crate) type Parts = (Vec<Panel>, usize, Vec<Series>);
 
 fn curves(sweep: &Sweep, metrics: &[Metric], results: &Results) -> Parts {
     let legend = legend(sweep);
@@ -98,12 +104,10 @@ fn joined(sweep: &Sweep, points: impl Fn(MethodName) -> Vec<(f64, Summary)>) -> 
 }
 
 fn by_stream(sweep: &Sweep, streams: &[String], metric: Metric, results: &Results) -> Panel {
-    let methods = sweep.methods.len() as f64;
     let curve = |(index, &method): (usize, &MethodName)| {
-        let shift = ((index as f64 + 0.5) / methods - 0.5) * 0.75;
         let at = |(place, stream): (usize, &String)| {
             let summary = results.summary(&sweep.name, stream, 0.0, method, metric)?;
-            Some(spot(place as f64 + shift, summary))
+            Some(spot(shifted(place, index, sweep.methods.len()), summary))
         };
         let points = streams.iter().enumerate().filter_map(at).collect();
         Curve { style: series(method).style, points, is_joined: false }
@@ -229,7 +233,12 @@ fn distribution(distributions: &[&Distribution]) -> Parts {
     (vec![panel], 1, distributions.iter().enumerate().map(name).collect())
 }
 
-fn spot(x: f64, summary: Summary) -> Spot {
+/// Where the marks of a series stand beside the others of the same name.
+pub(crate) fn shifted(place: usize, index: usize, series: usize) -> f64 {
+    place as f64 + ((index as f64 + 0.5) / series as f64 - 0.5) * 0.75
+}
+
+pub(crate) fn spot(x: f64, summary: Summary) -> Spot {
     Spot { x, y: summary.mean, band: (summary.low, summary.high) }
 }
 

@@ -7,6 +7,8 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 
 use crate::catalog;
+use crate::coverage;
+use crate::discovery;
 use crate::draw;
 use crate::figure::{Figure, Shows, Sweep};
 use crate::manifest::{Manifest, commit};
@@ -49,8 +51,19 @@ impl Evaluation<'_> {
         let shelf = Shelf::new(self.data.clone());
         let store = Store::open(&self.out.join("points"), &commit())?;
         let runner = Runner { preset: self.preset, shelf: &shelf, store: &store };
-        let results = Results { rows: runner.run(&sweeps)?, distributions: self.distributions(&runner)? };
+        let results = Results {
+            rows: runner.run(&sweeps)?,
+            distributions: self.distributions(&runner)?,
+            coverage: self.asked(&Shows::Coverage, || coverage::run(self.preset, &shelf, &store))?,
+            discovery: self.asked(&Shows::Discovery, || discovery::run(self.preset, &shelf, &store))?,
+        };
         Ok((self.manifest(&shelf, start)?, results))
+    }
+
+    /// The rows that a figure shows, or none.
+    fn asked<R>(&self, shows: &Shows, run: impl FnOnce() -> Result<Vec<R>>) -> Result<Vec<R>> {
+        let is_shown = self.figures.iter().any(|figure| figure.shows == *shows);
+        if is_shown { run() } else { Ok(Vec::new()) }
     }
 
     /// What figures share is run once.

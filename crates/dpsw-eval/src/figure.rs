@@ -153,6 +153,10 @@ pub enum Shows {
     Predictions,
     /// The share of items with at least a frequency; nothing is run for it.
     Distribution(Vec<Streams>),
+    /// How often 95 % intervals hold the truth; it has cases of its own.
+    Coverage,
+    /// How well keys are found without a list; it has cases of its own.
+    Discovery,
 }
 
 /// One figure.
@@ -166,9 +170,11 @@ pub struct Figure {
     pub title: String,
     /// The figure of the paper that it reproduces, if any.
     pub paper: Option<String>,
+    /// How to read it, if the axes do not say it all.
+    pub about: Option<String>,
     /// What is drawn.
     pub shows: Shows,
-    /// What is run; every figure but a distribution has one.
+    /// What is run, but for distributions and what has cases of its own.
     pub sweep: Option<Sweep>,
 }
 
@@ -178,6 +184,7 @@ pub struct Figure {
 struct File {
     title: String,
     paper: Option<String>,
+    about: Option<String>,
     shows: Shows,
     sweep: Option<Sweep>,
 }
@@ -189,15 +196,19 @@ impl Figure {
     /// A field is unknown, absent or out of range.
     pub fn parse(name: &str, text: &str) -> Result<Self> {
         check_name(name)?;
-        let File { title, paper, shows, sweep } =
+        let File { title, paper, about, shows, sweep } =
             toml::from_str(text).map_err(|error| place(text, &error))?;
         match (&shows, &sweep) {
             (Shows::Distribution(streams), None) => check_streams("distribution", streams)?,
             (Shows::Distribution(_), Some(_)) => bail!("a distribution runs nothing; leave out [sweep]"),
+            (Shows::Coverage | Shows::Discovery, None) => {}
+            (Shows::Coverage | Shows::Discovery, Some(_)) => {
+                bail!("coverage and discovery have cases of their own; leave out [sweep]")
+            }
             (_, None) => bail!("[sweep] is absent; it says what is run"),
             (shows, Some(sweep)) => sweep.check().and_then(|()| sweep.check_shows(shows))?,
         }
-        Ok(Self { name: name.to_owned(), text: text.to_owned(), title, paper, shows, sweep })
+        Ok(Self { name: name.to_owned(), text: text.to_owned(), title, paper, about, shows, sweep })
     }
 
     /// A figure from a file; its name is the file's, without the ending.
@@ -216,6 +227,9 @@ impl Figure {
     pub fn streams(&self) -> Vec<&'static str> {
         match (&self.shows, &self.sweep) {
             (Shows::Distribution(streams), _) => Streams::names(streams),
+            (Shows::Coverage | Shows::Discovery, _) => {
+                Synthetic::NAMES.into_iter().chain(Streams::names(&[Streams::Real])).collect()
+            }
             (_, Some(sweep)) => Streams::names(&sweep.streams),
             (_, None) => Vec::new(),
         }
@@ -319,7 +333,7 @@ impl Sweep {
                 ensure!(!metrics.is_empty(), "curves must name at least one metric, got none");
             }
             Shows::Thresholds(x) => self.check_thresholds(*x)?,
-            Shows::Predictions | Shows::Distribution(_) => {}
+            Shows::Predictions | Shows::Distribution(_) | Shows::Coverage | Shows::Discovery => {}
         }
         Ok(())
     }
@@ -365,6 +379,9 @@ cores = "all"
         assert_eq!((sweep.axis, sweep.quick, sweep.bytes), (Axis::Epsilon, vec![0.5, 1.0], Some(100_000)));
         let distribution = "title = \"Mine\"\nshows = { distribution = [\"real\"] }\n";
         assert_eq!(Figure::parse("mine", distribution).expect("a figure").sweep, None);
+        let coverage = Figure::parse("mine", "title = \"Mine\"\nshows = \"coverage\"\nabout = \"So.\"\n");
+        let coverage = coverage.expect("a figure");
+        assert_eq!((coverage.shows, coverage.about.as_deref()), (Shows::Coverage, Some("So.")));
     }
 
     #[track_caller]
@@ -408,6 +425,13 @@ cores = "all"
             "{ distribution = [\"real\"] }",
             "leave out [sweep]",
         );
+        for own in ["coverage", "discovery"] {
+            check_refused(
+                "{ curves = [\"mae_high\", \"f1_0.01\"] }",
+                &format!("{own:?}"),
+                "coverage and discovery have cases of their own; leave out [sweep]",
+            );
+        }
         let domains = "\"domain\"\nquick = [100]\nfull = [100]\n#";
         check_refused(
             "\"epsilon\"\nquick = [0.5, 1]\nfull = ",

@@ -6,11 +6,14 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
 use clap::{Args, Parser, Subcommand};
+use serde::Serialize;
 
 use dpsw::{Drift, Epsilon, Expectation, Threshold};
 use dpsw_eval::catalog::{self, FIGURES};
 use dpsw_eval::compare::{self, Comparison};
+use dpsw_eval::coverage;
 use dpsw_eval::dataset::{self, Column, Dataset, Format, Synthetic};
+use dpsw_eval::discovery;
 use dpsw_eval::evaluate::{self, Evaluation};
 use dpsw_eval::figure::Figure;
 use dpsw_eval::manifest::{Manifest, commit};
@@ -30,6 +33,8 @@ struct Arguments {
 const EXAMPLES: &str = "Examples:
   dpsw-eval all --preset quick
   dpsw-eval figure frequency-high
+  dpsw-eval coverage --data ~/data
+  dpsw-eval discovery --data ~/data
   dpsw-eval datasets --data ~/data
   dpsw-eval compare --dataset zipf --items 3000000 --window 1000000 --epsilon 1 --bytes 1120000
   dpsw-eval compare --dataset clicks.csv --column page --window 50000 --epsilon 1 --bytes 560000 --json";
@@ -38,9 +43,9 @@ const FIGURE_FILE: &str = "A figure of your own:
   dpsw-eval figure --show frequency-high > mine.toml   (edit it)
   dpsw-eval figure mine.toml
 
-  title      its heading; paper: the figure of the paper, if any
+  title      its heading; paper: the figure of the paper, if any; about: a paragraph below it, if any
   shows      { curves = [METRIC, ...] }, { thresholds = VALUE OF THE AXIS }, \"predictions\"
-             or, without [sweep], { distribution = [STREAM, ...] }
+             or, without [sweep], { distribution = [STREAM, ...] }, \"coverage\", \"discovery\"
   METRIC     mae_high, mae_low, mre_high, mre_low, insert_items_per_s, price_high, price_low,
              and for a threshold of the preset f1_0.01, precision_0.01, recall_0.01
   [sweep]    what is run
@@ -62,6 +67,10 @@ enum Command {
     Figure(FigureArguments),
     /// Run every figure and write the report
     All(AllArguments),
+    /// Measure how often 95 % intervals hold the truth, and which listed rows are ghosts
+    Coverage(TableArguments),
+    /// Measure how well keys are found without a list, and how soon
+    Discovery(TableArguments),
     /// Write figures and report again from the results of a folder
     Report {
         /// The folder of results
@@ -148,6 +157,15 @@ struct AllArguments {
 }
 
 #[derive(Debug, Args)]
+struct TableArguments {
+    #[command(flatten)]
+    run: RunArguments,
+    /// Print one JSON array of rows
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
 struct CompareArguments {
     /// zipf, gauss, drift, swap, aol, movielens, worldcup, or a file
     #[arg(long)]
@@ -174,7 +192,12 @@ struct CompareArguments {
     #[arg(long, default_value_t = 1_120_000)]
     bytes: u64,
     /// Methods to compare
-    #[arg(long, value_enum, value_delimiter = ',', default_value = "paper,paper-balanced,tuned")]
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        default_value = "paper,paper-balanced,tuned,tuned-hashed"
+    )]
     methods: Vec<MethodName>,
     /// Seeds, each for a synthetic stream and for noise
     #[arg(long, default_value_t = 3)]
@@ -214,6 +237,8 @@ fn run(command: Command) -> Result<()> {
         Command::Compare(arguments) => compare(&arguments),
         Command::Figure(arguments) => one_figure(&arguments),
         Command::All(arguments) => all(&arguments),
+        Command::Coverage(arguments) => coverage(&arguments),
+        Command::Discovery(arguments) => discovery(&arguments),
         Command::Report { out } => evaluate::rewrite(&out).map(|paths| show(&paths)),
         Command::Datasets { data, out } => show_datasets(&data.path(), &out),
     }
@@ -232,6 +257,33 @@ fn one_figure(arguments: &FigureArguments) -> Result<()> {
     }
     let (manifest, results) = run_figures(&arguments.run, &arguments.run.preset.preset(), &[figure])?;
     show(&evaluate::write_figure(&arguments.run.out, &manifest, &results)?);
+    Ok(())
+}
+
+fn coverage(arguments: &TableArguments) -> Result<()> {
+    let results = run_table(arguments, "coverage")?;
+    print_rows(&results.coverage, arguments.json, coverage::table)
+}
+
+fn discovery(arguments: &TableArguments) -> Result<()> {
+    let results = run_table(arguments, "discovery")?;
+    print_rows(&results.discovery, arguments.json, discovery::table)
+}
+
+/// Runs and draws the figure of a table.
+fn run_table(arguments: &TableArguments, name: &str) -> Result<Results> {
+    let run = &arguments.run;
+    let (manifest, results) = run_figures(run, &run.preset.preset(), &[catalog::figure(name)?.clone()])?;
+    evaluate::write_figure(&run.out, &manifest, &results)?;
+    Ok(results)
+}
+
+fn print_rows<R: Serialize>(rows: &[R], as_json: bool, table: impl Fn(&[R]) -> String) -> Result<()> {
+    if as_json {
+        println!("{}", serde_json::to_string_pretty(rows)?);
+    } else {
+        print!("{}", table(rows));
+    }
     Ok(())
 }
 
@@ -325,12 +377,7 @@ fn compare(arguments: &CompareArguments) -> Result<()> {
             expectation: expectation(arguments, first.domain_len)?,
         },
     })?;
-    if arguments.json {
-        println!("{}", serde_json::to_string_pretty(&rows)?);
-    } else {
-        print!("{}", compare::table(&rows));
-    }
-    Ok(())
+    print_rows(&rows, arguments.json, compare::table)
 }
 
 fn check(arguments: &CompareArguments) -> Result<()> {

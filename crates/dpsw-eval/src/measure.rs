@@ -175,7 +175,7 @@ impl Sums {
 
     fn ask(&mut self, answers: &Answers<'_>, truth: &Truth<'_>, random: &mut ChaCha12Rng) -> Result<()> {
         for heavy in &mut self.heavy {
-            let found = self.listing.time(1, || answers.heavy_hitters(heavy.gamma, truth.window_len()))?;
+            let found = self.listing.time(1, || answers.heavy_hitters(heavy.gamma, truth.public()))?;
             heavy.add(Heavy::of(heavy.gamma, &found, &truth.heavy(heavy.gamma)));
         }
         self.asked += 1;

@@ -23,6 +23,9 @@ pub enum MethodName {
     PaperBalanced,
     /// One sketch per substream, pure epsilon.
     Tuned,
+    /// The same without a list of keys, as the paper's structure counts: hashed counters, and any key can be asked for by
+    /// name. Heavy hitters are chosen among candidates of the asker, which are all keys here.
+    TunedHashed,
     /// The same without a public domain: keys are found in the stream.
     TunedDiscovered,
     /// The same for whole users: one item per user and substream counts. Here every item has a user of its own.
@@ -197,10 +200,11 @@ impl MethodName {
     pub const MICROSCOPE: Self = Self::Baseline(Kind::Microscope);
 
     /// Those of the library first.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Paper,
         Self::PaperBalanced,
         Self::Tuned,
+        Self::TunedHashed,
         Self::TunedDiscovered,
         Self::TunedUser,
         Self::Baseline(Kind::PccMg),
@@ -222,6 +226,7 @@ impl MethodName {
             Self::Paper => "paper",
             Self::PaperBalanced => "paper-balanced",
             Self::Tuned => "tuned",
+            Self::TunedHashed => "tuned-hashed",
             Self::TunedDiscovered => "tuned-discovered",
             Self::TunedUser => "tuned-user",
             Self::Baseline(kind) => kind.name(),
@@ -247,7 +252,7 @@ impl MethodName {
     /// No plan fits.
     pub fn variants(self, size: Size, choices: &Choices) -> Result<Vec<Variant>> {
         let variants: Result<Vec<Variant>> = match self {
-            Self::Tuned | Self::TunedDiscovered | Self::TunedUser => {
+            Self::Tuned | Self::TunedHashed | Self::TunedDiscovered | Self::TunedUser => {
                 self.tuned(size, choices.expectation.clone()).map(|variant| vec![variant])
             }
             Self::Paper | Self::PaperBalanced => {
@@ -262,6 +267,7 @@ impl MethodName {
     /// What the planner chooses for a public guess: the structure must not be made for the data.
     fn tuned(self, size: Size, expectation: Expectation) -> Result<Variant> {
         let domain = match self {
+            Self::TunedHashed => Domain::Asked(dpsw::Kind::Integers),
             Self::TunedDiscovered => Domain::Discovered(Discovery::new(dpsw::Kind::Integers)),
             _ => Domain::Public(Keys::Range(size.domain_len as u64)),
         };
@@ -269,7 +275,8 @@ impl MethodName {
             Self::TunedUser => Unit::Users { per_substream: 1 },
             _ => Unit::ReplaceOne,
         };
-        let delta = (self != Self::Tuned).then(|| Delta::new(size.delta)).transpose()?;
+        let needs_delta = matches!(self, Self::TunedDiscovered | Self::TunedUser);
+        let delta = needs_delta.then(|| Delta::new(size.delta)).transpose()?;
         let settings = Settings { unit, delta, ..Settings::last_items(size.window_len, size.epsilon)? };
         let request = Request { settings: settings.with_domain(domain), bytes: size.bytes, expectation };
         let plan = request.plan()?.plan;

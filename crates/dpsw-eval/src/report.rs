@@ -203,10 +203,12 @@ fn drawn(manifest: &Manifest, figures: &[Drawn]) -> String {
             Some(paper) => format!("{} of the paper.", escape(paper)),
             None => "Not in the paper.".to_owned(),
         };
+        let about =
+            figure.about.as_deref().map(|about| format!("<p>{}</p>", escape(about))).unwrap_or_default();
         let ending = if manifest.own_figures.contains_key(&figure.name) { ".toml" } else { "" };
         let _ = write!(
             text,
-            "<figure id=\"{0}\">{svg}<figcaption class=\"quiet\">{paper} \
+            "<figure id=\"{0}\">{svg}{about}<figcaption class=\"quiet\">{paper} \
              <code>dpsw-eval figure {0}{ending} --preset {1}</code>, data: <a href=\"figures/{0}.csv\">figures/{0}.csv</a>\
              </figcaption></figure>",
             figure.name,

@@ -3,6 +3,8 @@
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
+use crate::coverage;
+use crate::discovery;
 use crate::method::MethodName;
 use crate::metric::Metric;
 use crate::sweep::{Measured, Row, Summary};
@@ -14,6 +16,12 @@ pub struct Results {
     pub rows: Vec<Row>,
     /// Of the streams that a figure of distributions names and that are there.
     pub distributions: Vec<Distribution>,
+    /// Whether answers can be believed, if a figure shows it.
+    #[serde(default)]
+    pub coverage: Vec<coverage::Row>,
+    /// How well keys are found, if a figure shows it.
+    #[serde(default)]
+    pub discovery: Vec<discovery::Row>,
 }
 
 /// How the frequencies of a stream are distributed.

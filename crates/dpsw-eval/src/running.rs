@@ -1,7 +1,7 @@
 //! A method that follows a stream, and the answers it gives.
 
 use anyhow::Result;
-use dpsw::{Batch, DpswSketch, Item, Plan, Threshold, Unit, WindowView};
+use dpsw::{Batch, Domain, DpswSketch, Item, Plan, Threshold, Unit, WindowView};
 
 use crate::baseline::Baseline;
 
@@ -46,6 +46,15 @@ pub enum Answers<'a> {
     Library(WindowView),
     /// One that it is compared with.
     Baseline(&'a dyn Baseline),
+}
+
+/// What an asker knows beside the answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Public {
+    /// w, in items.
+    pub window_len: u64,
+    /// How many keys there are, numbered from 0.
+    pub domain_len: usize,
 }
 
 /// How often an item occurs, and what the error exceeds with a probability of 5 % only, where the method can tell.
@@ -103,18 +112,56 @@ impl Answers<'_> {
         })
     }
 
-    /// The items with at least this share of the window.
+    /// The items with at least this share of the window; of a sketch that lists none, among all that the asker knows.
     ///
     /// # Errors
     /// The share is out of range, or nothing is sealed yet.
-    pub fn heavy_hitters(&self, gamma: f64, window_len: u64) -> Result<Vec<u64>> {
+    pub fn heavy_hitters(&self, gamma: f64, public: Public) -> Result<Vec<u64>> {
+        let view = match self {
+            Self::Library(view) => view,
+            Self::Baseline(baseline) => return Ok(baseline.heavy_hitters(gamma * public.window_len as f64)),
+        };
+        let threshold = Threshold::new(gamma)?;
+        let ranked = if let Domain::Asked(_) = view.plan().settings().domain {
+            let candidates: Vec<Item<'_>> = (0..public.domain_len as u64).map(Item::Integer).collect();
+            view.heavy_hitters_among(&candidates, threshold)?
+        } else {
+            view.heavy_hitters(threshold)?
+        };
         let number = |item| if let Item::Integer(number) = item { Some(number) } else { None };
-        Ok(match self {
-            Self::Library(view) => {
-                let ranked = view.heavy_hitters(Threshold::new(gamma)?)?;
-                ranked.into_iter().filter_map(|ranked| number(ranked.item)).collect()
-            }
-            Self::Baseline(baseline) => baseline.heavy_hitters(gamma * window_len as f64),
-        })
+        Ok(ranked.into_iter().filter_map(|ranked| number(ranked.item)).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use dpsw::{Claim, Expectation, Noise};
+
+    use super::*;
+    use crate::method::{AnyPlan, Choices, Fixed, MethodName, Size, Tuning};
+
+    fn hashed() -> AnyPlan {
+        let size = Size { window_len: 1_000, domain_len: 50, bytes: 100_000, epsilon: 1_000.0, delta: 1e-9 };
+        let choices = Choices {
+            tuning: Tuning::Defaults,
+            fixed: Fixed::default(),
+            expectation: Expectation::zipf(size.domain_len),
+        };
+        MethodName::TunedHashed.variants(size, &choices).expect("a plan").remove(0).plan
+    }
+
+    #[test]
+    fn without_a_list_heavy_hitters_are_chosen_among_the_keys_of_the_asker() {
+        let plan = hashed();
+        assert!(matches!(plan.claim(), Claim::Pure(_)));
+        let mut method = plan.start(Noise::seeded(1)).expect("seeded");
+        let items: Vec<u64> = (0..2_000).map(|i| if i % 2 == 0 { 7 } else { i % 50 }).collect();
+        method.insert(&items).expect("integers");
+        let heavy = |domain_len| {
+            let public = Public { window_len: 1_000, domain_len };
+            method.answers().heavy_hitters(0.3, public).expect("candidates")
+        };
+        assert_eq!(heavy(50), [7]);
+        assert_eq!(heavy(7), [0; 0]);
     }
 }

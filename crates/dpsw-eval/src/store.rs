@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -36,14 +37,25 @@ impl Point<'_> {
     }
 }
 
+/// What an outcome was measured on.
+#[derive(Debug, Clone, Copy)]
+pub struct Origin<'a> {
+    /// Where the stream comes from.
+    pub shelf: &'a Shelf,
+    /// The stream, unless it is made for the plan.
+    pub stream: Option<&'a Stream>,
+    /// What its files hold.
+    pub data: &'a str,
+}
+
 /// A finished point as it is kept.
 #[derive(Debug, Serialize, Deserialize)]
-struct Kept {
+struct Kept<T> {
     identity: String,
     code: String,
     data: String,
     stream_hash: String,
-    outcome: Outcome,
+    outcome: T,
 }
 
 /// Finished points of one version of the code.
@@ -71,19 +83,19 @@ impl Store {
     /// The outcome of a point if it was finished with this code on these data; the shelf hears of its stream.
     #[must_use]
     pub fn find(&self, point: &Point<'_>, shelf: &Shelf, data: &str) -> Option<Outcome> {
-        let identity = point.identity();
-        let text = std::fs::read_to_string(self.path(&identity)).ok()?;
-        let kept: Kept = serde_json::from_str(&text).ok()?;
-        let is_same = kept.identity == identity && kept.code == self.code && kept.data == data;
-        is_same.then(|| {
-            shelf.note(&point.stream, kept.stream_hash);
-            kept.outcome
-        })
+        self.kept(&point.identity(), &Origin { shelf, stream: Some(&point.stream), data })
     }
 
-    /// Keeps an outcome; a run that is cut off leaves the whole of it or nothing.
-    fn keep(&self, kept: &Kept) -> Result<()> {
-        replace(&self.path(&kept.identity), &serde_json::to_string(kept)?)
+    fn kept<T: DeserializeOwned>(&self, identity: &str, origin: &Origin<'_>) -> Option<T> {
+        let text = std::fs::read_to_string(self.path(identity)).ok()?;
+        let kept: Kept<T> = serde_json::from_str(&text).ok()?;
+        let is_same = kept.identity == identity && kept.code == self.code && kept.data == origin.data;
+        is_same.then(|| {
+            if let Some(stream) = origin.stream {
+                origin.shelf.note(stream, kept.stream_hash);
+            }
+            kept.outcome
+        })
     }
 
     /// Measures a point and keeps its outcome.
@@ -91,15 +103,37 @@ impl Store {
     /// # Errors
     /// The stream is absent or too short, or the outcome cannot be written.
     pub fn measure(&self, point: &Point<'_>, shelf: &Shelf, data: &str) -> Result<Outcome> {
+        let origin = Origin { shelf, stream: Some(&point.stream), data };
         let dataset = shelf.get(&point.stream)?;
+        self.keep(&point.identity(), &origin, measure(point.plan, &dataset, &point.workload, point.seed)?)
+    }
+
+    /// What was kept of some work with this code on these data, or what it gives now, which is then kept.
+    ///
+    /// # Errors
+    /// The work fails, or its outcome cannot be written.
+    pub fn once<T: Serialize + DeserializeOwned>(
+        &self,
+        identity: &str,
+        origin: &Origin<'_>,
+        work: impl FnOnce() -> Result<T>,
+    ) -> Result<T> {
+        match self.kept(identity, origin) {
+            Some(outcome) => Ok(outcome),
+            None => self.keep(identity, origin, work()?),
+        }
+    }
+
+    /// Keeps an outcome; a run that is cut off leaves the whole of it or nothing.
+    fn keep<T: Serialize>(&self, identity: &str, origin: &Origin<'_>, outcome: T) -> Result<T> {
         let kept = Kept {
-            identity: point.identity(),
+            identity: identity.to_owned(),
             code: self.code.clone(),
-            data: data.to_owned(),
-            stream_hash: shelf.hash(&point.stream),
-            outcome: measure(point.plan, &dataset, &point.workload, point.seed)?,
+            data: origin.data.to_owned(),
+            stream_hash: origin.stream.map_or_else(String::new, |stream| origin.shelf.hash(stream)),
+            outcome,
         };
-        self.keep(&kept)?;
+        replace(&self.path(identity), &serde_json::to_string(&kept)?)?;
         Ok(kept.outcome)
     }
 }
@@ -113,4 +147,34 @@ pub fn replace(path: &Path, text: &str) -> Result<()> {
     let beside = path.with_extension(format!("{:?}.part", std::thread::current().id()));
     std::fs::write(&beside, text).with_context(context)?;
     std::fs::rename(&beside, path).with_context(context)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_is_done_once_for_each_code_and_each_data() {
+        let folder = std::env::temp_dir().join(format!("dpsw-eval-store-{}", std::process::id()));
+        let shelf = Shelf::new(None);
+        let done = std::cell::Cell::new(0);
+        let once = |code: &str, data: &str, identity: &str| {
+            let origin = Origin { shelf: &shelf, stream: None, data };
+            let work = || {
+                done.set(done.get() + 1);
+                Ok(done.get())
+            };
+            Store::open(&folder, code).and_then(|store| store.once(identity, &origin, work)).expect("work")
+        };
+        let values = [
+            once("a", "b", "c"),
+            once("a", "b", "c"),
+            once("a", "b", "d"),
+            once("a", "e", "c"),
+            once("f", "e", "c"),
+            once("f", "e", "c"),
+        ];
+        std::fs::remove_dir_all(&folder).expect("removed");
+        assert_eq!(values, [1, 1, 2, 3, 4, 4]);
+    }
 }

@@ -216,6 +216,39 @@ impl Shelf {
     }
 }
 
+/// What the files of real streams hold, of those that are there.
+#[derive(Debug)]
+pub struct RealData(BTreeMap<&'static str, String>);
+
+impl RealData {
+    /// Of the folder of a shelf.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub fn of(shelf: &Shelf) -> Result<Self> {
+        let mut data = BTreeMap::new();
+        for real in &REAL_STREAMS {
+            let stream = Stream::new(real.name, 0, usize::MAX, 0, 0);
+            for file in stream.files(shelf.folder())? {
+                data.insert(real.name, file_hash(&file)?);
+            }
+        }
+        Ok(Self(data))
+    }
+
+    /// Whether a stream can be had; synthetic ones always can.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        Synthetic::named(name).is_some() || self.0.contains_key(name)
+    }
+
+    /// The hash of the file of a stream; nothing for one without.
+    #[must_use]
+    pub fn hash(&self, name: &str) -> &str {
+        self.0.get(name).map_or("", String::as_str)
+    }
+}
+
 /// The SHA-256 of a file, in hexadecimal digits.
 ///
 /// # Errors

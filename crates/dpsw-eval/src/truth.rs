@@ -3,6 +3,8 @@
 use rand::rngs::ChaCha12Rng;
 use rand::seq::IndexedRandom;
 
+use crate::running::Public;
+
 /// How many items are asked of each group: the most frequent ones, and rare ones.
 pub const FREQUENT: usize = 50;
 /// Rare items are others that occur at least this often.
@@ -35,10 +37,10 @@ impl<'a> Truth<'a> {
         self.position = position;
     }
 
-    /// w.
+    /// The lengths of the window and of the domain.
     #[must_use]
-    pub fn window_len(&self) -> u64 {
-        self.window_len as u64
+    pub fn public(&self) -> Public {
+        Public { window_len: self.window_len as u64, domain_len: self.counts.len() }
     }
 
     /// How often an item occurs in the window.

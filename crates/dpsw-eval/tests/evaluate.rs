@@ -281,6 +281,25 @@ fn a_figure_of_ones_own_starts_from_one_that_is_there_and_can_be_made_again() {
 }
 
 #[test]
+fn tables_are_printed_and_come_out_the_same_again() {
+    for (name, part) in [("coverage", "Keys chosen beforehand"), ("discovery", "first missing")] {
+        let (first, second) = (Folder::new(), Folder::new());
+        let run = |folder: &Folder, more: &[&str]| {
+            let arguments = [&[name, "--preset", "tiny", "--out", folder.name()], more].concat();
+            String::from_utf8(check_runs(&arguments).stdout).expect("text")
+        };
+        let table = run(&first, &[]);
+        assert!(table.contains(part) && table.contains("zipf"), "{table}");
+        let before = points(first.path());
+        let rows: Vec<serde_json::Value> = serde_json::from_str(&run(&first, &["--json"])).expect("rows");
+        assert!(!rows.is_empty() && !before.is_empty());
+        assert_eq!(points(first.path()), before, "nothing is measured again");
+        assert_eq!(run(&second, &[]), table);
+        assert!(second.read(&format!("figures/{name}.svg")).ends_with("</svg>\n"));
+    }
+}
+
+#[test]
 fn different_sweeps_of_one_name_are_refused_and_equal_ones_of_two_names_share_their_points() {
     let folder = Folder::new();
     let drift = figure("drift").expect("a figure");

@@ -86,8 +86,8 @@ pub(crate) fn fails(output: &Output, code: i32, wanted: &[&str]) {
 pub(crate) fn check_shares(answer: &Value, shares: [f64; 3]) {
     for (name, share) in ["a", "b", "c"].iter().zip(shares) {
         let row = answer["items"].as_array().expect("items").iter().find(|row| row["item"] == *name);
-        let row = row.unwrap_or_else(|| panic!("{name} in {answer}"));
-        let got = row["share"].as_f64().expect("a share");
+        // What may be noise alone is hidden.
+        let got = row.map_or(0.0, |row| row["share"].as_f64().expect("a share"));
         // The interpolated edges of the window hold at most a pattern of ten items more or less.
         assert!((got - share).abs() <= 0.011, "{name}: {got}, not {share}, in {answer}");
     }

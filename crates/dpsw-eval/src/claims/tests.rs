@@ -38,7 +38,7 @@ fn row(sweep: &str, x: f64, method: MethodName, error: f64, score: f64) -> Row {
 }
 
 fn judged(rows: Vec<Row>, says: &str) -> Judged {
-    let results = Results { rows, distributions: Vec::new() };
+    let results = Results { rows, ..Results::default() };
     let found = judge(&results).into_iter().find(|judged| judged.says.contains(says));
     found.expect("there is such a statement")
 }

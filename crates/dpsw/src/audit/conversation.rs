@@ -354,23 +354,33 @@ impl Conversation {
     /// The total, as the largest threshold that still lists a key gives it away; 0 for a key that is never listed.
     fn slid_total(&self, view: &WindowView) -> Result<f64, AuditError> {
         let item = self.keys.get(NEUTRAL);
-        let (mut listed, mut unlisted) = (0_u32, 1 << SLIDES);
+        let (mut listed, mut unlisted) = ((0_u32, 0.0), 1 << SLIDES);
         let share = |step: u32| f64::from(step) / f64::from(1_u32 << SLIDES);
-        while listed + 1 < unlisted {
-            let middle = listed.midpoint(unlisted);
+        while listed.0 + 1 < unlisted {
+            let middle = listed.0.midpoint(unlisted);
             let threshold = Threshold::new(share(middle)).expect("a step lies between 0 and 1");
-            if self.lists(view, item, threshold)? { listed = middle } else { unlisted = middle }
+            match self.listed(view, item, threshold)? {
+                Some(value) => listed = (middle, value),
+                None => unlisted = middle,
+            }
         }
-        let share = share(listed) - self.plan.threshold_slack();
-        Ok(if share <= 0.0 { 0.0 } else { view.frequency(item)?.value / share })
+        let share = share(listed.0) - self.plan.threshold_slack();
+        Ok(if share <= 0.0 { 0.0 } else { listed.1 / share })
     }
 
-    fn lists(&self, view: &WindowView, item: Item<'_>, threshold: Threshold) -> Result<bool, AuditError> {
+    /// What the heavy hitters show of a key.
+    fn listed(
+        &self,
+        view: &WindowView,
+        item: Item<'_>,
+        threshold: Threshold,
+    ) -> Result<Option<f64>, AuditError> {
+        let asked = [item];
         let heavy = match self.plan.settings().domain.keys() {
             Some(_) => view.heavy_hitters(threshold)?,
-            None => view.heavy_hitters_among(&[item], threshold)?,
+            None => view.heavy_hitters_among(&asked, threshold)?,
         };
-        Ok(heavy.iter().any(|ranked| ranked.item == item))
+        Ok(heavy.all().find(|ranked| ranked.item == item).map(|ranked| ranked.shown.value))
     }
 }
 

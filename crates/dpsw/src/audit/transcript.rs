@@ -55,7 +55,7 @@ pub(super) fn spans(view: &WindowView, keys: &Keys) -> String {
     }
     let history = view.history(keys.get(ASKED_KEYS[1]));
     let history = history.map(|history| history.into_iter().map(span).collect::<Vec<_>>());
-    let _ = writeln!(spans, "{history:?} {:?}", view.top(7).map(|top| top.len()));
+    let _ = writeln!(spans, "{history:?} {:?}", view.top(7).map(|top| top.all().count()));
     let _ = writeln!(spans, "{:?} {:?} {:?}", view.claim(), view.sites(), view.finished());
     spans
 }
