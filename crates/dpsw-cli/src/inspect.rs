@@ -25,6 +25,8 @@ struct Document {
     window: Positions,
     covered: Positions,
     retained: Positions,
+    /// Where the stream is over, if it was finished.
+    finished: Option<u64>,
     sites: Vec<u64>,
     sealed_substreams: usize,
     keys: Option<usize>,
@@ -51,6 +53,7 @@ fn document(view: &WindowView, file: String, bytes: u64) -> Document {
         window: positions(view.window()),
         covered: positions(view.covered()),
         retained: positions(view.retained()),
+        finished: view.finished(),
         sites: view.sites().to_vec(),
         sealed_substreams: view.sealed().filter(|sealed| sealed.range() == 0).count(),
         keys: view.plan().settings().domain.keys().map(dpsw::Keys::len),
@@ -71,6 +74,9 @@ fn page(document: &Document, view: &WindowView) -> String {
     let _ = writeln!(text, "asked      {}", range(&document.window));
     let _ = writeln!(text, "covered    {}", range(&document.covered));
     let _ = writeln!(text, "retained   {}", range(&document.retained));
+    if document.finished.is_some() {
+        let _ = writeln!(text, "finished   the stream is over there");
+    }
     let keys = document.keys.map_or_else(
         || "no list: items are asked for by name".to_owned(),
         |keys| format!("{} public keys", grouped(keys as f64)),

@@ -180,8 +180,8 @@ pub use stream::freshness::{FreshnessStore, StateId};
 pub use stream::sketch::{DpswSketch, Taken};
 pub use stream::state::{SavedState, StateKey};
 pub use stream::worker::{Counted, Worker};
-pub use view::estimate::{CONFIDENCE, Certainty, Deviations, Estimate, Ranked};
-pub use view::list::{List, Shown};
+pub use view::estimate::{CONFIDENCE, Certainty, Deviations, Estimate, Ranked, Shown};
+pub use view::list::List;
 pub use view::trend::{Direction, Trend};
 pub use view::window_view::WindowView;
 

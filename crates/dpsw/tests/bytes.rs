@@ -161,23 +161,24 @@ fn blessed(name: &str, bytes: &[u8]) -> Vec<u8> {
     std::fs::read(golden(name)).expect("a golden file")
 }
 
-/// One file per format version and kind. `DPSW_BLESS=1` writes those of the present version: views of streams that are over.
+/// One file per format version and kind: views of streams that are over. `DPSW_BLESS=1` writes those of the present version.
 #[test]
 fn the_format_is_that_of_the_golden_files() {
     for (number, settings) in kinds().iter().enumerate() {
         let view = filled(settings, Noise::seeded(3)).finish().expect("seeded");
         let name = format!("view-2-{number}.bin");
         let golden = blessed(&name, &view.to_bytes());
-        assert_eq!(golden, view.to_bytes(), "{name}");
+        assert!(golden == view.to_bytes(), "{name}");
         let loaded = WindowView::from_bytes(&golden).expect("a golden view");
         assert_eq!(answers(&loaded), answers(&view));
     }
 }
 
-/// Version 1 did not know how many events the caps of users left out.
+/// Version 1 did not know how many events the caps of users left out. (Searches took their noise in another order, so the
+/// counters beside them are others.)
 #[test]
 fn views_of_the_first_version_answer_as_they_did() {
-    for (number, settings) in kinds().iter().enumerate() {
+    for (number, settings) in kinds().iter().enumerate().filter(|(_, s)| s.domain.discovery().is_none()) {
         let live = filled(settings, Noise::seeded(3)).view();
         let bytes =
             std::fs::read(golden(&format!("view-1-{number}.bin"))).expect("a golden file for each kind");
@@ -187,19 +188,23 @@ fn views_of_the_first_version_answer_as_they_did() {
             answer
         };
         let wanted: Vec<_> = answers(&live).into_iter().map(told).collect();
-        // Searches took their noise in another order, so the counters beside them are others.
-        assert!(settings.domain.discovery().is_some() || answers(&loaded) == wanted, "kind {number}");
+        assert!(answers(&loaded) == wanted, "kind {number}");
         assert_eq!((loaded.finished(), loaded.window()), (None, live.window()));
-        assert_eq!(WindowView::from_bytes(&loaded.to_bytes()).expect("version 2").top(9), loaded.top(9));
     }
 }
 
 #[test]
-fn keys_that_epochs_of_the_first_version_found_are_listed() {
+fn views_of_version_1_still_answer() {
+    for (number, settings) in kinds().iter().enumerate() {
+        let bytes = std::fs::read(golden(&format!("view-1-{number}.bin"))).expect("a golden file");
+        let loaded = WindowView::from_bytes(&bytes).expect("a view of version 1");
+        assert_eq!(loaded.plan().settings(), settings);
+        assert_eq!(WindowView::from_bytes(&loaded.to_bytes()).expect("version 2").top(9), loaded.top(9));
+    }
     let bytes = std::fs::read(golden("view-1-found.bin")).expect("a golden file");
     let loaded = WindowView::from_bytes(&bytes).expect("a view of version 1");
     let found: Vec<(String, f64)> =
-        loaded.top(9).expect("keys").all().map(|r| (r.item.to_string(), r.estimate.value)).collect();
+        loaded.top(9).expect("keys").iter().map(|r| (r.item.to_string(), r.estimate.value)).collect();
     let wanted = [("a", 280.307_376_975_576_1), ("b", 135.807_376_083_905_8), ("c", 70.807_376_504_551_87)];
     assert_eq!(found, wanted.map(|(key, value)| (key.to_owned(), value)));
 }
@@ -220,13 +225,13 @@ fn states_of_earlier_versions_go_on() {
         let mut finding = state(&format!("state-{version}-8.bin"), Noise::off());
         assert_eq!(finding.position(), 257);
         finding.extend(Batch::integers(&[5; 23])).expect("the end of the search");
-        assert_eq!(finding.view().top(9).expect("keys").all().count(), 0, "version {version}");
+        assert_eq!(finding.view().top(9).expect("keys").len(), 0, "version {version}");
         finding.extend(Batch::integers(&[5; 20])).expect("a substream of the next search");
         assert_eq!(finding.view().top(9).expect("keys")[0].item, Item::from(5), "version {version}");
     }
     let found = state("state-2-found.bin", Noise::off());
     let keys: Vec<String> =
-        found.view().top(9).expect("keys").all().map(|ranked| ranked.item.to_string()).collect();
+        found.view().top(9).expect("keys").iter().map(|ranked| ranked.item.to_string()).collect();
     assert_eq!(keys, ["a", "b", "c"]);
 }
 
@@ -240,7 +245,7 @@ fn states_of_this_version_go_on() {
     }
     let mut restored = state("state-3-8.bin", Noise::off());
     assert_eq!(restored.position(), 267);
-    assert_eq!(restored.view().top(9).expect("keys").all().count(), 0);
+    assert_eq!(restored.view().top(9).expect("keys").len(), 0);
     restored.extend(Batch::nulls(13)).expect("nulls");
     assert_eq!(restored.view().top(9).expect("keys")[0].item, Item::from(5));
 }

@@ -150,7 +150,8 @@ fn the_past_of_a_finished_stream_is_answered() {
     assert_eq!(view.last(34).expect("retained").frequency(1).expect("a key").value, 34.0);
     let inside = view.as_of(232).expect("retained").frequency(1).expect("a key");
     assert_eq!((inside.value, inside.window), (32.0, 132..232));
-    assert_eq!(view.trend(1).expect("a key").direction, Direction::Rising);
+    let trend = view.trend(1).expect("a key");
+    assert_eq!((trend.now.value, trend.before.value), (34.0, 0.0));
 }
 
 #[test]
@@ -234,11 +235,10 @@ fn a_state_from_before_the_end_goes_on_nowhere_but_after_it() {
     assert_eq!(resumed.position(), 60, "what is left of the last substream counts nowhere");
 }
 
-/// A key of twenty items, all of them after the last seal.
+/// A key of 30 items is found but for a probability far below 1e-9: at ε = 30 the noise has a scale of a fraction of one.
 #[test]
 fn keys_are_found_when_the_stream_is_over() {
-    let share = Ratio::new(1, 5).ok();
-    let discovery = Discovery { share, search_len: Some(10), ..Discovery::new(Kind::Integers) };
+    let discovery = Discovery { search_len: Some(10), ..Discovery::new(Kind::Integers) };
     let settings = Settings {
         epsilon: Epsilon::new(30.0).expect("in range"),
         domain: Domain::Discovered(discovery),
@@ -252,12 +252,12 @@ fn keys_are_found_when_the_stream_is_over() {
         )
     };
     let mut sketch = sketch(settings);
-    let items: Vec<u64> = (0..120).map(|position| if position < 100 { 7 * position } else { 3 }).collect();
+    let items: Vec<u64> = (0..60).map(|position| if position % 2 == 0 { 5 } else { position }).collect();
     sketch.extend(Batch::integers(&items)).expect("valid items");
-    assert!(sketch.view().top(10).expect("a list").is_empty());
+    assert_eq!(sketch.view().top(10).expect("a list").all().count(), 0);
     let view = sketch.finish().expect("noise is off");
     let top = view.top(10).expect("a list");
-    assert_eq!(top.iter().map(|ranked| ranked.item).collect::<Vec<_>>(), [Item::Integer(3)]);
+    assert_eq!(top.all().map(|ranked| ranked.item).collect::<Vec<_>>(), [Item::Integer(5)]);
     let loaded = WindowView::from_bytes(&view.to_bytes()).expect("valid bytes");
-    assert_eq!(loaded.top(10).expect("a list").len(), 1);
+    assert_eq!(loaded.top(10).expect("a list"), top);
 }

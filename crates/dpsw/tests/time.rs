@@ -384,7 +384,8 @@ fn under_add_remove_no_answer_depends_on_the_exact_number_of_events() {
 fn thresholds_of_time_windows_are_shares_of_the_covered_items() {
     let mut sketch = sketch(settings(window(100, 0, Clock::Caller), tuned(10)));
     sketch.advance(1000).expect("a clock");
-    sketch.extend(Batch::integers(&[1, 1, 1, 1, 1, 1, 2, 2, 2, 99]).at(&[1003; 10])).expect("in time");
+    let items: Vec<u64> = [1, 1, 1, 1, 1, 1, 2, 2, 2, 99].repeat(100);
+    sketch.extend(Batch::integers(&items).at(&[1003; 1000])).expect("in time");
     sketch.advance(1050).expect("a clock");
     let keys = |share| {
         let view = sketch.view();

@@ -211,7 +211,7 @@ fn items_outside_an_identity_domain_take_their_position_and_count_nowhere() {
     assert_eq!(view.frequency(1_000_000), Err(QueryError::NotInDomain));
     let empty = DpswSketch::with_noise(sketch.plan().clone(), Noise::off()).expect("off").view();
     assert_eq!(empty.frequency(1_000_000), Err(QueryError::NotInDomain));
-    assert_eq!(view.top(9).expect("public").iter().map(|r| r.estimate.value).sum::<f64>(), 3.0);
+    assert_eq!(view.top(9).expect("public").all().map(|r| r.estimate.value).sum::<f64>(), 3.0);
 }
 
 #[test]
@@ -288,10 +288,10 @@ fn top_is_sorted_and_cut() {
     let items: Vec<u64> = (0..8_u64).flat_map(|i| vec![i; i as usize + 1]).chain([0; 64]).collect();
     sketch.extend(Batch::integers(&items)).expect("valid items");
     let view = sketch.view();
-    let top: Vec<String> = view.top(4).expect("public").iter().map(|r| r.item.to_string()).collect();
+    let top: Vec<String> = view.top(4).expect("public").all().map(|r| r.item.to_string()).collect();
     assert_eq!(top, ["0", "7", "6", "5"]);
-    assert_eq!(view.top(0).expect("public").len(), 0);
-    assert_eq!(view.top(100).expect("public").len(), 8);
+    assert_eq!(view.top(0).expect("public").all().count(), 0);
+    assert_eq!(view.top(100).expect("public").all().count(), 8);
 }
 
 #[test]

@@ -105,7 +105,9 @@ fn a_worker_reports_what_lies_outside_and_refuses_endless_ranges() {
     let worker = worker(&settings(Unit::ReplaceOne));
     let batch = || Batch::integers(&[5, 5, 5]).at(&[999, 1000, 1040]);
     assert_eq!(worker.count(id(1), 1000..1040, batch()).expect("valid").outside, 2);
-    for (start, end) in [(1040, 1040), (1040, 1000), (0, 20_001)] {
+    let long = worker.count(id(1), 100_000..120_000, batch()).expect("the longest range");
+    assert_eq!((long.partials.len(), long.outside), (1000, 3));
+    for (start, end) in [(1040, 1040), (1040, 1000), (0, 20_001), (100_000, 120_001)] {
         let error = worker.count(id(1), start..end, batch()).expect_err("refused");
         assert_eq!(error, PartialError::Range { start, end, most: 1000 });
     }

@@ -1,7 +1,7 @@
 //! Rows listed by `top`.
 
 use anyhow::Result;
-use dpsw::{Item, WindowView};
+use dpsw::{Item, Ranked, WindowView};
 use serde::{Deserialize, Serialize};
 
 use super::arrivals::Occurrences;
@@ -38,7 +38,11 @@ pub struct Listed {
     pub rows: u64,
     /// Rows whose 95 % interval holds the true count.
     pub covered: u64,
-    /// The sum of the widths of the intervals.
+    /// Rows that were chosen as well and are hidden, as they may be noise alone.
+    pub hidden: u64,
+    /// Of those, rows whose interval holds the true count.
+    pub hidden_covered: u64,
+    /// The sum of the widths of the intervals of listed rows.
     pub width: f64,
     /// The sum of the widths of the intervals for keys chosen beforehand.
     pub naive_width: f64,
@@ -64,14 +68,20 @@ impl Listed {
         let top = truth.top(LISTED, keys, &window);
         let Some(&(last, last_count)) = top.last() else { return Ok(()) };
         let bar = Bar { count: last_count as f64, standard_error: view.frequency(last)?.standard_error() };
-        let mut rows = Vec::new();
-        for ranked in view.top(LISTED)? {
-            let Item::Integer(item) = ranked.item else { continue };
+        let judged = |ranked: &Ranked<'_>| {
+            let Item::Integer(item) = ranked.item else { return None };
             let naive_width = 2.0 * ranked.estimate.error_bound;
-            rows.push(Judged { shown: shown(&ranked), naive_width, count: truth.count(item, &window) });
-        }
-        self.judge(&rows, bar, top.len() as u64);
+            Some(Judged { shown: shown(ranked), naive_width, count: truth.count(item, &window) })
+        };
+        let list = view.top(LISTED)?;
+        self.judge(&list.rows.iter().filter_map(judged).collect::<Vec<_>>(), bar, top.len() as u64);
+        self.note_hidden(&list.hidden.iter().filter_map(judged).collect::<Vec<_>>());
         Ok(())
+    }
+
+    fn note_hidden(&mut self, rows: &[Judged]) {
+        self.hidden += rows.len() as u64;
+        self.hidden_covered += rows.iter().filter(|row| row.shown.holds(row.count)).count() as u64;
     }
 
     /// Adds one list; the true top has this many keys.
@@ -102,6 +112,8 @@ impl Listed {
         self.queries += other.queries;
         self.rows += other.rows;
         self.covered += other.covered;
+        self.hidden += other.hidden;
+        self.hidden_covered += other.hidden_covered;
         self.width += other.width;
         self.naive_width += other.naive_width;
         self.unmarked += other.unmarked;
@@ -115,6 +127,12 @@ impl Listed {
     #[must_use]
     pub fn coverage(&self) -> Option<f64> {
         share(self.covered, self.rows)
+    }
+
+    /// The same of all rows, also of those that are hidden.
+    #[must_use]
+    pub fn coverage_of_all(&self) -> Option<f64> {
+        share(self.covered + self.hidden_covered, self.rows + self.hidden)
     }
 
     /// The mean width of the intervals over that for keys chosen beforehand.
@@ -177,6 +195,8 @@ mod tests {
             queries: 1,
             rows: 5,
             covered: 3,
+            hidden: 0,
+            hidden_covered: 0,
             width: 20.0 + 40.0 + 40.0 + 160.0,
             naive_width: 80.0,
             unmarked: 3,
@@ -191,6 +211,8 @@ mod tests {
         assert_eq!((listed.coverage(), listed.relative_width()), (Some(0.6), Some(3.25)));
         assert_eq!((listed.ghost_share(), listed.precision()), (Some(2.0 / 6.0), Some(5.0 / 6.0)));
         assert_eq!((listed.recall(), listed.clear_share()), (Some(3.0 / 40.0), Some(0.5)));
+        listed.note_hidden(&rows[2..]);
+        assert_eq!((listed.coverage(), listed.coverage_of_all()), (Some(0.6), Some(8.0 / 13.0)));
         assert_eq!(Listed::default().coverage(), None);
     }
 }

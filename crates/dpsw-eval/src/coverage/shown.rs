@@ -15,16 +15,11 @@ pub struct Shown {
     pub marked: bool,
 }
 
-/// What is shown of a row: its estimate, marked where that cannot be told from zero.
+/// What is shown of a row.
 #[must_use]
 pub fn shown(ranked: &Ranked<'_>) -> Shown {
-    let estimate = &ranked.estimate;
-    Shown {
-        value: estimate.value,
-        lower: estimate.value - estimate.error_bound,
-        upper: estimate.value + estimate.error_bound,
-        marked: estimate.is_below_noise(),
-    }
+    let shown = ranked.shown;
+    Shown { value: shown.value, lower: shown.lower, upper: shown.upper, marked: shown.marked }
 }
 
 impl Shown {

@@ -37,20 +37,22 @@ const START: &str = "stream              window  eps     keys counters   W";
 
 fn listed(rows: &[(&Case, &Measured)]) -> String {
     let mut text = format!(
-        "Rows listed by top 20, in percent but for width: intervals that hold the truth; their mean width over that for \
+        "Rows listed by top 20, in percent but for width: intervals that hold the truth, of listed rows and of all, with \
+         those that\nare hidden; their mean width over that for \
          keys chosen\nbeforehand; of unmarked rows: truth below a quarter of what is shown (ghosts), true count at \
          least the 20th largest but\nfor 3 standard errors (right); of the true top 20: listed unmarked; times at which \
          the 20th largest count exceeds 8\nstandard errors (clear).\n\n\
-         {START}  listed covered width ghosts right found clear\n"
+         {START}  listed covered   all width ghosts right found clear\n"
     );
     for (case, measured) in rows.iter().filter(|(case, _)| case.retention == 1) {
         let total = measured.total().listed;
         let _ = writeln!(
             text,
-            "{} {:>7.1} {:>7} {:>5} {:>6} {:>5} {:>5} {:>5}",
+            "{} {:>7.1} {:>7} {:>5} {:>5} {:>6} {:>5} {:>5} {:>5}",
             start(case, measured),
             total.rows as f64 / total.queries.max(1) as f64,
             percent(total.coverage()),
+            percent(total.coverage_of_all()),
             total.relative_width().map_or_else(|| "-".to_owned(), |width| format!("{width:.2}")),
             percent(total.ghost_share()),
             percent(total.precision()),

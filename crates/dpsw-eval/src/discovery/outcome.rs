@@ -18,9 +18,9 @@ const TOP: usize = 20;
 /// What one seed of a case showed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// The mean share of the true top 20 among the keys that are listed, after the first window.
+    /// The mean share of the true top 20 among the keys that were found, after the first window.
     pub recall: f64,
-    /// The share of query times at which the most frequent key is not listed.
+    /// The share of query times at which the most frequent key is not among them.
     pub first_missing: f64,
     /// Items until anything is listed.
     pub first_answer: Option<u64>,
@@ -55,13 +55,13 @@ pub(super) struct Effort {
     pub(super) surges: u64,
 }
 
-/// The keys that a view lists.
-pub(super) fn listed(view: &WindowView) -> Result<BTreeSet<u64>> {
+/// The keys that were found, also those that a list hides because they may no longer occur.
+fn found(view: &WindowView) -> Result<BTreeSet<u64>> {
     let number = |item| if let Item::Integer(number) = item { Some(number) } else { None };
-    Ok(view.top(usize::MAX)?.into_iter().filter_map(|ranked| number(ranked.item)).collect())
+    Ok(view.top(usize::MAX)?.all().filter_map(|ranked| number(ranked.item)).collect())
 }
 
-/// The mean share of the true top that is listed, and how often the first is not.
+/// The mean share of the true top that was found, and how often the first was not.
 fn recall(
     plan: &Plan,
     followed: &Followed,
@@ -76,17 +76,17 @@ fn recall(
     let items: Vec<u64> = followed.from(0).take(followed.len()).collect();
     let mut truth = Truth::new(&items, followed.keys(), window_len);
     let mut sketch = DpswSketch::with_noise(plan.clone(), Noise::seeded(seed))?;
-    let (mut position, mut found, mut missing) = (0, 0.0, 0.0);
+    let (mut position, mut recalled, mut missing) = (0, 0.0, 0.0);
     for time in times {
         sketch.extend(Batch::integers(&items[position..time]))?;
         position = time;
         truth.advance(time);
-        let listed = listed(&sketch.view())?;
+        let known = found(&sketch.view())?;
         let top = truth.top(TOP);
-        found += top.iter().filter(|item| listed.contains(item)).count() as f64 / top.len() as f64;
-        missing += f64::from(truth.top(1).iter().any(|item| !listed.contains(item)));
+        recalled += top.iter().filter(|item| known.contains(item)).count() as f64 / top.len() as f64;
+        missing += f64::from(truth.top(1).iter().any(|item| !known.contains(item)));
     }
-    Ok([found, missing].map(|sum| sum / queries as f64))
+    Ok([recalled, missing].map(|sum| sum / queries as f64))
 }
 
 /// Items until anything is listed, in steps of a substream: between two seals no list changes.

@@ -11,7 +11,7 @@ use crate::source::table::grouped;
 #[must_use]
 pub fn table(rows: &[Row]) -> String {
     let mut text = String::from(
-        "Keys found without a list, after the first window: the share of the true top 20 that is listed; how often the \
+        "Keys found without a list, after the first window: the share of the true top 20 that was found; how often the \
          true first\nis missing; windows until anything is listed (median of the seeds); items until a new key that \
          suddenly takes 60, 10\nor 3 % of the stream is listed (median). W: substreams of a window. *: the stream is \
          too short and was repeated.\n\n\

@@ -21,9 +21,9 @@ use crate::view::window_view::WindowView;
 
 const MAGIC: &[u8; 8] = b"DPSWVIEW";
 pub(crate) const VERSION: u16 = 2;
-/// Version 1 knew no stream that is over or begins inside a substream, and not how many events were left out by caps. It had
+/// Version 1 knew no stream that is over or begins inside a substream, and not how many events were left out by caps; it had
 /// the keys that each epoch found, and no scores.
-const VERSION_UNFINISHED: u16 = 1;
+const VERSION_FIRST: u16 = 1;
 
 impl WindowView {
     /// The view as bytes: the public plan, the hash keys of its substreams and their sealed counters. They may be
@@ -40,7 +40,7 @@ impl WindowView {
     /// # Errors
     /// The bytes are no view, have another version, are damaged, or describe what cannot be.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, SnapshotError> {
-        let mut reader = Reader::of_versions(bytes, MAGIC, VERSION_UNFINISHED..=VERSION)?;
+        let mut reader = Reader::of_versions(bytes, MAGIC, VERSION_FIRST..=VERSION)?;
         let view = read_view(&mut reader)?;
         reader.finish()?;
         Ok(view)
@@ -91,7 +91,7 @@ pub(crate) fn read_view(reader: &mut Reader<'_>) -> Result<WindowView, SnapshotE
     if stream.end < stream.start || POSITION_MAX < stream.end {
         return Err(SnapshotError::invalid("its positions are out of range"));
     }
-    let is_old = reader.version() == VERSION_UNFINISHED;
+    let is_old = reader.version() == VERSION_FIRST;
     let is_finished = !is_old && reader.flag()?;
     let mapper = Mapper::new(&plan, FingerprintKey::new(reader.u64()?));
     let count = reader.len(8)?;
@@ -127,7 +127,7 @@ fn read_substream(
     mapper: &Mapper,
 ) -> Result<SealedSubstream, SnapshotError> {
     let number = reader.u64()?;
-    let has_capped = reader.version() != VERSION_UNFINISHED && plan.user_room().is_some();
+    let has_capped = reader.version() != VERSION_FIRST && plan.user_room().is_some();
     let capped = if has_capped { reader.option()?.map(|capped| capped.min(ITEMS_MAX)) } else { None };
     let mapping = mapper.mapping(plan, |rows| (0..rows).map(|_| reader.u64()).collect())?;
     let count = reader.len(8)?;
@@ -153,7 +153,7 @@ fn read_sketch(reader: &mut Reader<'_>, plan: &Plan) -> Result<(usize, Arc<Seale
 fn read_found(reader: &mut Reader<'_>, plan: &Plan, released: &Released) -> Result<Found, SnapshotError> {
     let Some(discovery) = plan.discovery() else { return Ok(Found::default()) };
     let (by, kind) = (released.mapping().fingerprint_key, discovery.kind());
-    if reader.version() == VERSION_UNFINISHED {
+    if reader.version() == VERSION_FIRST {
         let keys = read_epochs(reader, plan, by)?;
         return Ok(Found::estimated(&keys, released.substreams(), plan, by));
     }

@@ -472,6 +472,15 @@ mod tests {
     }
 
     #[test]
+    fn the_guide_decides_wherever_no_boundary_lies() {
+        for law in [laplace(4, 1), gaussian(220)] {
+            let table = Table::new(law);
+            let undecided = table.guide.iter().filter(|entry| **entry == UNDECIDED).count();
+            assert!(undecided <= table.boundaries.len(), "{law:?}: {undecided} cells are undecided");
+        }
+    }
+
+    #[test]
     fn tails_follow_the_law_beyond_the_table() {
         // Draws given that they are at least 12, against the conditional law.
         for (seed, law) in [(1, laplace(4, 1)), (2, gaussian(30))] {

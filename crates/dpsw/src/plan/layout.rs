@@ -49,7 +49,7 @@ pub(crate) fn substream_len(choice: SubstreamLen, window: Window) -> Result<u64,
 }
 
 impl Method {
-    /// The length of a substream in a window.
+    /// The length of a substream of this window.
     pub(crate) fn substream_len(&self, window: Window) -> Result<u64, PlanError> {
         let choice = match self {
             Self::Paper(method) => method.substream,

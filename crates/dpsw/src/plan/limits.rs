@@ -124,6 +124,7 @@ pub(crate) fn gaussian_law(variance: u64) -> Result<Law, PlanError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::privacy::parameters::Delta;
 
     #[test]
     fn fractions_lie_strictly_between_zero_and_one() {
@@ -140,5 +141,17 @@ mod tests {
             assert_eq!(law.is_ok(), is_right, "{variance}");
             assert!(law.map_or(true, Law::is_drawable));
         }
+    }
+
+    #[test]
+    fn delta_is_at_most_one_in_all_items_that_are_kept() {
+        let settings = |delta| Settings {
+            delta: Delta::new(delta).ok(),
+            retention: 4,
+            ..Settings::last_items(1000, 1.0).expect("in range")
+        };
+        assert!(check_settings(&settings(1.0 / 4000.0)).is_ok());
+        let error = check_settings(&settings(1.0 / 3999.0)).expect_err("too large");
+        assert_eq!(error, PlanError::DeltaTooLarge { delta: 1.0 / 3999.0, limit: 1.0 / 4000.0 });
     }
 }

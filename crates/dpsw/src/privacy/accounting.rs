@@ -365,6 +365,33 @@ mod tests {
     }
 
     #[test]
+    fn a_delta_below_the_reach_of_the_lattice_sum_is_kept_by_zcdp() {
+        let least = delta(1e-90);
+        for value in [0.1, 1.0, 5.0] {
+            let rho = zcdp_rho(epsilon(value), least).get();
+            assert_eq!(gaussian_variance(epsilon(value), least, 2), zcdp_variance(2, rho));
+        }
+    }
+
+    #[test]
+    fn far_into_the_tail_the_logarithm_of_phi_agrees_with_erfc() {
+        // The series leaves out 15/x⁶, which is below 2e-8 here; beyond -38 erfc is zero.
+        for x in [-30.5, -31.0, -33.0, -37.0] {
+            check_close(log_phi(x), (0.5 * libm::erfc(-x / SQRT_2)).ln(), 2e-8);
+        }
+        check_close(log_phi(-40.0), -804.608_442_013_8, 4e-9);
+    }
+
+    #[test]
+    fn quantiles_of_certain_and_impossible_events_are_infinite() {
+        for (p, wanted) in
+            [(0.0, f64::NEG_INFINITY), (-0.1, f64::NEG_INFINITY), (1.0, f64::INFINITY), (1.1, f64::INFINITY)]
+        {
+            assert_eq!(normal_quantile(p), wanted, "{p}");
+        }
+    }
+
+    #[test]
     fn only_the_ranges_over_one_offset_are_paid_together() {
         let share = |range, cost| (range, cost);
         let ranges = [share(0..100, 0.5), share(0..30, 0.2), share(70..100, 0.3), share(90..100, 0.1)];

@@ -206,4 +206,16 @@ mod tests {
         let epsilon = Epsilon::new(0.123_456_789_9).expect("in range");
         assert_eq!(epsilon.ratio(), Ratio::new(123_456_789, 1_000_000_000).expect("a ratio"));
     }
+
+    #[test]
+    fn a_claim_names_epsilon_and_delta() {
+        let (epsilon, delta) = (Epsilon::new(0.5).expect("in range"), Delta::new(1e-9).expect("in range"));
+        for (claim, wanted) in [
+            (Claim::Pure(epsilon), "epsilon = 0.5, delta = 0"),
+            (Claim::Approximate(epsilon, delta), "epsilon = 0.5, delta = 1e-9"),
+            (Claim::None, "none (reproducible noise)"),
+        ] {
+            assert_eq!(claim.to_string(), wanted);
+        }
+    }
 }

@@ -162,14 +162,27 @@ mod tests {
     #[test]
     fn narrow_counters_keep_every_value() {
         let values = [0, 5, -7, 32_767, -32_767, -32_768, 32_768, 100_000, i32::MIN, i32::MAX];
-        let shape = Shape { rows: 2, columns: 5 };
-        for width in [Width::Wide, Width::Narrow] {
-            let sketch = SealedSketch::new(shape, &values, None, width);
-            assert_eq!(sketch.cells(), values);
-            let (floats, sum) = sketch.floats();
-            assert_eq!(*floats, values.map(|value| value as f32));
-            assert_eq!(sum, values.iter().map(|&value| i64::from(value)).sum::<i64>());
-            assert_eq!(sketch.width(), width);
+        // All; those that fit in 16 bits; those that do not.
+        for values in [&values[..], &values[..5], &values[5..]] {
+            let shape = Shape { rows: 1, columns: values.len() as u32 };
+            for width in [Width::Wide, Width::Narrow] {
+                let sketch = SealedSketch::new(shape, values, None, width);
+                assert_eq!(sketch.cells(), values);
+                let (floats, sum) = sketch.floats();
+                let wanted: Vec<f32> = values.iter().map(|&value| value as f32).collect();
+                assert_eq!(*floats, wanted[..]);
+                assert_eq!(sum, values.iter().map(|&value| i64::from(value)).sum::<i64>());
+                assert_eq!(sketch.width(), width);
+            }
         }
+    }
+
+    #[test]
+    fn only_counters_that_do_not_fit_are_in_the_list() {
+        let values = [0, 5, -32_767, -32_768, 32_768, 7];
+        let shape = Shape { rows: 1, columns: 6 };
+        let narrow = SealedSketch::new(shape, &values, None, Width::Narrow);
+        assert_eq!(narrow.narrow(), Some(&[0, 5, -32_767, OVERFLOWN, OVERFLOWN, 7][..]));
+        assert_eq!(SealedSketch::new(shape, &values, None, Width::Wide).narrow(), None);
     }
 }

@@ -86,3 +86,74 @@ impl SealedSubstream {
         self.best(plan, fits, |range| range.end)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::item::hash::StreamKey;
+    use crate::item::mapping::{Columns, Shape};
+    use crate::plan::limits::Width;
+    use crate::plan::range::PlannedRange;
+    use crate::plan::settings::{CounterLayout, Method, PaperMethod, Settings, SubstreamLen};
+    use crate::privacy::parameters::Delta;
+
+    /// Substreams of a hundred items, with prefixes and suffixes.
+    fn plan() -> Plan {
+        let counters = CounterLayout::Hashed { rows: 1, columns: 4 };
+        let substream = SubstreamLen::PerWindow(10);
+        Plan::new(Settings {
+            delta: Delta::new(1e-9).ok(),
+            method: Some(Method::Paper(PaperMethod { counters, substream, ..PaperMethod::default() })),
+            ..Settings::last_items(1000, 1.0).expect("in range")
+        })
+        .expect("a plan")
+    }
+
+    /// The ranges that `is_sealed` are readable.
+    fn substream(plan: &Plan, is_sealed: impl Fn(&Range<u64>) -> bool) -> SealedSubstream {
+        let shape = Shape { rows: 1, columns: 4 };
+        let fingerprint_key = StreamKey::from_bytes([3; 32]).fingerprint_key();
+        let mapping = Mapping { shape, fingerprint_key, columns: Columns::Hashed([1].into()) };
+        let sealed = (0..plan.ranges().len()).filter(|&index| is_sealed(&plan.ranges()[index].offsets()));
+        let sketch = |index| (index, SealedSketch::new(shape, &[0; 4], Some(0), Width::Wide));
+        SealedSubstream::new(0, mapping).with(sealed.map(sketch).collect(), plan)
+    }
+
+    #[test]
+    fn a_window_that_ends_inside_a_substream_takes_what_ends_before() {
+        let plan = plan();
+        let offsets = |index: Option<usize>| index.map(|index| plan.ranges()[index].offsets());
+        let prefixes = plan.ranges().iter().filter(|range| range.role() == Role::Prefix);
+        let lens: Vec<u64> = prefixes.map(|range| range.offsets().end).collect();
+        let (short, long) = (lens[lens.len() - 1], lens[lens.len() - 2]);
+        let running = substream(&plan, |range| range.end <= long);
+        for (offset, wanted) in
+            [(short - 1, None), (short, Some(0..short)), (long - 1, Some(0..short)), (long, Some(0..long))]
+        {
+            assert_eq!(offsets(running.until(&plan, offset, long)), wanted, "until {offset}");
+        }
+        let complete = substream(&plan, |_| true);
+        // Complete, or sealed short at 70, where the stream is over.
+        for (offset, reach, wanted) in
+            [(99, 100, None), (100, 100, Some(0..100)), (69, 70, None), (70, 70, Some(0..100))]
+        {
+            assert_eq!(offsets(complete.until(&plan, offset, reach)), wanted, "until {offset} of {reach}");
+        }
+    }
+
+    #[test]
+    fn a_window_that_starts_inside_a_substream_takes_what_starts_before() {
+        let plan = plan();
+        let offsets = |index: Option<usize>| index.map(|index| plan.ranges()[index].offsets());
+        let complete = substream(&plan, |_| true);
+        let suffixes = plan.ranges().iter().map(PlannedRange::offsets).filter(|range| range.end == 100);
+        let mut starts: Vec<u64> = suffixes.map(|range| range.start).collect();
+        starts.sort_unstable();
+        for pair in starts.windows(2) {
+            assert_eq!(offsets(complete.from(&plan, pair[1] - 1)), Some(pair[0]..100));
+            assert_eq!(offsets(complete.from(&plan, pair[1])), Some(pair[1]..100));
+        }
+        let running = substream(&plan, |range| range.end < 100);
+        assert_eq!(running.from(&plan, 99), None);
+    }
+}

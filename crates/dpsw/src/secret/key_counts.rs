@@ -296,3 +296,41 @@ impl<K: Key> Counts<K> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::item::hash::StreamKey;
+
+    fn counts<K: Key>(keys: &[(u64, K::Borrowed<'_>)]) -> Counts<K> {
+        let mut counts = Counts::new(StreamKey::from_bytes([3; 32]).fingerprint_key());
+        keys.iter().for_each(|&(hash, key)| counts.insert(hash, key, 1, Standing::NEW));
+        counts
+    }
+
+    #[test]
+    fn keys_of_one_hash_are_told_apart() {
+        let mut counts = counts::<Placed>(&[(7, b"a"), (7, b"b")]);
+        assert_eq!([&b"a"[..], b"b", b"c"].map(|key| counts.find(7, key)), [Some(0), Some(1), None]);
+        assert_eq!([&b"a"[..], b"b", b"c"].map(|key| counts.count(7, key)), [true, true, false]);
+        assert_eq!(counts.entries.iter().map(|entry| entry.count).collect::<Vec<_>>(), [2, 2]);
+    }
+
+    #[test]
+    fn the_map_doubles_when_it_is_three_quarters_full() {
+        for (keys, slots) in [(1, 64), (48, 64), (49, 128), (96, 128), (97, 256)] {
+            let keys: Vec<(u64, u64)> = (0..keys).map(|key| (key << 40, key)).collect();
+            assert_eq!(counts::<u64>(&keys).slots.len(), slots, "{} keys", keys.len());
+        }
+    }
+
+    #[test]
+    fn a_wiped_key_is_gone() {
+        let mut integer = 5_u64;
+        Key::wipe(&mut integer);
+        assert_eq!(integer, 0);
+        let mut bytes = counts::<Placed>(&[(7, b"a")]).entries.remove(0).key;
+        bytes.wipe();
+        assert_eq!(bytes.hash, 0);
+    }
+}

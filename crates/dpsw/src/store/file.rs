@@ -60,3 +60,29 @@ impl FreshnessStore for FileStore {
 fn failed(path: &Path, error: &io::Error) -> StoreError {
     StoreError { reason: format!("{}: {error}", path.display()) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_that_cannot_be_taken_away_is_an_error_and_not_a_missing_one() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut store = FileStore::new(folder.path()).expect("a folder");
+        let (here, stuck) = (StateId([1; 24]), StateId([2; 24]));
+        store.note(here).expect("room");
+        fs::create_dir(store.path(stuck)).expect("room");
+        assert!(store.consume(stuck).is_err());
+        assert_eq!((store.consume(here), store.consume(here)), (Ok(true), Ok(false)));
+        assert!(store.note(stuck).is_err());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_cannot_be_made_durable_is_an_error() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = FileStore::new(folder.path().join("gone")).expect("a folder");
+        fs::remove_dir(folder.path().join("gone")).expect("it is empty");
+        assert!(store.sync().is_err());
+    }
+}

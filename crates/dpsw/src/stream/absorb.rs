@@ -115,4 +115,20 @@ mod tests {
         assert!(sketch.absorb(one(2, 1020)).is_ok());
         assert_eq!(sketch.absorbed.len(), 1);
     }
+
+    #[test]
+    fn counts_are_taken_up_to_the_last_open_substream() {
+        let key = || StreamKey::from_bytes([3; 32]);
+        let worker = Worker::new(plan(), key()).expect("a worker");
+        let mut sketch = DpswSketch::with_key(plan(), key(), Noise::off());
+        sketch.advance(1000).expect("a clock");
+        let mut absorb = |substream: u64| {
+            let time = substream * 20;
+            let counted = worker.count(id(1), time..time + 1, Batch::integers(&[2]).at(&[time]));
+            sketch.absorb(counted.expect("valid").partials.remove(0)).map(|absorbed| absorbed.new)
+        };
+        let last = 50 + plan().open_substreams_max() - 1;
+        assert_eq!(absorb(last), Ok(1));
+        assert_eq!(absorb(last + 1), Err(PartialError::Early { substream: last + 1 }));
+    }
 }

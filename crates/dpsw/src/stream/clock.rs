@@ -71,7 +71,7 @@ impl DpswSketch {
                 (taken.early, done) = (taken.early + 1, done + 1);
                 continue;
             }
-            self.follow_events(time).map_err(|unsealed| Unsealed { accepted: done, ..unsealed })?;
+            self.follow_events(time).map_err(|unsealed| unsealed.having_taken(done))?;
             let len = self.run_len(&times[done..]);
             match self.place(time) {
                 Place::Late => (taken.late, self.time.late) = (taken.late + 1, self.time.late + 1),
@@ -82,7 +82,7 @@ impl DpswSketch {
                 }
             }
             let newest = *times[done..done + len].iter().max().expect("a run has at least one event");
-            self.follow_events(newest).map_err(|unsealed| Unsealed { accepted: done + len, ..unsealed })?;
+            self.follow_events(newest).map_err(|unsealed| unsealed.having_taken(done + len))?;
             done += len;
         }
         Ok(())
@@ -166,7 +166,6 @@ impl DpswSketch {
         let oldest = watermark.saturating_sub(self.plan.retained_len()) / len;
         if self.number < oldest {
             self.skip_to(oldest);
-            self.time.now = self.time.now.max(oldest * len);
         }
         while self.next_boundary() <= watermark {
             self.time.now = self.time.now.max(self.next_boundary());
@@ -188,4 +187,67 @@ enum Place {
     Late,
     Early,
     Open { number: u64, segment: usize },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::item::domain::Domain;
+    use crate::item::hash::StreamKey;
+    use crate::item::keys::Keys;
+    use crate::noise::generator::Noise;
+    use crate::plan::settings::{CounterLayout, Method, NoiseChoice, Settings, TunedMethod, Window};
+    use crate::plan::structure::Plan;
+    use crate::privacy::parameters::Epsilon;
+
+    /// Substreams of twenty ticks; events may be ten late.
+    fn sketch(clock: Clock, noise: Noise) -> DpswSketch {
+        let time = TimeWindow { len: 100, lateness: 10, clock, expected_items: 1000 };
+        let counters = CounterLayout::Identity;
+        let plan = Plan::new(Settings {
+            window: Window::Time(time),
+            unit: Unit::ReplaceOne,
+            epsilon: Epsilon::new(1.0).expect("in range"),
+            delta: None,
+            domain: Domain::Public(Keys::Range(4)),
+            method: Some(Method::Tuned(TunedMethod { substreams: 5, counters, noise: NoiseChoice::Laplace })),
+            retention: 1,
+        });
+        DpswSketch::with_key(plan.expect("a plan"), StreamKey::from_bytes([3; 32]), noise)
+    }
+
+    #[test]
+    fn the_latest_time_is_a_time_and_the_one_after_it_is_not() {
+        let mut called = sketch(Clock::Caller, Noise::off());
+        called.advance(1000).expect("a clock");
+        let by = TIME_MAX - called.open_until() + 1;
+        assert_eq!(called.add_at(TIME_MAX, 1), Err(IngestError::Early { by }));
+        assert_eq!(called.add_at(TIME_MAX + 1, 1), Err(IngestError::FarFuture(TIME_MAX + 1)));
+        assert_eq!(called.advance(TIME_MAX + 1), Err(IngestError::FarFuture(TIME_MAX + 1)));
+        assert_eq!((called.advance(TIME_MAX), called.position()), (Ok(()), TIME_MAX));
+        let mut moved = sketch(Clock::Events, Noise::off());
+        assert_eq!((moved.add_at(TIME_MAX, 1), moved.position()), (Ok(()), TIME_MAX - 10));
+    }
+
+    #[test]
+    fn a_failed_seal_says_how_many_events_were_taken() {
+        let mut sketch = sketch(Clock::Events, Noise::failing());
+        let error = sketch.extend(Batch::integers(&[1; 4]).at(&[1000, 1001, 1002, 1030]));
+        assert!(matches!(error, Err(IngestError::Entropy { accepted: 3, .. })), "{error:?}");
+    }
+
+    #[test]
+    fn a_run_ends_with_its_segment_or_where_the_clock_would_pass_a_boundary() {
+        let mut called = sketch(Clock::Caller, Noise::off());
+        called.advance(1000).expect("a clock");
+        assert_eq!(called.run_len(&[1003, 1000, 1019, 1020, 1001]), 3);
+        assert_eq!(called.run_len(&[1020, 1039, 1040]), 2);
+        assert_eq!(called.run_len(&[999, 999]), 1);
+        let mut moved = sketch(Clock::Events, Noise::off());
+        moved.add_at(1015, 1).expect("in time");
+        assert_eq!(moved.run_len(&[1020, 1029, 1030, 1031]), 2);
+        let mut early = sketch(Clock::Caller, Noise::off());
+        early.advance(20).expect("a clock");
+        assert_eq!(early.run_len(&[25, 40]), 1);
+    }
 }

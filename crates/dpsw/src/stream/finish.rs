@@ -30,6 +30,18 @@ impl DpswSketch {
     /// caller's clock, which is advanced to the end before ([`advance`](Self::advance)); with the clock of the events just
     /// after the newest one. What lies ahead of the caller's clock counts only if it shares a segment with the end.
     ///
+    /// ```
+    /// use dpsw::{Batch, DpswSketch, Settings};
+    ///
+    /// let settings = Settings::last_items(1_000_000, 1.0)?.with_keys(["/", "/cart"]);
+    /// let mut sketch = DpswSketch::new(settings.plan()?)?;
+    /// sketch.extend(Batch::text(&["/", "/cart", "/"]))?; // far less than a substream
+    /// let view = sketch.finish()?;
+    /// println!("{}", view.frequency("/")?); // 2 ± 6 or so
+    /// # assert_eq!(view.covered(), 0..3);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// The stream does not go on. States that it was saved in were consumed when it was restored; to
     /// [`resume`](Self::resume) one of them, start at or after [`WindowView::finished`]. What is left of the last substream
     /// counts nowhere.

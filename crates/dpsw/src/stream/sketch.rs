@@ -35,6 +35,11 @@ pub(crate) struct Unsealed {
 }
 
 impl Unsealed {
+    /// The same failure, where this many items were taken before it.
+    pub(crate) fn having_taken(self, accepted: usize) -> Self {
+        Self { accepted, ..self }
+    }
+
     /// As an error of a call that had taken `before` items earlier.
     pub(crate) fn after(self, before: usize) -> IngestError {
         IngestError::Entropy { accepted: before + self.accepted, source: self.source }
@@ -490,10 +495,12 @@ mod tests {
     use super::*;
     use crate::bytes::codec::Writer;
     use crate::item::domain::{Discovery, Domain};
+    use crate::item::keys::Keys;
     use crate::item::value::Kind;
     use crate::plan::discovery::ListLimits;
     use crate::plan::settings::{
-        CounterLayout, Method, PaperMethod, Settings, SubstreamLen, TunedMethod, Unit, Window,
+        Clock, CounterLayout, Method, PaperMethod, Settings, SubstreamLen, TimeWindow, TunedMethod, Unit,
+        Window,
     };
     use crate::privacy::parameters::{Delta, Epsilon};
     use crate::store::memory::MemoryStore;
@@ -679,8 +686,71 @@ mod tests {
             index: None } } Noise(Reproducible)";
         assert_eq!(text, wanted);
         let before = format!("{sketch:?}");
+        assert!(before.starts_with("DpswSketch { settings: Settings {"), "{before}");
         sketch.extend(Batch::integers(&[3; 5])).expect("valid items");
         assert_eq!(format!("{sketch:?}"), before);
+    }
+
+    #[test]
+    fn a_seal_that_failed_is_made_up_for_when_the_clock_says_the_same_time_again() {
+        let mut settings = sketch().plan().settings().clone();
+        settings.window =
+            Window::Time(TimeWindow { len: 100, lateness: 0, clock: Clock::Caller, expected_items: 1000 });
+        let mut sketch =
+            DpswSketch::with_noise(Plan::new(settings).expect("a valid plan"), Noise::off()).expect("off");
+        sketch.advance(1000).expect("a clock");
+        sketch.extend(Batch::integers(&[1; 3]).at(&[1005; 3])).expect("in time");
+        sketch.noise = Noise::failing();
+        assert!(sketch.advance(1020).is_err());
+        assert_eq!((sketch.position(), sketch.view().covered()), (1020, 1020..1020));
+        sketch.noise = Noise::off();
+        sketch.advance(1020).expect("randomness is back");
+        assert_eq!((sketch.position(), sketch.view().covered()), (1020, 1000..1020));
+        assert_eq!(sketch.view().frequency(1).expect("a key").value, 3.0);
+    }
+
+    #[test]
+    fn a_jump_of_the_clock_gives_up_the_searches_that_it_passes_and_no_others() {
+        let mut settings = sketch().plan().settings().clone();
+        settings.window =
+            Window::Time(TimeWindow { len: 100, lateness: 100, clock: Clock::Caller, expected_items: 1000 });
+        settings.delta = Delta::new(1e-9).ok();
+        settings.domain =
+            Domain::Discovered(Discovery { search_len: Some(2), ..Discovery::new(Kind::Integers) });
+        let counters = CounterLayout::Hashed { rows: 2, columns: 8 };
+        settings.method =
+            Some(Method::Tuned(TunedMethod { substreams: 5, counters, ..TunedMethod::default() }));
+        let mut sketch =
+            DpswSketch::with_noise(Plan::new(settings).expect("a valid plan"), Noise::off()).expect("off");
+        sketch.advance(1000).expect("a clock");
+        // Substreams of twenty ticks, in pairs: 50 and 51, then 54 and 55.
+        sketch.extend(Batch::integers(&[1, 1]).at(&[1000, 1100])).expect("in time");
+        assert!(sketch.trackers.keys().eq(&[25, 27]));
+        sketch.skip_to(54);
+        assert!(sketch.trackers.keys().eq(&[27]));
+    }
+
+    #[test]
+    fn a_batch_says_how_many_items_were_counted() {
+        let taken = sketch().extend(Batch::integers(&[1; 14])).expect("valid items");
+        assert_eq!(taken, Taken { counted: 14, ..Taken::default() });
+        let mut settings = sketch().plan().settings().clone();
+        settings.domain = Domain::Public(Keys::text(["a", "b"]));
+        let mut sketch =
+            DpswSketch::with_noise(Plan::new(settings).expect("a valid plan"), Noise::off()).expect("off");
+        let taken = sketch.extend(Batch::bytes(&["a"; 2 * HASHED_AT_ONCE + 1])).expect("valid items");
+        assert_eq!(taken.counted, 2 * HASHED_AT_ONCE + 1);
+    }
+
+    #[test]
+    fn a_name_has_one_number_in_all_sketches_of_a_key() {
+        let with_key = |key: u8| {
+            DpswSketch::with_key(sketch().plan().clone(), StreamKey::from_bytes([key; 32]), Noise::off())
+        };
+        let number = |key, name: &str| with_key(key).user(name.as_bytes());
+        assert_eq!(number(1, "ann"), number(1, "ann"));
+        assert_ne!(number(1, "ann"), number(1, "bob"));
+        assert_ne!(number(1, "ann"), number(2, "ann"));
     }
 
     #[test]

@@ -499,8 +499,8 @@ mod tests {
     #[test]
     fn what_was_released_cannot_be_sealed_again_from_an_older_state() {
         assert!(is_taken(&running(), &running()));
-        // The watermark is 30 behind: 1030, then 1034 (a segment more), then 1051 (a substream more).
-        for events in [&[1064][..], &[1081]] {
+        // The watermark is 30 behind: 1030, then 1033 and 1034 (a segment more), then 1051 (a substream more).
+        for events in [&[1063][..], &[1064], &[1081]] {
             let (older, newer) = (running(), later(events));
             assert!(newer.view().sealed().count() != older.view().sealed().count());
             assert!(!is_taken(&newer, &older), "{events:?}: an older rest");
@@ -514,7 +514,7 @@ mod tests {
     #[test]
     fn a_state_that_stands_nowhere_is_refused() {
         type Change = fn(&mut DpswSketch);
-        let changes: [(&str, Change); 7] = [
+        let changes: [(&str, Change); 9] = [
             ("starts after now", |sketch| sketch.time.start = Some(sketch.time.now + 1)),
             ("a sealed segment lies ahead", |sketch| sketch.time.now = 1027),
             ("an open segment lies behind", |sketch| sketch.time.now = 1034),
@@ -529,6 +529,19 @@ mod tests {
                 sketch.open_substream(sketch.number + sketch.plan.open_substreams_max());
             }),
             ("an older substream goes on", |sketch| sketch.number -= 1),
+            ("an open substream is complete", |sketch| {
+                let plan = Arc::clone(&sketch.plan);
+                let mut noise = Noise::off();
+                let mut generators = std::iter::repeat_with(|| noise.generator().expect("off"));
+                while sketch.open[0].next_boundary(&plan).is_some() {
+                    sketch.open[0].close_segment(&plan, &mut generators);
+                }
+                sketch.time.now = 1050;
+            }),
+            ("a segment is not in the plan", |sketch| {
+                let segment = sketch.plan.boundaries().len();
+                sketch.open[0].count(segment, |counters, _| counters.count_nulls(1));
+            }),
         ];
         for (what, change) in changes {
             let shown = running();
@@ -577,6 +590,84 @@ mod tests {
         let mut given_up = running_users();
         given_up.first_search = 2;
         assert!(!is_taken(&sketch, &given_up), "a search that was given up goes on");
+    }
+
+    #[test]
+    fn a_stream_resumes_at_the_next_substream_between_where_it_stood_and_the_latest_time() {
+        // It stands at 1030; substreams have length 25.
+        let last = TIME_MAX.div_ceil(25) * 25;
+        for (resume_at, start) in [
+            (1029, None),
+            (1030, Some(1050)),
+            (1050, Some(1050)),
+            (TIME_MAX, Some(last)),
+            (TIME_MAX + 1, None),
+        ] {
+            let resumed = running().resume_at(resume_at).ok();
+            let got = resumed.map(|sketch| (sketch.time.start, sketch.time.now, sketch.number * 25));
+            assert_eq!(got, start.map(|start| (Some(start), start, start)), "{resume_at}");
+        }
+    }
+
+    #[test]
+    fn absorbed_ids_are_saved_however_many_there_are() {
+        let id = |batch| (42, PartialId { batch, ..PartialId::FIRST });
+        let mut sketch = running();
+        let before = sketch.secret_len_max();
+        sketch.absorbed = (0..1000).map(id).collect();
+        assert_eq!(sketch.secret_len_max() - before, 1000 * 32);
+        let restored = DpswSketch::from_secret(&sketch.to_secret(), Noise::off()).expect("a state");
+        assert_eq!(restored.absorbed, sketch.absorbed);
+    }
+
+    fn written_len(open: &OpenSubstream) -> u64 {
+        let mut writer = Writer::new(INNER_MAGIC, INNER_VERSION);
+        let before = writer.finish().len();
+        writer = Writer::new(INNER_MAGIC, INNER_VERSION);
+        open.write(&mut writer);
+        (writer.finish().len() - before) as u64
+    }
+
+    #[test]
+    fn an_open_substream_has_room_for_all_its_counters_and_users_and_hardly_more() {
+        for sketch in [running(), running_users()] {
+            let plan = &sketch.plan;
+            let mut open = OpenSubstream::new(sketch.keys.mapping(plan, sketch.number));
+            let empty = written_len(&open);
+            open.count(0, |counters, _| counters.count_nulls(1));
+            let counters = (plan.boundaries().len() + plan.ranges().len()) as u64;
+            let mut wanted = empty + counters * (written_len(&open) - empty);
+            if let Some(mut caps) = open.empty_caps(plan) {
+                let before = written_len(&open);
+                (0..2 * plan.users_max()).for_each(|user| {
+                    caps.admit(user, sketch.keys.mapper.fingerprint_key);
+                });
+                open.caps = Some(caps);
+                wanted += written_len(&open) - before;
+            }
+            let spare = OpenSubstream::len_max(plan).checked_sub(wanted).expect("room for all of it");
+            assert!(spare < 8, "{spare} bytes to spare");
+        }
+    }
+
+    #[test]
+    fn the_longest_state_has_room_in_less_than_twice_what_the_plan_allows() {
+        let mut sketch = running();
+        let segments = sketch.plan.boundaries().len();
+        for number in sketch.number..sketch.number + sketch.plan.open_substreams_max() {
+            let open = sketch.open_substream(number);
+            (open.closed()..segments)
+                .for_each(|segment| open.count(segment, |counters, _| counters.count_nulls(1)));
+        }
+        let (needed, allowed) = (sketch.to_secret().len() as u64, sketch.secret_len_max());
+        assert!(needed <= allowed, "{needed} of {allowed}");
+        let padded = sketch.to_padded().len() as u64;
+        assert!((allowed..2 * (allowed + 8)).contains(&padded), "{padded} for {allowed}");
+    }
+
+    #[test]
+    fn the_debug_output_of_a_key_shows_no_bytes() {
+        assert_eq!(format!("{:?}", StateKey::from_bytes([7; 32])), "StateKey");
     }
 
     /// Behind the encryption sits a decoder that the wrong key of a right owner can reach; a fuzzer reaches it here.

@@ -6,7 +6,6 @@ use std::ops::Range;
 use crate::error::{Fraction, ParameterError};
 use crate::item::value::Item;
 use crate::privacy::accounting::normal_quantile;
-use crate::view::list::Shown;
 use crate::view::tail::Tail;
 
 /// The probability with which an [`Estimate`] keeps its error bound.
@@ -118,6 +117,45 @@ pub(crate) const WHOLE_COUNTS: f64 = 0.5;
 
 /// The normal quantile of a two-sided 95 % interval.
 pub(crate) const NORMAL_95: f64 = 1.96;
+
+/// What a list shows of a row. The largest of many noisy numbers are large because of their noise; this takes it into account
+/// that the row was chosen for its size.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct Shown {
+    /// The count that is expected.
+    pub value: f64,
+    /// The true count lies between this and `upper` with probability 95 %.
+    pub lower: f64,
+    /// See `lower`.
+    pub upper: f64,
+    /// Whether the count may be less than a quarter of what is shown.
+    pub marked: bool,
+}
+
+/// A count below this may be none.
+const LEAST: f64 = 1.0;
+/// A row is marked if its lower end is a smaller part of the value than this.
+const MARKED: f64 = 0.25;
+
+impl Shown {
+    pub(crate) fn new(value: f64, lower: f64, upper: f64) -> Self {
+        Self { value, lower, upper, marked: lower < MARKED * value }
+    }
+
+    /// What is shown of an item that was chosen beforehand: counts are not negative.
+    pub(crate) fn plain(estimate: &Estimate) -> Self {
+        let Estimate { value, error_bound, .. } = *estimate;
+        let [value, lower, upper] = [value, value - error_bound, value + error_bound].map(|end| end.max(0.0));
+        Self::new(value, lower, upper)
+    }
+
+    /// Whether the key may not have occurred at all.
+    #[must_use]
+    pub fn may_be_none(&self) -> bool {
+        self.lower < LEAST
+    }
+}
 
 /// A key with its estimate.
 #[derive(Debug, Clone, PartialEq)]

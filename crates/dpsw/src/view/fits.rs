@@ -13,7 +13,7 @@ use crate::sealed::substream::SealedSubstream;
 use crate::view::fit::{Candidates, Fitted, Observed, Spread, by_blocks, fit};
 use crate::view::prior::Errors;
 use crate::view::tail::{Moments, Tail};
-use crate::view::weights::{Changes, Ends, Node, WHOLE, Weights};
+use crate::view::weights::{Changes, Ends, Node, WHOLE, Weights, reached};
 
 /// How often candidates are looked for again in what the others leave.
 const MORE_ROUNDS: usize = 2;
@@ -117,6 +117,8 @@ pub(crate) struct Variances {
 pub(crate) struct Source<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) substreams: &'a [Arc<SealedSubstream>],
+    /// Where the stream began and how far it has come.
+    pub(crate) stream: &'a Range<u64>,
     /// The keys that may be listed.
     pub(crate) keys: Option<&'a Keys>,
     /// How many independent noises are in each counter.
@@ -127,7 +129,9 @@ impl<'a> Source<'a> {
     fn observe(&self, substream: &'a SealedSubstream) -> Option<Observed<'a>> {
         let noise = Moments::of(self.plan.ranges()[WHOLE].law(), self.noises);
         let sketch = substream.sketch(WHOLE)?;
-        Some(Observed { sketch, mapping: &substream.mapping, noise, number: substream.number })
+        let (mapping, number) = (&substream.mapping, substream.number);
+        let (_, length) = reached(number, self.plan, self.stream);
+        Some(Observed { sketch, mapping, noise, number, length })
     }
 
     fn observed(&self) -> Vec<Observed<'a>> {
@@ -431,6 +435,7 @@ mod tests {
 
     const KEYS: u64 = 400;
     const SUBSTREAM_LEN: u64 = 100;
+    static ENDLESS: Range<u64> = 0..u64::MAX;
     const TWO_ROWS: CounterLayout = CounterLayout::Hashed { rows: 2, columns: 100 };
 
     /// A plan, and the substreams of a stream with some frequent keys.
@@ -464,7 +469,7 @@ mod tests {
 
         fn source(&self, substreams: Range<usize>) -> Source<'_> {
             let (substreams, keys) = (&self.substreams[substreams], Some(&self.keys));
-            Source { plan: &self.plan, substreams, keys, noises: 1.0 }
+            Source { plan: &self.plan, substreams, stream: &ENDLESS, keys, noises: 1.0 }
         }
 
         fn reading(&self, fits: &Fits, source: Source<'_>) -> Reading {

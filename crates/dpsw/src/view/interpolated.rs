@@ -29,6 +29,7 @@ impl<'a> Asked<'a> {
         Source {
             plan: self.plan,
             substreams: self.readable.released.substreams(),
+            stream: self.stream,
             keys: self.readable.released.keys(self.plan),
             noises: self.noises,
         }

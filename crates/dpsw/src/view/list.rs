@@ -2,47 +2,8 @@
 
 use std::ops::Deref;
 
-use crate::view::estimate::{CONFIDENCE, Certainty, Estimate, Ranked, WHOLE_COUNTS};
+use crate::view::estimate::{CONFIDENCE, Certainty, Estimate, Ranked, Shown, WHOLE_COUNTS};
 use crate::view::prior::{Errors, Posterior, Prior, Row};
-
-/// What a list shows of a row. The largest of many noisy numbers are large because of their noise; this takes it into account
-/// that the row was chosen for its size.
-#[derive(Debug, Clone, Copy, PartialEq)]
-#[non_exhaustive]
-pub struct Shown {
-    /// The count that is expected.
-    pub value: f64,
-    /// The true count lies between this and `upper` with probability 95 %.
-    pub lower: f64,
-    /// See `lower`.
-    pub upper: f64,
-    /// Whether the count may be less than a quarter of what is shown.
-    pub marked: bool,
-}
-
-/// A count below this may be none.
-const LEAST: f64 = 1.0;
-/// A row is marked if its lower end is a smaller part of the value than this.
-const MARKED: f64 = 0.25;
-
-impl Shown {
-    fn new(Posterior { value, lower, upper }: Posterior) -> Self {
-        Self { value, lower, upper, marked: lower < MARKED * value }
-    }
-
-    /// What is shown of an item that was chosen beforehand: counts are not negative.
-    pub(crate) fn plain(estimate: &Estimate) -> Self {
-        let Estimate { value, error_bound, .. } = *estimate;
-        let [value, lower, upper] = [value, value - error_bound, value + error_bound].map(|end| end.max(0.0));
-        Self::new(Posterior { value, lower, upper })
-    }
-
-    /// Whether the key may not have occurred at all.
-    #[must_use]
-    pub fn may_be_none(&self) -> bool {
-        self.lower < LEAST
-    }
-}
 
 /// Keys chosen for their size, largest first: those that occurred, and apart from them those that may be noise alone.
 ///
@@ -100,7 +61,7 @@ impl<'a> List<'a> {
             let Estimate { value, .. } = row.estimate;
             let lower = (value - row.estimate.reach(side * chosen)).max(0.0);
             let upper = (value + row.estimate.reach(side)).max(0.0);
-            Ranked { shown: Shown::new(Posterior { value: value.max(0.0), lower, upper }), ..row }
+            Ranked { shown: Shown::new(value.max(0.0), lower, upper), ..row }
         };
         Self::new(rows.into_iter().map(strict).collect(), self.keys)
     }
@@ -149,7 +110,7 @@ pub(crate) fn shown(errors: Errors, values: &[f64], rows: &[(Row, Estimate)]) ->
     let one = |row: &(Row, Estimate)| match prior.posterior(row.0) {
         Some(Posterior { value, lower, upper }) => {
             let (lower, upper) = ((lower - WHOLE_COUNTS).max(0.0), upper + WHOLE_COUNTS);
-            Shown::new(Posterior { value, lower, upper })
+            Shown::new(value, lower, upper)
         }
         None => plain(row),
     };

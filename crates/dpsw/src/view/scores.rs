@@ -106,6 +106,7 @@ fn observed(substream: &SealedSubstream) -> Option<Observed<'_>> {
         mapping: &substream.mapping,
         noise: Moments::default(),
         number: substream.number,
+        length: 1.0,
     })
 }
 

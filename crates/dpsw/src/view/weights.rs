@@ -26,13 +26,10 @@ pub(crate) struct Node {
 impl Node {
     /// The complete substreams that the stream reaches into, each without weight.
     fn all(substreams: &[Arc<SealedSubstream>], plan: &Plan, stream: &Range<u64>) -> Vec<Self> {
-        let len = plan.substream_len();
         let complete = substreams.iter().take_while(|substream| substream.sketch(WHOLE).is_some());
         let node = |(index, substream): (usize, &Arc<SealedSubstream>)| {
-            let start = (substream.number * len).max(stream.start);
-            let end = ((substream.number + 1) * len).min(stream.end);
-            let positions = end.checked_sub(start).filter(|&positions| 0 < positions)?;
-            Some(Self { index, span: start..end, length: positions as f64 / len as f64, weight: 0.0 })
+            let (span, length) = reached(substream.number, plan, stream);
+            (!span.is_empty()).then_some(Self { index, span, length, weight: 0.0 })
         };
         complete.enumerate().filter_map(node).collect()
     }
@@ -55,6 +52,14 @@ impl Node {
         let piece = |len: u64, is_inside| Piece { len: len as f64 / unit, weight: self.weight, is_inside };
         [piece(start - self.span.start, false), piece(end - start, true), piece(self.span.end - end, false)]
     }
+}
+
+/// The positions of a substream that the stream reaches into, and the part of a planned one that they are.
+pub(crate) fn reached(number: u64, plan: &Plan, stream: &Range<u64>) -> (Range<u64>, f64) {
+    let len = plan.substream_len();
+    let end = ((number + 1) * len).min(stream.end);
+    let start = (number * len).max(stream.start).min(end);
+    (start..end, (end - start) as f64 / len as f64)
 }
 
 /// How much of each sealed substream a window takes.
