@@ -152,13 +152,14 @@ mod tests {
     #[test]
     fn keys_that_come_at_random_are_found_at_least_as_often_as_stated() {
         let release = Release::new(&budget(0.8, 1e-6), 20, 1).expect("a threshold");
-        for expected in [5.0_f64, 30.0, 40.0, 60.0, 100.0] {
+        for (expected, slack) in [(5.0_f64, 0.02), (30.0, 0.02), (40.0, 0.02), (60.0, 0.02), (100.0, 1e-9)] {
             let log_weight =
                 |count: u64| count as f64 * expected.ln() - expected - libm::lgamma(count as f64 + 1.0);
             let exact: f64 = (0..400).map(|count| log_weight(count).exp() * is_above(&release, count)).sum();
             let stated = release.found(expected, 0.0);
             assert!(stated <= exact + 1e-12, "{expected}: {stated} {exact}");
-            let is_near = exact < 0.9 || exact - stated < 0.02;
+            // Of a hundred expected items enough come but with probability below 1e-9: there it is exact.
+            let is_near = exact < 0.9 || exact - stated < slack;
             assert!(is_near, "{expected}: {stated} {exact}");
             assert_eq!(release.found(expected, 2000.0), 0.0);
         }

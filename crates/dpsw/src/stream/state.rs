@@ -420,6 +420,7 @@ mod tests {
     use crate::item::batch::Batch;
     use crate::item::domain::{Discovery, Domain};
     use crate::item::keys::Keys;
+    use crate::item::run::Run;
     use crate::item::value::Kind;
     use crate::plan::settings::{
         Clock, CounterLayout, Method, PaperMethod, Settings, SubstreamLen, TimeWindow, TunedMethod, Unit,
@@ -620,12 +621,11 @@ mod tests {
         assert_eq!(restored.absorbed, sketch.absorbed);
     }
 
-    fn written_len(open: &OpenSubstream) -> u64 {
+    fn written_len(write: impl FnOnce(&mut Writer)) -> u64 {
+        let frame = Writer::new(INNER_MAGIC, INNER_VERSION).finish().len();
         let mut writer = Writer::new(INNER_MAGIC, INNER_VERSION);
-        let before = writer.finish().len();
-        writer = Writer::new(INNER_MAGIC, INNER_VERSION);
-        open.write(&mut writer);
-        (writer.finish().len() - before) as u64
+        write(&mut writer);
+        (writer.finish().len() - frame) as u64
     }
 
     #[test]
@@ -633,21 +633,43 @@ mod tests {
         for sketch in [running(), running_users()] {
             let plan = &sketch.plan;
             let mut open = OpenSubstream::new(sketch.keys.mapping(plan, sketch.number));
-            let empty = written_len(&open);
+            let empty = written_len(|writer| open.write(writer));
             open.count(0, |counters, _| counters.count_nulls(1));
             let counters = (plan.boundaries().len() + plan.ranges().len()) as u64;
-            let mut wanted = empty + counters * (written_len(&open) - empty);
+            let mut wanted = empty + counters * (written_len(|writer| open.write(writer)) - empty);
             if let Some(mut caps) = open.empty_caps(plan) {
-                let before = written_len(&open);
+                let before = written_len(|writer| open.write(writer));
                 (0..2 * plan.users_max()).for_each(|user| {
                     caps.admit(user, sketch.keys.mapper.fingerprint_key);
                 });
                 open.caps = Some(caps);
-                wanted += written_len(&open) - before;
+                wanted += written_len(|writer| open.write(writer)) - before;
             }
             let spare = OpenSubstream::len_max(plan).checked_sub(wanted).expect("room for all of it");
             assert!(spare < 8, "{spare} bytes to spare");
         }
+    }
+
+    #[test]
+    fn where_presence_is_private_there_is_room_for_the_longest_searches_that_can_run() {
+        let mut settings = running_users().plan.settings().clone();
+        settings.unit = Unit::AddRemove;
+        settings.window =
+            Window::Time(TimeWindow { len: 100, lateness: 30, clock: Clock::Caller, expected_items: 100 });
+        settings.domain =
+            Domain::Discovered(Discovery { search_len: Some(2), ..Discovery::new(Kind::Integers) });
+        let plan = Plan::new(settings).expect("a valid plan");
+        let sketch = DpswSketch::with_noise(plan, Noise::off()).expect("off");
+        let discovery = sketch.plan.discovery().expect("keys are found");
+        assert!(1 < discovery.running());
+        let items: Vec<u64> = (0..2 * discovery.items_max()).collect();
+        let mut tracker = Tracker::new(discovery, sketch.keys.mapper.fingerprint_key);
+        tracker.take(Run::integers(&items), None, discovery);
+        let longest = written_len(|writer| {
+            writer.u64(0);
+            tracker.write(writer);
+        });
+        assert_eq!(sketch.trackers_len_max(), discovery.running() * longest);
     }
 
     #[test]
