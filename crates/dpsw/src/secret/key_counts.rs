@@ -325,6 +325,16 @@ mod tests {
     }
 
     #[test]
+    fn no_noise_makes_a_key_look_new_or_released() {
+        for lasting in [0, 7, u32::MAX - 2, u32::MAX - 1, u32::MAX] {
+            let standing = Standing::with(lasting);
+            assert!(standing != Standing::NEW && standing != Standing::OUT, "{lasting}");
+            assert_eq!(standing.lasting(), Some(lasting.min(u32::MAX - 2)));
+        }
+        assert_eq!([Standing::NEW, Standing::OUT].map(Standing::lasting), [None, None]);
+    }
+
+    #[test]
     fn a_wiped_key_is_gone() {
         let mut integer = 5_u64;
         Key::wipe(&mut integer);
