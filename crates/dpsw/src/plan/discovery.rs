@@ -494,4 +494,85 @@ mod tests {
         // A key with no more than the least count in a search is above by one at most.
         assert_eq!(found.items_until_listed(3.0 / found.items() as f64, 0.5), None);
     }
+
+    /// Substreams of 100 items, searches of four.
+    fn four_looks(tracking: Tracking) -> PlannedDiscovery {
+        let share = Ratio::new(1, 5).ok();
+        let discovery = Discovery { share, search_len: Some(4), tracking, ..Discovery::new(Kind::Integers) };
+        planned(Settings { epsilon: Epsilon::new(8.0).expect("in range"), ..settings(1000, 10, discovery) })
+    }
+
+    #[test]
+    fn a_key_is_listed_if_one_of_the_searches_since_its_beginning_finds_it() {
+        let found = four_looks(Tracking::Exact);
+        let share = 0.17;
+        let missed = |items: f64| 1.0 - found.release().found(share * items, 0.0);
+        let is_open = |items: f64| 1e-9 < missed(items) && missed(items) < 0.999;
+        assert!([150.0, 350.0, 400.0, 200.0].into_iter().all(is_open), "the cases say something");
+        for (start, end, listed) in [
+            (50.0, 299.0, 1.0 - missed(150.0)),
+            (50.0, 400.0, 1.0 - missed(350.0)),
+            (50.0, 1050.0, 1.0 - missed(350.0) * missed(400.0) * missed(200.0)),
+            (150.0, 99.0, 0.0),
+        ] {
+            let got = found.listed(share, start, end);
+            assert!((got - listed).abs() < 1e-12, "{start} to {end}: {got}, not {listed}");
+        }
+        let summary = four_looks(Tracking::Summary { keys: 1000 });
+        assert_eq!(summary.listed(0.9, 0.0, 399.0), 0.0, "a summary is looked at when its search ends");
+    }
+
+    #[test]
+    fn the_items_until_a_key_is_listed_are_the_fewest_that_suffice_on_average_over_its_beginning() {
+        let found = four_looks(Tracking::Exact);
+        for (share, probability) in [(0.1, 0.5), (0.1, 0.9), (0.5, 0.99)] {
+            let mean = |items: f64| {
+                let listed = |half: u32| {
+                    let start = f64::from(2 * half + 1) * 400.0 / 512.0;
+                    found.listed(share, start, start + items)
+                };
+                (0..256).map(listed).sum::<f64>() / 256.0
+            };
+            let items = found.items_until_listed(share, probability).expect("listed");
+            assert!(probability <= mean(items) && mean(items - 1.0) < probability, "{share}: {items}");
+        }
+    }
+
+    #[test]
+    fn what_finding_keys_takes_is_counted() {
+        let tracking = Tracking::Summary { keys: 48 };
+        let found = planned(settings(1000, 10, Discovery { tracking, ..Discovery::new(Kind::Integers) }));
+        // 48 keys fill three quarters of 64 slots: one more would not fit. Room for 64 entries of 16 bytes.
+        assert_eq!(found.tracker_bytes(), 128 * 8 + 64 * 16 + (1 << 16));
+        let bytes = |table: &Table| Table::bytes(table.law()) as u64;
+        assert_eq!(found.table_bytes(), bytes(found.lasting()) + bytes(found.fresh()));
+        assert_eq!((found.list().keys, found.list().bytes), (1024, 32 * 1024));
+    }
+
+    #[test]
+    fn the_search_of_a_summary_is_as_long_as_finds_a_small_share() {
+        let tracking = Tracking::Summary { keys: 10_000 };
+        let discovery =
+            Discovery { tracking, share: Ratio::new(1, 5).ok(), ..Discovery::new(Kind::Integers) };
+        let one = planned(settings(400_000, 40, Discovery { search_len: Some(1), ..discovery }));
+        let wanted = (one.share_found(0.99) / 0.001).ceil() as u64;
+        assert!(1 < wanted && wanted < 40, "{wanted}");
+        assert_eq!(planned(settings(400_000, 40, discovery)).search_len(), wanted);
+    }
+
+    /// A late event can reach back over several short searches, and over one long one.
+    #[test]
+    fn a_search_is_as_long_as_the_room_of_all_that_run_allows() {
+        let window =
+            TimeWindow { len: 1 << 20, lateness: 1 << 18, clock: Clock::Caller, expected_items: 1 << 20 };
+        let of = |search_len| {
+            let discovery = Discovery { search_len, key_len_max: 16, ..Discovery::new(Kind::Bytes) };
+            let timed = settings(1 << 20, 50, discovery);
+            planned(Settings { window: Window::Time(window), ..timed })
+        };
+        let (chosen, short) = (of(None), of(Some(1)));
+        assert!(chosen.search_bytes() <= SEARCH_BYTES);
+        assert!(chosen.running() < short.running());
+        assert!(SEARCH_BYTES < short.running() * chosen.tracker_bytes(), "fewer run at a time");
+    }
 }

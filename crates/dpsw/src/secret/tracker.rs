@@ -701,4 +701,22 @@ mod tests {
         let AnyCounts::Bytes(counts) = &tracker.counts else { unreachable!("bytes") };
         assert!(counts.entries.is_empty() && counts.arena.is_empty());
     }
+
+    #[test]
+    fn the_room_of_saved_keys_is_that_of_counts_noise_and_names() {
+        let integers = plan(Tracking::Exact, Kind::Integers, 100);
+        let bytes = plan(Tracking::Summary { keys: 9 }, Kind::Bytes, 100);
+        let [integers, bytes] = [&integers, &bytes].map(|plan| plan.discovery().expect("discovery"));
+        assert_eq!([40, 200].map(|arrivals| Tracker::len_max(integers, arrivals)), [40 * 16, 100 * 16]);
+        let one = 16 + bytes.key_len_max() as u64;
+        assert_eq!([5, 200].map(|arrivals| Tracker::len_max(bytes, arrivals)), [5 * one, 9 * one]);
+    }
+
+    #[test]
+    fn debug_output_shows_no_key() {
+        let plan = plan(Tracking::Exact, Kind::Integers, 10);
+        let mut tracker = Tracker::new(plan.discovery().expect("discovery"), key());
+        tracker.take(Run::integers(&[77, 77]), None, plan.discovery().expect("discovery"));
+        assert_eq!(format!("{tracker:?}"), "Tracker");
+    }
 }

@@ -594,6 +594,21 @@ mod tests {
     }
 
     #[test]
+    fn searches_of_an_earlier_version_are_given_up_as_far_as_events_can_have_reached() {
+        let mut sketch = running_users();
+        for (number, first_search) in [(2, 2), (3, 2), (4, 3)] {
+            let mut writer = Writer::new(b"TESTTEST", 1);
+            writer.len(0);
+            let bytes = writer.finish();
+            let mut reader = Reader::new(&bytes, b"TESTTEST", 1).expect("a frame");
+            sketch.number = number;
+            sketch.give_up_searches(&mut reader).expect("no search");
+            // Searches of two substreams, of which one is open.
+            assert_eq!(sketch.first_search, first_search, "substream {number}");
+        }
+    }
+
+    #[test]
     fn a_stream_resumes_at_the_next_substream_between_where_it_stood_and_the_latest_time() {
         // It stands at 1030; substreams have length 25.
         let last = TIME_MAX.div_ceil(25) * 25;
