@@ -359,7 +359,7 @@ impl Conversation {
         while listed.0 + 1 < unlisted {
             let middle = listed.0.midpoint(unlisted);
             let threshold = Threshold::new(share(middle)).expect("a step lies between 0 and 1");
-            match self.listed(view, item, threshold)? {
+            match heavy_value(view, item, threshold)? {
                 Some(value) => listed = (middle, value),
                 None => unlisted = middle,
             }
@@ -367,21 +367,12 @@ impl Conversation {
         let share = share(listed.0) - self.plan.threshold_slack();
         Ok(if share <= 0.0 { 0.0 } else { listed.1 / share })
     }
+}
 
-    /// What the heavy hitters show of a key.
-    fn listed(
-        &self,
-        view: &WindowView,
-        item: Item<'_>,
-        threshold: Threshold,
-    ) -> Result<Option<f64>, AuditError> {
-        let asked = [item];
-        let heavy = match self.plan.settings().domain.keys() {
-            Some(_) => view.heavy_hitters(threshold)?,
-            None => view.heavy_hitters_among(&asked, threshold)?,
-        };
-        Ok(heavy.all().find(|ranked| ranked.item == item).map(|ranked| ranked.shown.value))
-    }
+/// What the heavy hitters among one key show of it.
+fn heavy_value(view: &WindowView, item: Item<'_>, threshold: Threshold) -> Result<Option<f64>, AuditError> {
+    let heavy = view.heavy_hitters_among(&[item], threshold)?;
+    Ok(heavy.all().next().map(|ranked| ranked.shown.value))
 }
 
 fn sum(one: &Sealed<'_>, other: &Sealed<'_>) -> Vec<i32> {
