@@ -19,6 +19,7 @@ pub mod method;
 pub mod preset;
 pub mod report;
 pub mod results;
+pub mod row;
 pub mod running;
 mod seeds;
 pub mod source;

@@ -11,14 +11,8 @@ use crate::seeds;
 use crate::store::{Origin, Store};
 use crate::stream::{RealData, Shelf};
 
-/// A case and what was measured, or why it could not be run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Row {
-    /// The case.
-    pub case: Case,
-    /// What was measured.
-    pub result: Result<Measured, String>,
-}
+/// A case and what was measured.
+pub type Row = crate::row::Row<Case, Measured>;
 
 /// What was measured of a case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

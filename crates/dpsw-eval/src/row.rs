@@ -1,0 +1,12 @@
+//! One row of a table.
+
+use serde::{Deserialize, Serialize};
+
+/// A case and what was measured, or why it could not be run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Row<Case, Measured> {
+    /// The case.
+    pub case: Case,
+    /// What was measured.
+    pub result: Result<Measured, String>,
+}
