@@ -90,6 +90,9 @@ pub(crate) struct Row {
     pub(crate) estimate: f64,
     pub(crate) lower: f64,
     pub(crate) upper: f64,
+    /// The ends of the interval that holds however the item is spread inside the substreams that the window cuts; `null`
+    /// for an upper end that is not known.
+    pub(crate) any_order: [Option<f64>; 2],
     /// Of the items of the window; `null` if there are none, or their number is all noise.
     pub(crate) share: Option<f64>,
     /// `rising`, `steady`, `falling`, or `null` if that is unknown.
@@ -111,6 +114,7 @@ pub(crate) fn ask(view: &WindowView, which: &Which) -> Result<Answer> {
     let rows = ranked.iter().enumerate().map(|(index, ranked)| {
         let [value, lower, upper] = if is_listed { listed(ranked) } else { plain(ranked) };
         let (item, item_base64) = names(ranked.item);
+        let any_order = &ranked.estimate.any_order;
         Row {
             rank: index + 1,
             item,
@@ -118,6 +122,7 @@ pub(crate) fn ask(view: &WindowView, which: &Which) -> Result<Answer> {
             estimate: rounded(value),
             lower: rounded(lower),
             upper: rounded(upper),
+            any_order: [any_order.start, any_order.end].map(|end| end.is_finite().then(|| rounded(end))),
             share: total.map(|total| (value / total as f64 * 1e6).round() / 1e6),
             trend: trend(view, ranked.item),
             unsure: ranked.shown.marked,

@@ -82,6 +82,7 @@ mod tests {
             upper,
             share: None,
             trend: None,
+            any_order: [None, None],
             unsure: false,
         }
     }

@@ -156,6 +156,44 @@ proptest! {
     }
 }
 
+proptest! {
+    /// Noise is off, and claims to be next to nothing: what is left of the error is where items lie inside a substream.
+    #[test]
+    fn however_items_are_spread_the_count_lies_in_any_order(
+        items in prop::collection::vec(0_u64..3, 1..120),
+        window_len in 1_u64..60,
+        substreams in 1_u64..8,
+        len in 1_u64..60,
+        back in 0_u64..60,
+    ) {
+        let method = tuned(substreams.min(window_len));
+        let settings = Settings { epsilon: epsilon(60.0), retention: 2, ..settings(window_len, method) };
+        let mut sketch = sketch(settings);
+        sketch.extend(Batch::integers(&items)).expect("valid items");
+        let end = (items.len() as u64).saturating_sub(back).max(1);
+        let view = sketch.view();
+        let Ok(view) = view.as_of(end).and_then(|view| view.last(len)) else { return Ok(()) };
+        for item in 0..3 {
+            let got = view.frequency(item).expect("a key");
+            let truth = count(&items, &got.window, item);
+            prop_assert!((got.any_order.start..=got.any_order.end).contains(&truth), "{truth}: {got:?}");
+        }
+    }
+}
+
+#[test]
+fn a_burst_that_no_substream_shows_lies_in_any_order_and_outside_the_error_bound() {
+    let mut sketch = sketch(Settings { epsilon: epsilon(60.0), ..settings(4_000, tuned(4)) });
+    // A hundred at the end of each substream of a thousand.
+    let items: Vec<u64> = (0..4_500).map(|i| u64::from(i % 1_000 < 900)).collect();
+    sketch.extend(Batch::integers(&items)).expect("valid items");
+    let got = sketch.view().last(400).expect("a window").frequency(0).expect("a key");
+    assert!(got.error_bound < got.value && got.any_order == (0.0..400.0), "{got:?}");
+    let whole = sketch.view().frequency(0).expect("a key");
+    let [least, most] = [whole.any_order.start, whole.any_order.end].map(|end| (10.0 * end).round() / 10.0);
+    assert_eq!((whole.value.round(), least, most), (400.0, 299.5, 900.5));
+}
+
 /// The vectors of the paper's window arithmetic: w = 10⁶, substreams of 10⁵, checkpoints {10⁵, 3·10⁴, 10⁴}.
 #[test]
 fn the_covered_spans_are_those_of_the_published_vectors() {

@@ -102,6 +102,8 @@ pub struct Cell {
     pub answers: u64,
     /// Answers whose 95 % interval holds the true count.
     pub covered: u64,
+    /// Answers whose interval for any order inside substreams does.
+    pub any_order: u64,
 }
 
 /// All cells, in the order in which they were first asked.
@@ -140,13 +142,16 @@ impl Cells {
     ) -> Result<()> {
         for Chosen { name, item } in chosen {
             let estimate = view.frequency(*item)?;
-            let error = (estimate.value - truth.count(*item, &view.window()) as f64).abs();
+            let count = truth.count(*item, &view.window()) as f64;
+            let error = (estimate.value - count).abs();
+            let any_order = estimate.any_order.start..=estimate.any_order.end;
             let cell = Cell {
                 key: name.clone(),
                 asked,
                 ends,
                 answers: 1,
                 covered: u64::from(error <= estimate.error_bound),
+                any_order: u64::from(any_order.contains(&count)),
             };
             self.put(&cell);
         }
@@ -161,6 +166,7 @@ impl Cells {
             Some(known) => {
                 known.answers += cell.answers;
                 known.covered += cell.covered;
+                known.any_order += cell.any_order;
             }
         }
     }
@@ -173,8 +179,17 @@ impl Cells {
     /// The share of answers that hold the truth, of the cells that are wanted.
     #[must_use]
     pub fn coverage(&self, is_wanted: impl Fn(&Cell) -> bool) -> Option<f64> {
+        self.share_of(|cell| cell.covered, is_wanted)
+    }
+
+    /// The share of what is counted in the cells that are wanted.
+    pub(super) fn share_of(
+        &self,
+        count: impl Fn(&Cell) -> u64,
+        is_wanted: impl Fn(&Cell) -> bool,
+    ) -> Option<f64> {
         let wanted = || self.0.iter().filter(|cell| is_wanted(cell));
-        share(wanted().map(|cell| cell.covered).sum(), wanted().map(|cell| cell.answers).sum())
+        share(wanted().map(count).sum(), wanted().map(|cell| cell.answers).sum())
     }
 
     /// The names of the keys, in order.

@@ -56,6 +56,8 @@ pub struct Listed {
     pub recalled: u64,
     /// Query times at which the 20th largest true count exceeds 8 standard errors.
     pub clear: u64,
+    /// Rows, also hidden ones, whose strict interval holds the true count.
+    pub strict: u64,
 }
 
 impl Listed {
@@ -74,6 +76,9 @@ impl Listed {
             Some(Judged { shown: shown(ranked), naive_width, count: truth.count(item, &window) })
         };
         let list = view.top(LISTED)?;
+        let strict = list.clone().strict();
+        self.strict +=
+            strict.all().filter_map(judged).filter(|row| row.shown.holds(row.count)).count() as u64;
         self.judge(&list.rows.iter().filter_map(judged).collect::<Vec<_>>(), bar, top.len() as u64);
         self.note_hidden(&list.hidden.iter().filter_map(judged).collect::<Vec<_>>());
         Ok(())
@@ -121,6 +126,7 @@ impl Listed {
         self.right += other.right;
         self.recalled += other.recalled;
         self.clear += other.clear;
+        self.strict += other.strict;
     }
 
     /// The share of rows whose interval holds the truth.
@@ -133,6 +139,12 @@ impl Listed {
     #[must_use]
     pub fn coverage_of_all(&self) -> Option<f64> {
         share(self.covered + self.hidden_covered, self.rows + self.hidden)
+    }
+
+    /// The share of all rows whose strict interval holds the truth.
+    #[must_use]
+    pub fn strict_coverage(&self) -> Option<f64> {
+        share(self.strict, self.rows + self.hidden)
     }
 
     /// The mean width of the intervals over that for keys chosen beforehand.
@@ -204,6 +216,7 @@ mod tests {
             right: 2,
             recalled: 1,
             clear: 1,
+            strict: 0,
         };
         assert_eq!(listed, wanted);
         listed.judge(&rows, Bar { count: 0.0, standard_error: 10.0 }, 2);

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::case::Case;
-use super::chosen::{Asked, Cells, Ends};
+use super::chosen::{Asked, Cell, Cells, Ends};
 use super::run::{Measured, Row};
 use crate::source::table::grouped;
 
@@ -41,14 +41,14 @@ fn listed(rows: &[(&Case, &Measured)]) -> String {
          those that are\nhidden; the mean width of listed intervals over that for keys chosen beforehand; of unmarked \
          rows: truth below a quarter of\nwhat is shown (ghosts), true count at least the 20th largest but for 3 standard \
          errors (right); of the true top 20: listed\nunmarked (found); times at which the 20th largest count exceeds 8 \
-         standard errors (clear).\n\n\
-         {START}  listed covered   all width ghosts right found clear\n"
+         standard errors (clear);\nstrict intervals of all rows that hold the truth (strict).\n\n\
+         {START}  listed covered   all width ghosts right found clear strict\n"
     );
     for (case, measured) in rows.iter().filter(|(case, _)| case.retention == 1) {
         let total = measured.total().listed;
         let _ = writeln!(
             text,
-            "{} {:>7.1} {:>7} {:>5} {:>5} {:>6} {:>5} {:>5} {:>5}",
+            "{} {:>7.1} {:>7} {:>5} {:>5} {:>6} {:>5} {:>5} {:>5} {:>6}",
             start(case, measured),
             total.rows as f64 / total.queries.max(1) as f64,
             percent(total.coverage()),
@@ -58,6 +58,7 @@ fn listed(rows: &[(&Case, &Measured)]) -> String {
             percent(total.precision()),
             percent(total.recall()),
             percent(total.clear_share()),
+            percent(total.strict_coverage()),
         );
     }
     text
@@ -76,9 +77,10 @@ fn window_names() -> String {
     ends().map(name).collect()
 }
 
-fn coverages(cells: &Cells, is_wanted: impl Fn(&str) -> bool) -> String {
+fn coverages(cells: &Cells, count: fn(&Cell) -> u64, is_wanted: impl Fn(&str) -> bool) -> String {
     let coverage = |(asked, ends): (Asked, Ends)| {
-        let share = cells.coverage(|cell| cell.asked == asked && cell.ends == ends && is_wanted(&cell.key));
+        let is_asked = |cell: &Cell| cell.asked == asked && cell.ends == ends && is_wanted(&cell.key);
+        let share = cells.share_of(count, is_asked);
         let width = if ends == Ends::Now { 6 } else { 7 };
         format!(" {:>width$}", percent(share))
     };
@@ -93,7 +95,8 @@ fn chosen(rows: &[(&Case, &Measured)]) -> String {
     );
     for (case, measured) in rows.iter().filter(|(case, _)| case.keys.is_none()) {
         let cells = measured.total().chosen;
-        let _ = writeln!(text, "{} {}", start(case, measured), coverages(&cells, |_| true));
+        let _ =
+            writeln!(text, "{} {}", start(case, measured), coverages(&cells, |cell| cell.covered, |_| true));
     }
     text
 }
@@ -101,10 +104,15 @@ fn chosen(rows: &[(&Case, &Measured)]) -> String {
 fn by_key(rows: &[(&Case, &Measured)]) -> String {
     let mut cells = Cells::default();
     rows.iter().for_each(|(_, measured)| cells.add(&measured.total().chosen));
-    let mut text =
-        format!("\nThe same by true rank, over all streams.\n\n{:<12} {}\n", "key", window_names());
+    let even = keys(&cells, "The same by true rank, over all streams.", |cell| cell.covered);
+    let title = "Intervals for any order of the items inside a substream.";
+    even + &keys(&cells, title, |cell| cell.any_order)
+}
+
+fn keys(cells: &Cells, title: &str, count: fn(&Cell) -> u64) -> String {
+    let mut text = format!("\n{title}\n\n{:<12} {}\n", "key", window_names());
     for name in cells.names() {
-        let _ = writeln!(text, "{name:<12} {}", coverages(&cells, |key| key == name));
+        let _ = writeln!(text, "{name:<12} {}", coverages(cells, count, |key| key == name));
     }
     text
 }

@@ -24,6 +24,11 @@ pub struct Estimate {
     /// Where users are protected, the count is that of the items which the caps of users let count; see
     /// [`capped`](Self::capped).
     pub error_bound: f64,
+    /// Where the true count lies with probability [`CONFIDENCE`] however the item is spread inside the substreams that the
+    /// window cuts, and after the last seal. The error bound takes it that an item arrives evenly there; one that comes in
+    /// bursts at the same place of every substream looks the same, and its count may lie anywhere in here. The window of the
+    /// plan has little at its edges; a window shorter than a substream is all edge.
+    pub any_order: Range<f64>,
     /// Where the standard error comes from, in the tuned method.
     pub deviations: Option<Deviations>,
     /// How far errors of this kind reach.
@@ -215,6 +220,7 @@ mod tests {
         let estimate = |value, error_bound| Estimate {
             value,
             error_bound,
+            any_order: 0.0..1.0,
             deviations: None,
             tail: Tail::NORMAL,
             covered: 0..10,
@@ -235,6 +241,7 @@ mod tests {
         Estimate {
             value,
             error_bound: 19.6,
+            any_order: 80.0..120.0,
             deviations,
             tail: Tail::NORMAL,
             covered: 0..10,

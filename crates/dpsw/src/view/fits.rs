@@ -10,10 +10,11 @@ use crate::item::value::Item;
 use crate::plan::limits::LEFT_MAX;
 use crate::plan::structure::Plan;
 use crate::sealed::substream::SealedSubstream;
+use crate::view::estimate::WHOLE_COUNTS;
 use crate::view::fit::{Candidates, Fitted, Observed, Spread, by_blocks, fit};
 use crate::view::prior::Errors;
 use crate::view::tail::{Moments, Tail};
-use crate::view::weights::{Changes, Ends, Node, WHOLE, Weights, reached};
+use crate::view::weights::{AnyOrder, Changes, Ends, Node, WHOLE, Weights, reached};
 
 /// How often candidates are looked for again in what the others leave.
 const MORE_ROUNDS: usize = 2;
@@ -28,6 +29,8 @@ pub(crate) struct Answer {
     /// The part of the misfit that comes from changes; below 0 if there are fewer than by chance.
     pub(crate) unrest: f64,
     pub(crate) tail: Tail,
+    /// The least and the most that it may be, whatever the order of the items is.
+    pub(crate) any_order: [f64; 2],
 }
 
 /// The fits of all sealed substreams, made once when a view is first asked.
@@ -94,7 +97,10 @@ pub(crate) struct KeySums {
 
 impl KeySums {
     pub(crate) fn value(&self, weights: &Weights) -> f64 {
-        let [oldest, newest] = weights.outer();
+        self.weighted(weights.outer())
+    }
+
+    fn weighted(&self, [oldest, newest]: [f64; 2]) -> f64 {
         oldest * self.oldest + self.between + newest * self.newest
     }
 
@@ -110,6 +116,8 @@ pub(crate) struct Variances {
     noise: f64,
     /// Of one substream, on average.
     mean: f64,
+    /// How far the count of all that the window touches may be off.
+    reach_touched: f64,
 }
 
 /// What an estimate is made from.
@@ -189,11 +197,14 @@ impl Fits {
     pub(crate) fn variances(&self, source: Source<'_>, weights: &Weights) -> Variances {
         let made = self.made(source);
         let mut variances = Variances::default();
+        let mut touched = Moments::default();
         for Node { index, weight, .. } in &weights.nodes {
             let Spread { all, noise } = made.fitted[*index].spread(source.plan.shape());
             variances.all += all.times_root(weight * weight);
             variances.noise += weight * weight * noise;
+            touched += all;
         }
+        variances.reach_touched = Tail::new(touched).reach_95() * touched.variance.sqrt() + WHOLE_COUNTS;
         let one = |node: &Node| made.fitted[node.index].spread(source.plan.shape()).all.variance;
         variances.mean = weights.seen.iter().map(one).sum::<f64>() / weights.seen.len().max(1) as f64;
         variances
@@ -251,7 +262,15 @@ impl Reading {
         let known = all.variance + unrest.max(0.0) + self.weights.chance(value);
         let misfit = unrest.max(0.0) + self.weights.chance(value.max(0.0) + known.sqrt());
         let tail = Tail::new(Moments { variance: all.variance + misfit, ..all });
-        Answer { value, noise, collisions: all.variance - noise, misfit, unrest, tail }
+        let any_order = self.any_order(sums);
+        Answer { value, noise, collisions: all.variance - noise, misfit, unrest, tail, any_order }
+    }
+
+    fn any_order(&self, sums: &KeySums) -> [f64; 2] {
+        let (AnyOrder { least, most, beyond, items }, reach) =
+            (&self.weights.any_order, self.variances.reach_touched);
+        let most = sums.weighted(*most) + reach + beyond;
+        [(sums.weighted(*least) - reach).max(0.0), most.clamp(0.0, *items)]
     }
 }
 

@@ -149,6 +149,7 @@ impl Interpolated<'_> {
         Estimate {
             value: answer.value,
             error_bound,
+            any_order: answer.any_order[0]..answer.any_order[1],
             deviations: Some(deviations),
             tail: answer.tail,
             covered: weights.span.clone(),

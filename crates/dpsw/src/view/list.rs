@@ -129,6 +129,7 @@ mod tests {
         Estimate {
             value,
             error_bound: 20.1,
+            any_order: 0.0..value,
             deviations: Some(deviations),
             tail: Tail::NORMAL,
             covered: 0..10,

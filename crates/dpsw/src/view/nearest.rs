@@ -62,6 +62,7 @@ impl<'a> Nearest<'a> {
         Estimate {
             value,
             error_bound,
+            any_order: value - error_bound..value + error_bound,
             deviations: None,
             tail: Tail::NORMAL,
             covered: self.cover.span.clone(),

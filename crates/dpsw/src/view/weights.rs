@@ -45,6 +45,14 @@ impl Node {
         (0 < covered).then(|| Self { weight: self.share(covered), ..self.clone() })
     }
 
+    fn is_touched(&self, window: &Range<u64>) -> bool {
+        self.span.start < window.end && window.start < self.span.end
+    }
+
+    fn is_whole(&self, window: &Range<u64>) -> bool {
+        window.start <= self.span.start && self.span.end <= window.end
+    }
+
     /// Its pieces inside and outside a window, oldest first.
     fn pieces(&self, window: &Range<u64>, unit: f64) -> [Piece; 3] {
         let start = window.start.clamp(self.span.start, self.span.end);
@@ -72,10 +80,50 @@ pub(crate) struct Weights {
     /// The part of the window that is sealed.
     pub(crate) span: Range<u64>,
     misfit: Misfit,
+    /// What is certain whatever the order of the items is.
+    pub(crate) any_order: AnyOrder,
     /// The length of what is read, in substreams.
     len: f64,
     /// Items of the window, where every position holds one.
     items: Option<f64>,
+}
+
+/// What is certain of a window whatever the order of the items inside its substreams is.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct AnyOrder {
+    /// How often the oldest and the newest node count at least: once if all of them lies inside.
+    pub(crate) least: [f64; 2],
+    /// How often they count at most: once if any of them does.
+    pub(crate) most: [f64; 2],
+    /// The items that may lie beyond what is sealed.
+    pub(crate) beyond: f64,
+    /// The items of the window, where that is known.
+    pub(crate) items: f64,
+}
+
+impl AnyOrder {
+    fn new(nodes: &[Node], window: &Range<u64>, ahead: u64, is_time: bool) -> Self {
+        let ends = |is_counted: fn(&Node, &Range<u64>) -> bool| {
+            let count = |node: &Node| f64::from(u8::from(is_counted(node, window)));
+            outer(nodes).map(|node| node.map_or(0.0, count))
+        };
+        let items = |positions: u64| if is_time { f64::INFINITY } else { positions as f64 };
+        Self {
+            least: ends(Node::is_whole),
+            most: ends(Node::is_touched),
+            beyond: if ahead == 0 { 0.0 } else { items(ahead) },
+            items: items(window.end - window.start),
+        }
+    }
+}
+
+/// The oldest and the newest of some nodes. A single one is the newest.
+fn outer(nodes: &[Node]) -> [Option<&Node>; 2] {
+    match nodes {
+        [] => [None, None],
+        [only] => [None, Some(only)],
+        [oldest, .., newest] => [Some(oldest), Some(newest)],
+    }
 }
 
 /// The indices of the oldest and the newest substream of a window.
@@ -103,6 +151,7 @@ impl Weights {
         Self {
             seen: seen(sealed, &nodes, whole),
             misfit: Misfit::of(&pieces(&nodes, sealed_end, window, unit)),
+            any_order: AnyOrder::new(&nodes, window, ahead, plan.settings().window.time().is_some()),
             len: nodes.iter().map(|node| node.weight * node.length).sum(),
             items: match plan.settings().window {
                 Window::Items(_) => Some((window.end - window.start) as f64),
@@ -119,11 +168,7 @@ impl Weights {
 
     /// The weights of the oldest and the newest substream; those between count in full. A single one is the newest.
     pub(crate) fn outer(&self) -> [f64; 2] {
-        match &self.nodes[..] {
-            [] => [0.0, 0.0],
-            [only] => [0.0, only.weight],
-            [oldest, .., newest] => [oldest.weight, newest.weight],
-        }
+        outer(&self.nodes).map(|node| node.map_or(0.0, |node| node.weight))
     }
 
     /// The variance by chance that the edges add for an item with this count.
