@@ -5,6 +5,7 @@ pub(crate) mod generator;
 pub(crate) mod law;
 pub(crate) mod one_sided;
 pub(crate) mod table;
+pub(crate) mod tail;
 
 pub use generator::{Generator, Noise};
 pub use law::Law;

@@ -119,6 +119,8 @@ const SUBSTREAMS: std::ops::RangeInclusive<u64> = 5..=50;
 const ROWS: std::ops::RangeInclusive<u32> = 1..=5;
 /// Narrower sketches are not worth having.
 const COLUMNS_MIN: u64 = 16;
+/// Rows of a list that plans are compared by where none lists well.
+const LISTED: usize = 20;
 /// Bounds of the searches for an epsilon or a size.
 const EPSILON_RANGE: (f64, f64) = (1e-3, 1e3);
 const BYTES_RANGE: (f64, f64) = (1e3, 1e11);
@@ -192,11 +194,20 @@ impl Request {
         search(BYTES_RANGE, target, at)?.ok_or(PlanError::UnreachableBytes)
     }
 
-    /// The structure with the smallest score.
+    /// The structure with the smallest score whose lists are good; if none are, one with the fewest false rows.
     fn best(&self, score: impl Fn(&Prediction) -> f64) -> Result<Choice, PlanError> {
+        let mut choices = self.choices(score)?;
+        choices.sort_by(|a, b| a.score.total_cmp(&b.score));
+        let good = choices.iter().position(|choice| choice.prediction.lists_well());
+        let place = good.unwrap_or_else(|| fewest_false(&choices));
+        Ok(choices.swap_remove(place))
+    }
+
+    /// Every structure that fits, with its score: at least one.
+    fn choices(&self, score: impl Fn(&Prediction) -> f64) -> Result<Vec<Choice>, PlanError> {
         check_settings(&self.settings)?;
         let counts = self.expectation.counts(self.items())?;
-        let mut best: Option<Choice> = None;
+        let mut choices = Vec::new();
         let (mut laws, mut share, mut refused) = (Vec::new(), None, None);
         for substreams in SUBSTREAMS.filter(|&substreams| substreams <= self.settings.window.len()) {
             let keys = match self.keys(substreams) {
@@ -215,16 +226,18 @@ impl Request {
                 let Some(counters) = self.layout(cells, counting) else { continue };
                 let structure = Structure {
                     least_fitted: keys.least,
+                    keys: self.settings.domain.keys().map_or(0, Keys::len),
                     ..structure(self.settings.window.len(), substreams, counters, law)
                 };
                 let prediction = Prediction::new(structure, &counts, self.expectation.drift);
                 let score = score(&prediction);
-                if best.as_ref().is_none_or(|best| score < best.score) {
-                    best = Some(Choice { substreams, counters, noise, share, prediction, score });
-                }
+                choices.push(Choice { substreams, counters, noise, share, prediction, score });
             }
         }
-        best.ok_or(refused.unwrap_or(PlanError::TooSmall { bytes: self.bytes }))
+        if choices.is_empty() {
+            return Err(refused.unwrap_or(PlanError::TooSmall { bytes: self.bytes }));
+        }
+        Ok(choices)
     }
 
     /// What found keys take and which are found, with this many substreams.
@@ -262,8 +275,6 @@ impl Request {
                 let keys = self.settings.domain.keys()?.len() as u64;
                 (keys <= cells).then_some(CounterLayout::Identity)
             }
-            // In a single row a key that never occurred takes on whatever it shares a counter with.
-            Counting::Hashed { rows: 1 } if self.settings.domain.discovery().is_none() => None,
             Counting::Hashed { rows } => {
                 let columns = (cells / u64::from(rows)).min(1 << 24);
                 (COLUMNS_MIN <= columns).then_some(CounterLayout::Hashed { rows, columns: columns as u32 })
@@ -330,6 +341,13 @@ struct Choice {
     score: f64,
 }
 
+/// The place of the first with the fewest false rows.
+fn fewest_false(choices: &[Choice]) -> usize {
+    let rows: Vec<f64> = choices.iter().map(|choice| choice.prediction.false_rows(LISTED)).collect();
+    let places = 0..rows.len();
+    places.min_by(|&a, &b| rows[a].total_cmp(&rows[b])).expect("there is a structure")
+}
+
 impl Plan {
     /// The error of this plan for another guess; `None` for the paper's method, whose bounds are worst cases.
     ///
@@ -345,7 +363,8 @@ impl Plan {
             _ => CounterLayout::Hashed { rows: shape.rows, columns: shape.columns },
         };
         let structure = structure(settings.window.len(), method.substreams, counters, self.ranges()[0].law());
-        let structure = Structure { least_fitted: self.least_found(), ..structure };
+        let keys = settings.domain.keys().map_or(0, Keys::len);
+        let structure = Structure { least_fitted: self.least_found(), keys, ..structure };
         Ok(Some(Prediction::new(structure, &expectation.counts(items)?, expectation.drift)))
     }
 }
@@ -369,10 +388,15 @@ impl fmt::Display for Planned {
 pub(crate) fn structure(window_len: u64, substreams: u64, counters: CounterLayout, law: Law) -> Structure {
     let substreams = window_len as f64 / window_len.div_ceil(substreams) as f64;
     match counters {
-        CounterLayout::Hashed { rows, columns } => {
-            Structure { substreams, rows: rows.into(), columns: Some(columns.into()), law, least_fitted: 0.0 }
-        }
-        _ => Structure { substreams, rows: 1.0, columns: None, law, least_fitted: 0.0 },
+        CounterLayout::Hashed { rows, columns } => Structure {
+            substreams,
+            rows: rows.into(),
+            columns: Some(columns.into()),
+            law,
+            least_fitted: 0.0,
+            keys: 0,
+        },
+        _ => Structure { substreams, rows: 1.0, columns: None, law, least_fitted: 0.0, keys: 0 },
     }
 }
 
