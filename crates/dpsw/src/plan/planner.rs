@@ -8,6 +8,7 @@ use crate::item::keys::Keys;
 use crate::noise::law::Law;
 use crate::plan::budget::Budget;
 use crate::plan::discovery::PlannedDiscovery;
+use crate::plan::false_rows::LISTED;
 use crate::plan::layout::{kept, open_max, touched};
 use crate::plan::limits::check_settings;
 use crate::plan::memory::overflow_bytes;
@@ -119,8 +120,10 @@ const SUBSTREAMS: std::ops::RangeInclusive<u64> = 5..=50;
 const ROWS: std::ops::RangeInclusive<u32> = 1..=5;
 /// Narrower sketches are not worth having.
 const COLUMNS_MIN: u64 = 16;
-/// Rows of a list that plans are compared by where none lists well.
-const LISTED: usize = 20;
+/// Good lists are worth at most this many times the smallest score.
+const SCORE_RANGE: f64 = 2.0;
+/// Fewer false rows are not worth a word.
+const FALSE_ROWS_SAID: f64 = 0.5;
 /// Bounds of the searches for an epsilon or a size.
 const EPSILON_RANGE: (f64, f64) = (1e-3, 1e3);
 const BYTES_RANGE: (f64, f64) = (1e3, 1e11);
@@ -194,12 +197,14 @@ impl Request {
         search(BYTES_RANGE, target, at)?.ok_or(PlanError::UnreachableBytes)
     }
 
-    /// The structure with the smallest score whose lists are good; if none are, one with the fewest false rows.
+    /// The structure with the smallest score whose lists are good; if none are, one with the fewest false rows. Those with a
+    /// much larger score are left out.
     fn best(&self, score: impl Fn(&Prediction) -> f64) -> Result<Choice, PlanError> {
         let mut choices = self.choices(score)?;
         choices.sort_by(|a, b| a.score.total_cmp(&b.score));
-        let good = choices.iter().position(|choice| choice.prediction.lists_well());
-        let place = good.unwrap_or_else(|| fewest_false(&choices));
+        let worth = choices.partition_point(|choice| choice.score <= SCORE_RANGE * choices[0].score).max(1);
+        let good = choices[..worth].iter().position(|choice| choice.prediction.lists_well());
+        let place = good.unwrap_or_else(|| fewest_false(&choices[..worth]));
         Ok(choices.swap_remove(place))
     }
 
@@ -343,7 +348,7 @@ struct Choice {
 
 /// The place of the first with the fewest false rows.
 fn fewest_false(choices: &[Choice]) -> usize {
-    let rows: Vec<f64> = choices.iter().map(|choice| choice.prediction.false_rows(LISTED)).collect();
+    let rows: Vec<f64> = choices.iter().map(|choice| choice.prediction.false_rows()).collect();
     let places = 0..rows.len();
     places.min_by(|&a, &b| rows[a].total_cmp(&rows[b])).expect("there is a structure")
 }
@@ -378,6 +383,10 @@ impl fmt::Display for Planned {
                 f,
                 "expected   rank {rank}: {count:.0} items, off by {error:.0} ({share:.1} %) on average"
             )?;
+        }
+        let false_rows = self.prediction.false_rows();
+        if FALSE_ROWS_SAID <= false_rows {
+            writeln!(f, "listed     of {LISTED} rows about {false_rows:.0} hardly occur in the window")?;
         }
         let share = self.prediction.detectable_share();
         write!(f, "smallest   an item with {:.4} % of the window stands out from the noise", 100.0 * share)
@@ -453,6 +462,23 @@ mod tests {
         assert!(wide.prediction.rare() < narrow.prediction.rare());
         for planned in [wide, narrow] {
             assert!(planned.plan.sketch_bytes() <= 3_000_000);
+        }
+    }
+
+    #[test]
+    fn single_rows_that_list_false_keys_are_left_though_their_mean_error_is_the_smallest() {
+        for (keys, epsilon, bytes) in
+            [(35_519, 1.0, 400_000), (35_519, 0.1, 100_000), (100_000, 1.0, 100_000)]
+        {
+            let settings = Settings::last_items(20_000, epsilon).expect("in range").with_keys(0..keys);
+            let request = Request::new(settings).with_bytes(bytes);
+            let choices =
+                request.choices(|prediction| prediction.frequent() + prediction.rare()).expect("plans");
+            let smallest = choices.iter().min_by(|a, b| a.score.total_cmp(&b.score)).expect("plans");
+            assert!(matches!(smallest.counters, CounterLayout::Hashed { rows: 1, .. }), "{keys}, {epsilon}");
+            let planned = request.plan().expect("a plan");
+            assert!(matches!(layout(&planned), CounterLayout::Hashed { rows: 2, .. }), "{planned}");
+            assert!(planned.prediction.false_rows() < 0.1, "{planned}");
         }
     }
 

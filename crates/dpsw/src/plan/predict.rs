@@ -125,6 +125,11 @@ impl Structure {
     fn draws(&self, phase: f64) -> f64 {
         self.substreams + 2.0 * phase * phase
     }
+
+    /// Keys that were found need not be told from others, so that one row is enough.
+    fn can_fit(&self) -> bool {
+        1.0 < self.rows || 0.0 < self.least_fitted
+    }
 }
 
 /// What to expect of the item of one rank.
@@ -157,15 +162,9 @@ impl Prediction {
             None => (noise, None),
             Some(columns) => {
                 let (floor, fitted) = with_collisions(structure, columns, noise, counts);
-                (
-                    floor,
-                    Some(Collisions {
-                        columns,
-                        substreams: structure.substreams,
-                        rows: structure.rows,
-                        fitted,
-                    }),
-                )
+                let Structure { substreams, rows, .. } = structure;
+                let can_fit = structure.can_fit();
+                (floor, Some(Collisions { columns, rows, substreams, fitted, can_fit, times: 1.0 }))
             }
         };
         let draws = mean(PHASES.iter().map(|&x| structure.draws(x)));
@@ -244,11 +243,11 @@ impl Prediction {
         (4.0 * deviation / self.counts.total).min(1.0)
     }
 
-    /// How many rows a list of so many is expected to show, of the keys with the largest estimates, that have less than a
-    /// quarter of the last row's count: frequent keys on one of their counters make them large, or noise does.
+    /// How many of the 20 rows of a list are expected to be keys with less than a quarter of the 20th largest count, which
+    /// frequent keys on the same counters or noise make look large. Rows that may be noise alone are hidden and not meant.
     #[must_use]
-    pub fn false_rows(&self, rows: usize) -> f64 {
-        self.listing.false_rows(&self.counts, rows)
+    pub fn false_rows(&self) -> f64 {
+        self.listing.false_rows(&self.counts)
     }
 
     /// Whether hardly any row of a list is false.
@@ -272,15 +271,13 @@ fn with_collisions(
 ) -> ([f64; PHASES.len()], usize) {
     let cells = structure.rows * columns;
     let typical = noise.iter().sum::<f64>() / PHASES.len() as f64;
-    // Keys that were found need not be told from others, so that one row is enough.
-    let can_fit = 1.0 < structure.rows || 0.0 < structure.least_fitted;
     let (mut collisions, mut fitted) = (0.0, 0_usize);
     for _ in 0..8 {
         let [sum, squares] = counts.sums_from(fitted);
         // Counts in a substream vary by chance: the mean of a square is the square of the mean, and the mean.
         collisions = (squares / structure.substreams + sum) / cells;
         let least = (SURE_CANDIDATE_DEVIATIONS * (typical + collisions).sqrt()).max(structure.least_fitted);
-        let most = if can_fit { (CANDIDATE_SHARE * cells) as usize } else { 0 };
+        let most = if structure.can_fit() { (CANDIDATE_SHARE * cells) as usize } else { 0 };
         fitted = counts.sorted.partition_point(|&count| least < count).min(most);
     }
     let free = 1.0 - fitted as f64 / cells;
