@@ -468,7 +468,7 @@ mod tests {
     #[test]
     fn single_rows_that_list_false_keys_are_left_though_their_mean_error_is_the_smallest() {
         for (keys, epsilon, bytes) in
-            [(35_519, 1.0, 400_000), (35_519, 0.1, 100_000), (100_000, 1.0, 100_000)]
+            [(35_519, 1.0, 400_000), (35_519, 0.1, 100_000), (100_000, 0.1, 100_000)]
         {
             let settings = Settings::last_items(20_000, epsilon).expect("in range").with_keys(0..keys);
             let request = Request::new(settings).with_bytes(bytes);
@@ -537,6 +537,17 @@ mod tests {
         for part in ["rank 1:", "rank 1000:", "stands out from the noise", "epsilon = 1, delta = 0"] {
             assert!(text.contains(part), "{text}");
         }
+    }
+
+    #[test]
+    fn a_list_that_shows_false_keys_is_announced() {
+        let counters = CounterLayout::Hashed { rows: 1, columns: 28_557 };
+        let method = TunedMethod { substreams: 5, counters, noise: NoiseChoice::Laplace };
+        let settings = Settings::last_items(20_000, 1.0).expect("in range").with_keys(0..35_519);
+        let plan = settings.with_method(method).plan().expect("a plan");
+        let prediction = plan.predict(&Expectation::zipf(35_519)).expect("a prior").expect("tuned");
+        let text = Planned { plan, prediction }.to_string();
+        assert!(text.contains("of 20 rows about 11 hardly occur"), "{text}");
     }
 
     #[test]
