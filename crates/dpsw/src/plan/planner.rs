@@ -122,6 +122,8 @@ const ROWS: std::ops::RangeInclusive<u32> = 1..=5;
 const COLUMNS_MIN: u64 = 16;
 /// Good lists are worth at most this many times the smallest score.
 const SCORE_RANGE: f64 = 2.0;
+/// Where all plans have more false rows than they should, a difference of one is no matter.
+const FALSE_ROWS_EQUAL: f64 = 1.0;
 /// Fewer false rows are not worth a word.
 const FALSE_ROWS_SAID: f64 = 0.5;
 /// Bounds of the searches for an epsilon or a size.
@@ -197,8 +199,8 @@ impl Request {
         search(BYTES_RANGE, target, at)?.ok_or(PlanError::UnreachableBytes)
     }
 
-    /// The structure with the smallest score whose lists are good; if none are, one with the fewest false rows. Those with a
-    /// much larger score are left out.
+    /// The structure with the smallest score whose lists are good; if none are, among those with about the fewest false
+    /// rows. Those with a much larger score are left out.
     fn best(&self, score: impl Fn(&Prediction) -> f64) -> Result<Choice, PlanError> {
         let mut choices = self.choices(score)?;
         choices.sort_by(|a, b| a.score.total_cmp(&b.score));
@@ -346,11 +348,11 @@ struct Choice {
     score: f64,
 }
 
-/// The place of the first with the fewest false rows.
+/// The first place with hardly more false rows than any.
 fn fewest_false(choices: &[Choice]) -> usize {
     let rows: Vec<f64> = choices.iter().map(|choice| choice.prediction.false_rows()).collect();
-    let places = 0..rows.len();
-    places.min_by(|&a, &b| rows[a].total_cmp(&rows[b])).expect("there is a structure")
+    let fewest = rows.iter().copied().fold(f64::INFINITY, f64::min);
+    rows.iter().position(|&rows| rows <= fewest + FALSE_ROWS_EQUAL).expect("there is a structure")
 }
 
 impl Plan {
