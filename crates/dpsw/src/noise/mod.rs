@@ -1,4 +1,5 @@
-//! Exact noise on integers: the laws, the table sampler and its certified boundaries, and the only users of the generator.
+//! Exact noise on integers: the laws, how far their sums reach, the table sampler and its certified boundaries, and the only
+//! users of the generator.
 
 pub(crate) mod certified;
 pub(crate) mod generator;

@@ -159,7 +159,8 @@ impl Request {
         Self { expectation, ..self }
     }
 
-    /// The plan with the smallest predicted error, of frequent and rare items together.
+    /// The plan with the smallest predicted error, of frequent and rare items together, whose lists will hardly show keys
+    /// that do not belong there, if there is one (see [`Prediction::false_rows`]).
     ///
     /// # Errors
     /// No structure fits the bytes, the noise would hide every item, or see [`Plan::new`].
