@@ -364,6 +364,10 @@ fn expected(text: &mut String, prediction: &Prediction) {
         text,
         "  the 50 most frequent items are off by {frequent:.0} on average, rarer ones by {rare:.0}"
     );
+    let false_rows = prediction.false_rows();
+    if 0.5 <= false_rows {
+        let _ = writeln!(text, "  of the 20 rows of a list about {false_rows:.0} hardly occur in the window");
+    }
     let _ = writeln!(text, "  the smallest share that stands out from the noise is {share:.4} %\n");
 }
 

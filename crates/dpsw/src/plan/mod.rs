@@ -3,7 +3,9 @@
 pub mod bound;
 pub(crate) mod budget;
 pub mod checkpoint;
+pub(crate) mod counts;
 pub(crate) mod discovery;
+pub(crate) mod false_rows;
 pub(crate) mod layout;
 pub(crate) mod limits;
 pub(crate) mod mapper;

@@ -8,6 +8,7 @@ use crate::item::keys::Keys;
 use crate::noise::law::Law;
 use crate::plan::budget::Budget;
 use crate::plan::discovery::PlannedDiscovery;
+use crate::plan::false_rows::LISTED;
 use crate::plan::layout::{kept, open_max, touched};
 use crate::plan::limits::check_settings;
 use crate::plan::memory::overflow_bytes;
@@ -119,6 +120,12 @@ const SUBSTREAMS: std::ops::RangeInclusive<u64> = 5..=50;
 const ROWS: std::ops::RangeInclusive<u32> = 1..=5;
 /// Narrower sketches are not worth having.
 const COLUMNS_MIN: u64 = 16;
+/// Good lists are worth at most this many times the smallest score.
+const SCORE_RANGE: f64 = 2.0;
+/// Where all plans have more false rows than they should, a difference of one is no matter.
+const FALSE_ROWS_EQUAL: f64 = 1.0;
+/// Fewer false rows are not worth a word.
+const FALSE_ROWS_SAID: f64 = 0.5;
 /// Bounds of the searches for an epsilon or a size.
 const EPSILON_RANGE: (f64, f64) = (1e-3, 1e3);
 const BYTES_RANGE: (f64, f64) = (1e3, 1e11);
@@ -152,7 +159,8 @@ impl Request {
         Self { expectation, ..self }
     }
 
-    /// The plan with the smallest predicted error, of frequent and rare items together.
+    /// The plan with the smallest predicted error, of frequent and rare items together, whose lists will hardly show keys
+    /// that do not belong there, if there is one (see [`Prediction::false_rows`]).
     ///
     /// # Errors
     /// No structure fits the bytes, the noise would hide every item, or see [`Plan::new`].
@@ -192,11 +200,22 @@ impl Request {
         search(BYTES_RANGE, target, at)?.ok_or(PlanError::UnreachableBytes)
     }
 
-    /// The structure with the smallest score.
+    /// The structure with the smallest score whose lists are good; if none are, among those with about the fewest false
+    /// rows. Those with a much larger score are left out.
     fn best(&self, score: impl Fn(&Prediction) -> f64) -> Result<Choice, PlanError> {
+        let mut choices = self.choices(score)?;
+        choices.sort_by(|a, b| a.score.total_cmp(&b.score));
+        let worth = choices.partition_point(|choice| choice.score <= SCORE_RANGE * choices[0].score).max(1);
+        let good = choices[..worth].iter().position(|choice| choice.prediction.lists_well());
+        let place = good.unwrap_or_else(|| fewest_false(&choices[..worth]));
+        Ok(choices.swap_remove(place))
+    }
+
+    /// Every structure that fits, with its score: at least one.
+    fn choices(&self, score: impl Fn(&Prediction) -> f64) -> Result<Vec<Choice>, PlanError> {
         check_settings(&self.settings)?;
         let counts = self.expectation.counts(self.items())?;
-        let mut best: Option<Choice> = None;
+        let mut choices = Vec::new();
         let (mut laws, mut share, mut refused) = (Vec::new(), None, None);
         for substreams in SUBSTREAMS.filter(|&substreams| substreams <= self.settings.window.len()) {
             let keys = match self.keys(substreams) {
@@ -215,16 +234,18 @@ impl Request {
                 let Some(counters) = self.layout(cells, counting) else { continue };
                 let structure = Structure {
                     least_fitted: keys.least,
+                    keys: self.settings.domain.keys().map_or(0, Keys::len),
                     ..structure(self.settings.window.len(), substreams, counters, law)
                 };
                 let prediction = Prediction::new(structure, &counts, self.expectation.drift);
                 let score = score(&prediction);
-                if best.as_ref().is_none_or(|best| score < best.score) {
-                    best = Some(Choice { substreams, counters, noise, share, prediction, score });
-                }
+                choices.push(Choice { substreams, counters, noise, share, prediction, score });
             }
         }
-        best.ok_or(refused.unwrap_or(PlanError::TooSmall { bytes: self.bytes }))
+        if choices.is_empty() {
+            return Err(refused.unwrap_or(PlanError::TooSmall { bytes: self.bytes }));
+        }
+        Ok(choices)
     }
 
     /// What found keys take and which are found, with this many substreams.
@@ -262,8 +283,6 @@ impl Request {
                 let keys = self.settings.domain.keys()?.len() as u64;
                 (keys <= cells).then_some(CounterLayout::Identity)
             }
-            // In a single row a key that never occurred takes on whatever it shares a counter with.
-            Counting::Hashed { rows: 1 } if self.settings.domain.discovery().is_none() => None,
             Counting::Hashed { rows } => {
                 let columns = (cells / u64::from(rows)).min(1 << 24);
                 (COLUMNS_MIN <= columns).then_some(CounterLayout::Hashed { rows, columns: columns as u32 })
@@ -330,6 +349,13 @@ struct Choice {
     score: f64,
 }
 
+/// The first place with hardly more false rows than any.
+fn fewest_false(choices: &[Choice]) -> usize {
+    let rows: Vec<f64> = choices.iter().map(|choice| choice.prediction.false_rows()).collect();
+    let fewest = rows.iter().copied().fold(f64::INFINITY, f64::min);
+    rows.iter().position(|&rows| rows <= fewest + FALSE_ROWS_EQUAL).expect("there is a structure")
+}
+
 impl Plan {
     /// The error of this plan for another guess; `None` for the paper's method, whose bounds are worst cases.
     ///
@@ -345,7 +371,8 @@ impl Plan {
             _ => CounterLayout::Hashed { rows: shape.rows, columns: shape.columns },
         };
         let structure = structure(settings.window.len(), method.substreams, counters, self.ranges()[0].law());
-        let structure = Structure { least_fitted: self.least_found(), ..structure };
+        let keys = settings.domain.keys().map_or(0, Keys::len);
+        let structure = Structure { least_fitted: self.least_found(), keys, ..structure };
         Ok(Some(Prediction::new(structure, &expectation.counts(items)?, expectation.drift)))
     }
 }
@@ -360,6 +387,10 @@ impl fmt::Display for Planned {
                 "expected   rank {rank}: {count:.0} items, off by {error:.0} ({share:.1} %) on average"
             )?;
         }
+        let false_rows = self.prediction.false_rows();
+        if FALSE_ROWS_SAID <= false_rows {
+            writeln!(f, "listed     of {LISTED} rows about {false_rows:.0} hardly occur in the window")?;
+        }
         let share = self.prediction.detectable_share();
         write!(f, "smallest   an item with {:.4} % of the window stands out from the noise", 100.0 * share)
     }
@@ -369,10 +400,15 @@ impl fmt::Display for Planned {
 pub(crate) fn structure(window_len: u64, substreams: u64, counters: CounterLayout, law: Law) -> Structure {
     let substreams = window_len as f64 / window_len.div_ceil(substreams) as f64;
     match counters {
-        CounterLayout::Hashed { rows, columns } => {
-            Structure { substreams, rows: rows.into(), columns: Some(columns.into()), law, least_fitted: 0.0 }
-        }
-        _ => Structure { substreams, rows: 1.0, columns: None, law, least_fitted: 0.0 },
+        CounterLayout::Hashed { rows, columns } => Structure {
+            substreams,
+            rows: rows.into(),
+            columns: Some(columns.into()),
+            law,
+            least_fitted: 0.0,
+            keys: 0,
+        },
+        _ => Structure { substreams, rows: 1.0, columns: None, law, least_fitted: 0.0, keys: 0 },
     }
 }
 
@@ -433,6 +469,23 @@ mod tests {
     }
 
     #[test]
+    fn single_rows_that_list_false_keys_are_left_though_their_mean_error_is_the_smallest() {
+        for (keys, epsilon, bytes) in
+            [(35_519, 1.0, 400_000), (35_519, 0.1, 100_000), (100_000, 0.1, 100_000)]
+        {
+            let settings = Settings::last_items(20_000, epsilon).expect("in range").with_keys(0..keys);
+            let request = Request::new(settings).with_bytes(bytes);
+            let choices =
+                request.choices(|prediction| prediction.frequent() + prediction.rare()).expect("plans");
+            let smallest = choices.iter().min_by(|a, b| a.score.total_cmp(&b.score)).expect("plans");
+            assert!(matches!(smallest.counters, CounterLayout::Hashed { rows: 1, .. }), "{keys}, {epsilon}");
+            let planned = request.plan().expect("a plan");
+            assert!(matches!(layout(&planned), CounterLayout::Hashed { rows: 2, .. }), "{planned}");
+            assert!(planned.prediction.false_rows() < 0.1, "{planned}");
+        }
+    }
+
+    #[test]
     fn the_bytes_are_nearly_all_spent_and_never_exceeded() {
         for bytes in [20_000, 112_000, 560_000, 1_120_000] {
             let asked = settings().with_domain(Domain::Asked(Kind::Bytes));
@@ -487,6 +540,17 @@ mod tests {
         for part in ["rank 1:", "rank 1000:", "stands out from the noise", "epsilon = 1, delta = 0"] {
             assert!(text.contains(part), "{text}");
         }
+    }
+
+    #[test]
+    fn a_list_that_shows_false_keys_is_announced() {
+        let counters = CounterLayout::Hashed { rows: 1, columns: 28_557 };
+        let method = TunedMethod { substreams: 5, counters, noise: NoiseChoice::Laplace };
+        let settings = Settings::last_items(20_000, 1.0).expect("in range").with_keys(0..35_519);
+        let plan = settings.with_method(method).plan().expect("a plan");
+        let prediction = plan.predict(&Expectation::zipf(35_519)).expect("a prior").expect("tuned");
+        let text = Planned { plan, prediction }.to_string();
+        assert!(text.contains("of 20 rows about 11 hardly occur"), "{text}");
     }
 
     #[test]

@@ -5,6 +5,9 @@ use std::sync::Arc;
 
 use crate::error::ParameterError;
 use crate::noise::law::Law;
+use crate::noise::tail::Moments;
+use crate::plan::counts::Counts;
+use crate::plan::false_rows::{Collisions, Listing};
 use crate::plan::limits::{CANDIDATE_DEVIATIONS, CANDIDATE_SHARE};
 use crate::plan::misfit::Misfit;
 
@@ -63,12 +66,6 @@ pub struct Expectation {
     pub drift: Option<Drift>,
 }
 
-/// Items of the prior by which plans are judged, as in the evaluation: the most frequent ones.
-const FREQUENT: usize = 50;
-/// Rare items are the others with at least this count.
-const RARE_COUNT_MIN: f64 = 100.0;
-/// How many rare items represent all of them.
-const RARE_SAMPLE: usize = 64;
 /// The mean of the absolute value of a normal variable, in deviations.
 const MEAN_ABSOLUTE: f64 = 0.797_884_56;
 /// A key that is to be a candidate in nearly every window lies one deviation above the least that a candidate has.
@@ -102,50 +99,8 @@ impl Expectation {
             return Err(ParameterError::Expectation(total));
         }
         weights.iter_mut().for_each(|weight| *weight *= items as f64 / total);
-        weights.sort_unstable_by(|a, b| b.total_cmp(a));
         Ok(Arc::new(Counts::new(weights)))
     }
-}
-
-/// Expected counts, largest first.
-#[derive(Debug, PartialEq)]
-pub(crate) struct Counts {
-    sorted: Vec<f64>,
-    total: f64,
-    /// The sum from each rank on.
-    sums_from: Vec<f64>,
-    /// The sum of squares from each rank on.
-    squares_from: Vec<f64>,
-    /// Some of the rare items, evenly.
-    rare: Vec<f64>,
-}
-
-impl Counts {
-    fn new(sorted: Vec<f64>) -> Self {
-        let sums = sums_from(sorted.iter().copied());
-        let squares_from = sums_from(sorted.iter().map(|count| count * count));
-        let rare = sorted.get(FREQUENT..).unwrap_or_default();
-        let rare = &rare[..rare.partition_point(|&count| RARE_COUNT_MIN <= count)];
-        let rare = rare.iter().step_by(rare.len().div_ceil(RARE_SAMPLE).max(1)).copied().collect();
-        Self { total: sorted.iter().sum(), sums_from: sums, squares_from, rare, sorted }
-    }
-
-    fn frequent(&self) -> &[f64] {
-        &self.sorted[..self.sorted.len().min(FREQUENT)]
-    }
-}
-
-/// The sum from each place on.
-fn sums_from(values: impl DoubleEndedIterator<Item = f64>) -> Vec<f64> {
-    let mut sums: Vec<f64> = values
-        .rev()
-        .scan(0.0, |sum, value| {
-            *sum += value;
-            Some(*sum)
-        })
-        .collect();
-    sums.reverse();
-    sums
 }
 
 /// A structure whose error is predicted.
@@ -159,8 +114,22 @@ pub(crate) struct Structure {
     pub(crate) columns: Option<f64>,
     /// The noise on a counter.
     pub(crate) law: Law,
-    /// Keys with smaller counts are not known, so they cannot be fitted.
+    /// Keys with smaller counts are not known, so they can be neither fitted nor listed.
     pub(crate) least_fitted: f64,
+    /// Keys of the public list; 0 without one.
+    pub(crate) keys: usize,
+}
+
+impl Structure {
+    /// Draws of noise in the estimate of a window at this phase, by the squares of their weights.
+    fn draws(&self, phase: f64) -> f64 {
+        self.substreams + 2.0 * phase * phase
+    }
+
+    /// Keys that were found need not be told from others, so that one row is enough.
+    fn can_fit(&self) -> bool {
+        1.0 < self.rows || 0.0 < self.least_fitted
+    }
 }
 
 /// What to expect of the item of one rank.
@@ -183,17 +152,29 @@ pub struct Prediction {
     floor: [f64; PHASES.len()],
     substreams: f64,
     drift: Option<Drift>,
+    listing: Listing,
 }
 
 impl Prediction {
     pub(crate) fn new(structure: Structure, counts: &Arc<Counts>, drift: Option<Drift>) -> Self {
-        let noise =
-            PHASES.map(|x| (structure.substreams + 2.0 * x * x) * structure.law.variance() / structure.rows);
-        let floor = match structure.columns {
-            None => noise,
-            Some(columns) => with_collisions(structure, columns, noise, counts),
+        let noise = PHASES.map(|x| structure.draws(x) * structure.law.variance() / structure.rows);
+        let (floor, collisions) = match structure.columns {
+            None => (noise, None),
+            Some(columns) => {
+                let (floor, fitted) = with_collisions(structure, columns, noise, counts);
+                let Structure { substreams, rows, .. } = structure;
+                let can_fit = structure.can_fit();
+                (floor, Some(Collisions { columns, rows, substreams, fitted, can_fit, times: 1.0 }))
+            }
         };
-        Self { counts: Arc::clone(counts), floor, substreams: structure.substreams, drift }
+        let draws = mean(PHASES.iter().map(|&x| structure.draws(x)));
+        let listing = Listing {
+            noise: Moments::of(structure.law, draws).mean_of(structure.rows),
+            collisions,
+            least: structure.least_fitted,
+            absent: structure.keys.saturating_sub(counts.sorted.len()),
+        };
+        Self { counts: Arc::clone(counts), floor, substreams: structure.substreams, drift, listing }
     }
 
     /// The mean absolute error of an item with this count.
@@ -261,6 +242,18 @@ impl Prediction {
         let deviation = self.error_of(0.0) / MEAN_ABSOLUTE;
         (4.0 * deviation / self.counts.total).min(1.0)
     }
+
+    /// How many of the 20 rows of a list are expected to be keys with less than a quarter of the 20th largest count, which
+    /// frequent keys on the same counters or noise make look large. Rows that may be noise alone are hidden and not meant.
+    #[must_use]
+    pub fn false_rows(&self) -> f64 {
+        self.listing.false_rows(&self.counts)
+    }
+
+    /// Whether hardly any row of a list is false.
+    pub(crate) fn lists_well(&self) -> bool {
+        self.listing.is_good(&self.counts)
+    }
 }
 
 fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
@@ -268,29 +261,27 @@ fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
     values.sum::<f64>() / count
 }
 
-/// Collisions of the items that are not fitted; which are depends on the noise that is left, so a few rounds.
+/// The variance with collisions of the items that are not fitted, and how many are; which depends on the noise that is left,
+/// so a few rounds.
 fn with_collisions(
     structure: Structure,
     columns: f64,
     noise: [f64; PHASES.len()],
     counts: &Counts,
-) -> [f64; PHASES.len()] {
+) -> ([f64; PHASES.len()], usize) {
     let cells = structure.rows * columns;
     let typical = noise.iter().sum::<f64>() / PHASES.len() as f64;
-    // Keys that were found need not be told from others, so that one row is enough.
-    let can_fit = 1.0 < structure.rows || 0.0 < structure.least_fitted;
     let (mut collisions, mut fitted) = (0.0, 0_usize);
     for _ in 0..8 {
-        let [sum, squares] =
-            [&counts.sums_from, &counts.squares_from].map(|from| from.get(fitted).copied().unwrap_or(0.0));
+        let [sum, squares] = counts.sums_from(fitted);
         // Counts in a substream vary by chance: the mean of a square is the square of the mean, and the mean.
         collisions = (squares / structure.substreams + sum) / cells;
         let least = (SURE_CANDIDATE_DEVIATIONS * (typical + collisions).sqrt()).max(structure.least_fitted);
-        let most = if can_fit { (CANDIDATE_SHARE * cells) as usize } else { 0 };
+        let most = if structure.can_fit() { (CANDIDATE_SHARE * cells) as usize } else { 0 };
         fitted = counts.sorted.partition_point(|&count| least < count).min(most);
     }
     let free = 1.0 - fitted as f64 / cells;
-    noise.map(|noise| (noise + collisions) / free)
+    (noise.map(|noise| (noise + collisions) / free), fitted)
 }
 
 #[cfg(test)]
@@ -300,7 +291,7 @@ mod tests {
 
     fn structure(substreams: f64, rows: f64, columns: Option<f64>) -> Structure {
         let scale = Ratio::new(2 * rows as u64, 1).expect("a ratio");
-        Structure { substreams, rows, columns, law: Law::Laplace { scale }, least_fitted: 0.0 }
+        Structure { substreams, rows, columns, law: Law::Laplace { scale }, least_fitted: 0.0, keys: 0 }
     }
 
     fn prediction(structure: Structure) -> Prediction {

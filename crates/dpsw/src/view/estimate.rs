@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use crate::error::{Fraction, ParameterError};
 use crate::item::value::Item;
+use crate::noise::tail::Tail;
 use crate::privacy::accounting::normal_quantile;
-use crate::view::tail::Tail;
 
 /// The probability with which an [`Estimate`] keeps its error bound.
 pub const CONFIDENCE: f64 = 0.95;

@@ -6,9 +6,9 @@ use std::collections::HashSet;
 
 use crate::item::keys::Keys;
 use crate::item::mapping::{Mapping, Shape};
+use crate::noise::tail::Moments;
 use crate::plan::limits::{CANDIDATE_DEVIATIONS, CANDIDATE_SHARE};
 use crate::sealed::sketch::SealedSketch;
-use crate::view::tail::Moments;
 
 /// Random bucket tuples by which the bias of a minimum is measured: to 1/32 of a deviation.
 const DUMMIES: usize = 1024;

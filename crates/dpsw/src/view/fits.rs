@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::item::keys::Keys;
 use crate::item::value::Item;
+use crate::noise::tail::{Moments, Tail};
 use crate::plan::limits::LEFT_MAX;
 use crate::plan::structure::Plan;
 use crate::sealed::substream::SealedSubstream;
 use crate::view::estimate::WHOLE_COUNTS;
 use crate::view::fit::{Candidates, Fitted, Observed, Spread, by_blocks, fit};
 use crate::view::prior::Errors;
-use crate::view::tail::{Moments, Tail};
 use crate::view::weights::{AnyOrder, Changes, Ends, Node, WHOLE, Weights, reached};
 
 /// How often candidates are looked for again in what the others leave.

@@ -121,8 +121,8 @@ pub(crate) fn shown(errors: Errors, values: &[f64], rows: &[(Row, Estimate)]) ->
 mod tests {
     use super::*;
     use crate::item::value::Item;
+    use crate::noise::tail::Tail;
     use crate::view::estimate::Deviations;
-    use crate::view::tail::Tail;
 
     fn estimate(value: f64) -> Estimate {
         let deviations = Deviations { noise: 10.0, collisions: 0.0, misfit: 0.0 };

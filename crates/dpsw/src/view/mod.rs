@@ -13,7 +13,6 @@ pub(crate) mod prior;
 pub(crate) mod ranking;
 pub(crate) mod readable;
 pub(crate) mod scores;
-pub(crate) mod tail;
 pub(crate) mod trend;
 pub(crate) mod weights;
 pub(crate) mod window_view;

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use crate::item::keys::Keys;
 use crate::item::value::Item;
+use crate::noise::tail::Tail;
 use crate::plan::bound::minimum_error;
 use crate::plan::settings::Window;
 use crate::view::asked::Asked;
@@ -11,7 +12,6 @@ use crate::view::cover::{Cover, Part, misfit, positions};
 use crate::view::estimate::{CONFIDENCE, Estimate, Ranked};
 use crate::view::list::List;
 use crate::view::ranking::by_value;
-use crate::view::tail::Tail;
 
 /// A window with its cover.
 pub(crate) struct Nearest<'a> {

@@ -1,7 +1,7 @@
 //! What the counts of a list's keys are like, learned from all their estimates: a Pólya tree fitted by expectation and
 //! maximisation. It says what a row that was chosen for its size probably counts.
 
-use crate::view::tail::{Moments, Tail};
+use crate::noise::tail::{Moments, Tail};
 
 /// Keys farther below the smallest row than this many standard errors do not matter to it.
 const FLOOR_REACH: f64 = 12.0;

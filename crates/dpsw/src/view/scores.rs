@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use crate::item::hash::FingerprintKey;
 use crate::item::keys::Keys;
+use crate::noise::tail::Moments;
 use crate::plan::limits::SCORE_WINDOWS;
 use crate::plan::structure::Plan;
 use crate::sealed::found::{Found, Kept};
 use crate::sealed::substream::SealedSubstream;
 use crate::view::fit::{Observed, absent_level};
-use crate::view::tail::Moments;
 use crate::view::weights::WHOLE;
 
 /// Sealed substreams, oldest first.
