@@ -23,7 +23,7 @@ const DEVIATION_SHARE: f64 = 0.159;
 const COLLISIONS_MIN: f64 = 1.2;
 
 /// How many keys are estimated at a time, so that they stay at hand for the processor.
-const BLOCK: usize = 4096;
+const BLOCK: usize = 512;
 
 /// Works on keys block by block: the place of the first, the fingerprints, what is made of each.
 pub(crate) fn by_blocks<T>(

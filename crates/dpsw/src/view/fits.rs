@@ -18,6 +18,11 @@ use crate::view::weights::{Changes, Ends, Node, WHOLE, Weights, reached};
 /// How often candidates are looked for again in what the others leave.
 const MORE_ROUNDS: usize = 2;
 
+/// Keys that are added up side by side.
+const LANES: usize = 4;
+/// Substreams that are added up at a time, so that the sums of a key stay in the processor.
+const NODES_AT_ONCE: usize = 32;
+
 /// An estimate and the variances behind it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Answer {
@@ -210,7 +215,11 @@ impl Fits {
     }
 
     /// The same for the whole window, computed when it is first needed and again when its ends reach other substreams.
-    pub(crate) fn cached(&self, source: Source<'_>, reading: &Reading, keys: &Keys) -> Arc<Vec<KeySums>> {
+    pub(crate) fn whole<'r>(&self, source: Source<'_>, reading: &'r Reading, keys: &Keys) -> &'r [KeySums] {
+        reading.sums.get_or_init(|| self.cached(source, reading, keys))
+    }
+
+    fn cached(&self, source: Source<'_>, reading: &Reading, keys: &Keys) -> Arc<Vec<KeySums>> {
         let ends = reading.weights.ends();
         let mut cached = self.sums.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, sums)) = cached.as_ref().filter(|(known, _)| *known == ends) {
@@ -227,16 +236,18 @@ impl Fits {
 pub(crate) struct Reading {
     pub(crate) weights: Weights,
     variances: Variances,
+    /// Of all keys, where the window is the whole one.
+    sums: OnceLock<Arc<Vec<KeySums>>>,
 }
 
 impl Reading {
     pub(crate) fn new(fits: &Fits, source: Source<'_>, weights: Weights) -> Self {
         let variances = fits.variances(source, &weights);
-        Self { weights, variances }
+        Self { weights, variances, sums: OnceLock::new() }
     }
 
     pub(crate) fn errors(&self) -> Errors {
-        Errors { base: self.variances.all, chance_per_item: self.weights.chance_per_item() }
+        Errors { base: self.variances.all, chance_per_item: self.weights.chance_per_item }
     }
 
     /// The place of the oldest substream that is read.
@@ -286,15 +297,16 @@ impl Made {
         let Some(substream) = source.substreams.first() else { return KeySums::default() };
         let fingerprint = substream.mapping.fingerprint_key.item(item);
         let candidate = self.candidates.get(&fingerprint).copied();
-        let mut running = Running::new(1);
+        let mut running = Running::default();
         let first = reading.first();
         for &Node { index, length, .. } in &reading.weights.seen {
             let substream = &source.substreams[index];
             let sketch = substream.sketch(WHOLE).expect("weights name complete substreams");
             let cells = substream.mapping.cells_of(item, fingerprint);
-            running.add(&[self.fitted[index].estimate(sketch, cells, candidate)], length, first <= index);
+            running.add([self.fitted[index].estimate(sketch, cells, candidate)], length, first <= index);
         }
-        running.sums(0, reading.variances.mean)
+        let [sums] = running.sums(reading.variances.mean);
+        sums
     }
 
     /// The same for all keys.
@@ -304,99 +316,124 @@ impl Made {
         let fingerprints = fingerprints(first, keys);
         let mut all = vec![KeySums::default(); keys.len()];
         by_blocks(&fingerprints, &mut all, |first, block, all| {
-            let ranks = block.iter().enumerate().filter_map(|(i, f)| Some((i, *self.candidates.get(f)?)));
-            let ranks: Vec<(usize, usize)> = ranks.collect();
-            let mut running = Running::new(block.len());
-            let mut steps = vec![0.0; block.len()];
-            let oldest = reading.first();
-            for &Node { index, length, .. } in &reading.weights.seen {
-                let fitted = &self.fitted[index];
-                fitted.estimate_all(observed[index], block, first, |place, step| steps[place] = step);
-                ranks.iter().for_each(|&(place, rank)| steps[place] += fitted.count(rank));
-                running.add(&steps, length, oldest <= index);
+            let running = self.running(&observed, reading, first, block);
+            for (running, all) in running.iter().zip(all.chunks_mut(LANES)) {
+                all.copy_from_slice(&running.sums(reading.variances.mean)[..all.len()]);
             }
-            let sums =
-                |(place, sums): (usize, &mut KeySums)| *sums = running.sums(place, reading.variances.mean);
-            all.iter_mut().enumerate().for_each(sums);
         });
         all
+    }
+
+    /// The estimates of a block of keys that begins at `first` in the list.
+    fn running(
+        &self,
+        observed: &[Observed<'_>],
+        reading: &Reading,
+        first: usize,
+        block: &[u64],
+    ) -> Vec<Running<LANES>> {
+        let ranks = block.iter().enumerate().filter_map(|(i, f)| Some((i, *self.candidates.get(f)?)));
+        let ranks: Vec<(usize, usize)> = ranks.collect();
+        let lanes = block.len().div_ceil(LANES);
+        let estimates = |node: &Node| {
+            let (mut lanes, fitted) = (vec![[0.0; LANES]; lanes], &self.fitted[node.index]);
+            let steps = lanes.as_flattened_mut();
+            fitted.estimate_all(observed[node.index], block, first, |place, step| steps[place] = step);
+            ranks.iter().for_each(|&(place, rank)| steps[place] += fitted.count(rank));
+            lanes
+        };
+        let (mut running, oldest) = (vec![Running::default(); lanes], reading.first());
+        for nodes in reading.weights.seen.chunks(NODES_AT_ONCE) {
+            let steps: Vec<Vec<[f64; LANES]>> = nodes.iter().map(estimates).collect();
+            for (lane, running) in running.iter_mut().enumerate() {
+                for (node, steps) in nodes.iter().zip(&steps) {
+                    running.add(steps[lane], node.length, oldest <= node.index);
+                }
+            }
+        }
+        running
     }
 }
 
 fn fingerprints(observed: &Observed<'_>, keys: &Keys) -> Vec<u64> {
     let key = observed.mapping.fingerprint_key;
-    (0..keys.len()).map(|place| key.item(keys.get(place))).collect()
+    match keys {
+        Keys::Range(end) => (0..*end).map(|value| key.integer(value)).collect(),
+        _ => (0..keys.len()).map(|place| key.item(keys.get(place))).collect(),
+    }
 }
 
-/// The estimates of some keys, one substream after the other.
-#[derive(Debug)]
-struct Running {
+/// The estimates of some keys side by side, one substream after the other.
+#[derive(Debug, Clone)]
+struct Running<const KEYS: usize> {
     /// How many are read.
     read: u32,
     /// Of all that are seen, in planned substreams.
     length: f64,
     /// Of those that are seen and are not read.
-    before: Vec<f64>,
-    sums: Vec<f64>,
+    before: [f64; KEYS],
+    sums: [f64; KEYS],
     /// Of each substream to the next, and to the one after it.
-    changes: [Squares; 2],
-    oldest: Vec<f64>,
+    changes: [Squares<KEYS>; 2],
+    oldest: [f64; KEYS],
     /// The last two, and whether they have the planned length.
-    last: [(Vec<f64>, bool); 2],
+    last: [([f64; KEYS], bool); 2],
 }
 
 /// The squares of changes, and how many there are of each key.
-#[derive(Debug)]
-struct Squares {
-    sums: Vec<f64>,
+#[derive(Debug, Clone, Copy)]
+struct Squares<const KEYS: usize> {
+    sums: [f64; KEYS],
     count: u32,
 }
 
-impl Running {
-    fn new(keys: usize) -> Self {
-        let zeros = vec![0.0; keys];
-        let squares = || Squares { sums: vec![0.0; keys], count: 0 };
+impl<const KEYS: usize> Default for Running<KEYS> {
+    fn default() -> Self {
+        let zeros = [0.0; KEYS];
         Self {
             read: 0,
             length: 0.0,
-            before: zeros.clone(),
-            sums: zeros.clone(),
-            changes: [squares(), squares()],
-            oldest: zeros.clone(),
-            last: [(zeros.clone(), false), (zeros, false)],
+            before: zeros,
+            sums: zeros,
+            changes: [Squares { sums: zeros, count: 0 }; 2],
+            oldest: zeros,
+            last: [(zeros, false); 2],
         }
     }
+}
 
+impl<const KEYS: usize> Running<KEYS> {
     /// A shorter substream is as noisy as others and holds less, so that its change would show little but noise: only
     /// those between substreams of the planned length are looked at.
-    fn add(&mut self, steps: &[f64], length: f64, is_read: bool) {
+    #[inline]
+    fn add(&mut self, steps: [f64; KEYS], length: f64, is_read: bool) {
         let is_whole = 1.0 <= length;
         for (changes, (last, was_whole)) in self.changes.iter_mut().zip(&self.last) {
             if is_whole && *was_whole {
-                let squares = changes.sums.iter_mut().zip(last).zip(steps);
+                let squares = changes.sums.iter_mut().zip(last).zip(&steps);
                 squares.for_each(|((square, last), step)| *square += (step - last) * (step - last));
                 changes.count += 1;
             }
         }
         let sums = if is_read { &mut self.sums } else { &mut self.before };
-        sums.iter_mut().zip(steps).for_each(|(sum, step)| *sum += step);
+        sums.iter_mut().zip(&steps).for_each(|(sum, step)| *sum += step);
         if is_read && self.read == 0 {
-            self.oldest.copy_from_slice(steps);
+            self.oldest = steps;
         }
-        self.last.swap(0, 1);
-        self.last[0].0.copy_from_slice(steps);
-        self.last[0].1 = is_whole;
+        self.last = [(steps, is_whole), self.last[0]];
         self.length += length;
         self.read += u32::from(is_read);
     }
 
     /// `variance` is that of one estimate.
-    fn sums(&self, place: usize, variance: f64) -> KeySums {
-        let (sum, oldest, newest) = (self.sums[place], self.oldest[place], self.last[0].0[place]);
-        let between = if self.read < 2 { 0.0 } else { sum - oldest - newest };
-        let chance = variance + (self.before[place] + sum).max(0.0) / self.length;
-        let Changes { walk, clumps } = self.changes(place, chance);
-        KeySums { oldest, between, newest, walk: walk as f32, clumps: clumps as f32 }
+    fn sums(&self, variance: f64) -> [KeySums; KEYS] {
+        std::array::from_fn(|place| {
+            let (sum, oldest, newest) = (self.sums[place], self.oldest[place], self.last[0].0[place]);
+            let between = if self.read < 2 { 0.0 } else { sum - oldest - newest };
+            let chance = variance + (self.before[place] + sum).max(0.0) / self.length;
+            let Changes { walk, clumps } = self.changes(place, chance);
+            KeySums { oldest, between, newest, walk: walk as f32, clumps: clumps as f32 }
+        })
     }
 
     /// How counts change beyond noise and chance, which give each count this variance. A walk makes counts two apart differ
@@ -406,7 +443,9 @@ impl Running {
         if next.count < 2 || after.count == 0 {
             return Changes::default();
         }
-        let beyond = |squares: &Squares| squares.sums[place] / f64::from(squares.count) - 2.0 * chance;
+        let beyond = |squares: &Squares<KEYS>| {
+            squares.sums[place] / f64::from(squares.count) - 2.0 * chance
+        };
         let (next, after, count) = (beyond(next), beyond(after), f64::from(next.count + 1));
         let clumps = (5.0 * next - 2.0 * after) / 6.0 - CLUMPS_DEVIATION * chance / count.sqrt();
         Changes { walk: WALK_PER_CHANGE * next, clumps }
@@ -599,14 +638,19 @@ mod tests {
         Law::Gaussian { variance }.draw_exactly(generator) as f64
     }
 
+    fn changes(running: &Running<1>, variance: f64) -> Changes {
+        let [sums] = running.sums(variance);
+        sums.changes()
+    }
+
     /// The changes found in many keys, each with its own row of estimates.
     fn found(mut steps: impl FnMut() -> [f64; SUBSTREAMS], variance: f64) -> Vec<Changes> {
-        let rows: Vec<[f64; SUBSTREAMS]> = (0..WALKS).map(|_| steps()).collect();
-        let mut running = Running::new(WALKS);
-        for substream in 0..SUBSTREAMS {
-            running.add(&rows.iter().map(|row| row[substream]).collect::<Vec<_>>(), 1.0, true);
-        }
-        (0..WALKS).map(|place| running.sums(place, variance).changes()).collect()
+        let mut found = || {
+            let mut running = Running::default();
+            steps().into_iter().for_each(|step| running.add([step], 1.0, true));
+            changes(&running, variance)
+        };
+        (0..WALKS).map(|_| found()).collect()
     }
 
     /// Counts around 50,000 with as much variance by chance, noise of the same variance, and a rate that walks with variance
@@ -668,23 +712,23 @@ mod tests {
 
     #[test]
     fn two_substreams_show_no_drift() {
-        let mut running = Running::new(1);
-        running.add(&[0.0], 1.0, true);
-        running.add(&[100.0], 1.0, true);
-        assert_eq!(running.sums(0, 1.0).changes(), Changes::default());
-        running.add(&[0.0], 1.0, true);
+        let mut running = Running::default();
+        running.add([0.0], 1.0, true);
+        running.add([100.0], 1.0, true);
+        assert_eq!(changes(&running, 1.0), Changes::default());
+        running.add([0.0], 1.0, true);
         // Changes of 100 on average, with a chance of 2 and 66.7 taken off their squares.
         let wanted = 1.5 * (10_000.0 - 2.0 - 2.0 * 100.0 / 3.0);
-        assert!((running.sums(0, 1.0).changes().walk - wanted).abs() < 0.01);
+        assert!((changes(&running, 1.0).walk - wanted).abs() < 0.01);
     }
 
     #[test]
     fn a_shorter_substream_at_either_end_shows_no_drift() {
-        let mut running = Running::new(1);
+        let mut running = Running::default();
         for (step, length) in [(30.0, 0.3), (100.0, 1.0), (100.0, 1.0), (100.0, 1.0), (1.0, 0.01)] {
-            running.add(&[step], length, true);
+            running.add([step], length, true);
         }
-        assert!(running.sums(0, 0.0).changes().walk < 0.0, "less than chance");
+        assert!(changes(&running, 0.0).walk < 0.0, "less than chance");
         assert_eq!(running.changes[0].count, 2);
         assert!((running.sums[0] / running.length - 100.0).abs() < 1e-9);
     }
