@@ -346,9 +346,11 @@ impl Made {
         for nodes in reading.weights.seen.chunks(NODES_AT_ONCE) {
             let steps: Vec<Vec<[f64; LANES]>> = nodes.iter().map(estimates).collect();
             for (lane, running) in running.iter_mut().enumerate() {
+                let mut so_far = *running;
                 for (node, steps) in nodes.iter().zip(&steps) {
-                    running.add(steps[lane], node.length, oldest <= node.index);
+                    so_far.add(steps[lane], node.length, oldest <= node.index);
                 }
+                *running = so_far;
             }
         }
         running
@@ -364,7 +366,7 @@ fn fingerprints(observed: &Observed<'_>, keys: &Keys) -> Vec<u64> {
 }
 
 /// The estimates of some keys side by side, one substream after the other.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 struct Running<const KEYS: usize> {
     /// How many are read.
     read: u32,
@@ -385,6 +387,15 @@ struct Running<const KEYS: usize> {
 struct Squares<const KEYS: usize> {
     sums: [f64; KEYS],
     count: u32,
+}
+
+impl<const KEYS: usize> Squares<KEYS> {
+    fn add(&mut self, steps: &[f64; KEYS], last: &[f64; KEYS]) {
+        for ((sum, step), last) in self.sums.iter_mut().zip(steps).zip(last) {
+            *sum += (step - last) * (step - last);
+        }
+        self.count += 1;
+    }
 }
 
 impl<const KEYS: usize> Default for Running<KEYS> {
@@ -410,16 +421,14 @@ impl<const KEYS: usize> Running<KEYS> {
         let is_whole = 1.0 <= length;
         for (changes, (last, was_whole)) in self.changes.iter_mut().zip(&self.last) {
             if is_whole && *was_whole {
-                let squares = changes.sums.iter_mut().zip(last).zip(&steps);
-                squares.for_each(|((square, last), step)| *square += (step - last) * (step - last));
-                changes.count += 1;
+                changes.add(&steps, last);
             }
         }
-        let sums = if is_read { &mut self.sums } else { &mut self.before };
-        sums.iter_mut().zip(&steps).for_each(|(sum, step)| *sum += step);
         if is_read && self.read == 0 {
             self.oldest = steps;
         }
+        let add = |sums: &mut [f64; KEYS]| sums.iter_mut().zip(&steps).for_each(|(sum, step)| *sum += step);
+        if is_read { add(&mut self.sums) } else { add(&mut self.before) }
         self.last = [(steps, is_whole), self.last[0]];
         self.length += length;
         self.read += u32::from(is_read);
