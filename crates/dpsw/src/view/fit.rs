@@ -23,7 +23,7 @@ const DEVIATION_SHARE: f64 = 0.159;
 const COLLISIONS_MIN: f64 = 1.2;
 
 /// How many keys are estimated at a time, so that they stay at hand for the processor.
-const BLOCK: usize = 512;
+const BLOCK: usize = 4096;
 
 /// Works on keys block by block: the place of the first, the fingerprints, what is made of each.
 pub(crate) fn by_blocks<T>(
@@ -77,7 +77,7 @@ pub(crate) enum Fitted {
     /// The smallest counter of a key minus what an absent key would see.
     Minimum { bias: f64, all: Moments, noise: Moments },
     /// Fitted counts of the candidates and the mean over rows of what they leave.
-    Residual { residual: Box<[f32]>, mean: f64, counts: Box<[f32]>, all: Moments, noise: Moments },
+    Residual { residual: Box<[f32]>, mean: f64, counts: Box<[f32]>, scale: f64, all: Moments, noise: Moments },
 }
 
 impl Fitted {
@@ -108,7 +108,8 @@ impl Fitted {
         let columns = f64::from(shape.columns);
         match self {
             Self::Minimum { .. } if 1 < shape.rows => 1.0,
-            _ => columns / (columns - 1.0) / self.free(shape),
+            Self::Residual { scale, .. } => *scale,
+            _ => columns / (columns - 1.0),
         }
     }
 
@@ -206,16 +207,14 @@ fn absent_minima(observed: &Observed<'_>) -> Vec<f32> {
 /// The mean of what a key that never occurred sees.
 pub(crate) fn absent_level(observed: &Observed<'_>) -> f64 {
     let minima = absent_minima(observed);
-    sum_of(&minima, f64::from) / minima.len() as f64
+    sum(&minima) / minima.len() as f64
 }
 
 fn debiased_minimum(observed: &Observed<'_>) -> Fitted {
     let minima = absent_minima(observed);
     let count = minima.len() as f64;
-    let bias = sum_of(&minima, f64::from) / count;
-    let squares = sum_of(&minima, |minimum| (f64::from(minimum) - bias).powi(2));
-    let fourths = sum_of(&minima, |minimum| (f64::from(minimum) - bias).powi(4));
-    Fitted::Minimum { bias, all: Moments::measured(squares, fourths, count - 1.0), noise: observed.noise }
+    let bias = sum(&minima) / count;
+    Fitted::Minimum { bias, all: measured(&minima, bias, count - 1.0), noise: observed.noise }
 }
 
 fn random_minima(observed: &Observed<'_>) -> Vec<f32> {
@@ -473,10 +472,12 @@ impl Fit {
 
     fn finish(mut self, noise: Moments) -> Fitted {
         self.touched.iter().zip(&self.values).for_each(|(&cell, &value)| self.cells[cell] = value as f32);
-        let squares = sum_of(&self.cells, |cell| (f64::from(cell) - self.level).powi(2));
-        let fourths = sum_of(&self.cells, |cell| (f64::from(cell) - self.level).powi(4));
+        let free = (self.cells.len() - self.counts.len()) as f64;
         Fitted::Residual {
-            all: Moments::measured(squares, fourths, (self.cells.len() - self.counts.len()) as f64),
+            all: measured(&self.cells, self.level, free),
+            scale: self.columns
+                / (self.columns - 1.0)
+                / (1.0 - self.counts.len() as f64 / self.cells.len() as f64),
             residual: self.cells,
             mean: self.level,
             counts: self.counts.iter().map(|&count| count as f32).collect(),
@@ -486,13 +487,30 @@ impl Fit {
 }
 
 /// Several sums side by side, so that an addition need not wait for the one before it.
-fn sum_of(values: &[f32], of: impl Fn(f32) -> f64) -> f64 {
+fn sum(values: &[f32]) -> f64 {
     let (lanes, rest) = values.as_chunks::<8>();
     let mut sums = [0.0; 8];
     for lane in lanes {
-        sums.iter_mut().zip(lane).for_each(|(sum, &value)| *sum += of(value));
+        sums.iter_mut().zip(lane).for_each(|(sum, &value)| *sum += f64::from(value));
     }
-    sums.iter().sum::<f64>() + rest.iter().map(|&value| of(value)).sum::<f64>()
+    sums.iter().sum::<f64>() + rest.iter().map(|&value| f64::from(value)).sum::<f64>()
+}
+
+/// The moments of values around their mean, summed up likewise; `free` of them are free.
+fn measured(values: &[f32], mean: f64, free: f64) -> Moments {
+    let square = |value: f32| (f64::from(value) - mean).powi(2);
+    let (lanes, rest) = values.as_chunks::<8>();
+    let (mut squares, mut fourths) = ([0.0; 8], [0.0; 8]);
+    for lane in lanes {
+        for ((squares, fourths), &value) in squares.iter_mut().zip(&mut fourths).zip(lane) {
+            let square = square(value);
+            *squares += square;
+            *fourths += square * square;
+        }
+    }
+    let squares = squares.iter().sum::<f64>() + rest.iter().map(|&value| square(value)).sum::<f64>();
+    let fourths = fourths.iter().sum::<f64>() + rest.iter().map(|&value| square(value).powi(2)).sum::<f64>();
+    Moments::measured(squares, fourths, free)
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ const MORE_ROUNDS: usize = 2;
 /// Keys that are added up side by side.
 const LANES: usize = 4;
 /// Substreams that are added up at a time, so that the sums of a key stay in the processor.
-const NODES_AT_ONCE: usize = 32;
+const NODES_AT_ONCE: usize = 8;
 
 /// An estimate and the variances behind it.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -81,10 +81,19 @@ impl Hasher for FingerprintHasher {
 #[derive(Debug)]
 struct Made {
     totals: Option<Arc<Totals>>,
-    /// By fingerprint: the place among the candidates.
-    candidates: HashMap<u64, usize, BuildHasherDefault<FingerprintHasher>>,
+    /// By fingerprint.
+    candidates: HashMap<u64, Candidate, BuildHasherDefault<FingerprintHasher>>,
     /// By index of the substream.
     fitted: Vec<Fitted>,
+}
+
+/// A key that is fitted.
+#[derive(Debug, Clone, Copy)]
+struct Candidate {
+    /// Its place in the list of keys.
+    place: u32,
+    /// Its place among the candidates.
+    rank: u32,
 }
 
 /// The estimates of a key in the oldest and the newest substream of a window, the sum of those between, and how it changes.
@@ -98,8 +107,8 @@ pub(crate) struct KeySums {
 }
 
 impl KeySums {
-    pub(crate) fn value(&self, weights: &Weights) -> f64 {
-        let [oldest, newest] = weights.outer();
+    /// With these weights of the oldest and the newest substream.
+    pub(crate) fn value(&self, [oldest, newest]: [f64; 2]) -> f64 {
         oldest * self.oldest + self.between + newest * self.newest
     }
 
@@ -257,7 +266,7 @@ impl Reading {
 
     pub(crate) fn answer(&self, sums: &KeySums) -> Answer {
         let Variances { all, noise, .. } = self.variances;
-        let (value, unrest) = (sums.value(&self.weights), self.weights.unrest(sums.changes()));
+        let (value, unrest) = (sums.value(self.weights.outer()), self.weights.unrest(sums.changes()));
         // The count may well be a standard error larger than its estimate.
         let known = all.variance + unrest.max(0.0) + self.weights.chance(value);
         let misfit = unrest.max(0.0) + self.weights.chance(value.max(0.0) + known.sqrt());
@@ -288,15 +297,17 @@ impl Made {
             }
             fitted = candidates.fit(observed, keys);
         }
-        let ranks = candidates.places.iter().enumerate();
-        let candidates = ranks.map(|(rank, &place)| (fingerprints[place], rank)).collect();
+        let candidate = |(rank, &place): (usize, &usize)| {
+            (fingerprints[place], Candidate { place: place as u32, rank: rank as u32 })
+        };
+        let candidates = candidates.places.iter().enumerate().map(candidate).collect();
         Self { totals: Some(Arc::new(totals)), candidates, fitted }
     }
 
     fn key_sums(&self, source: Source<'_>, reading: &Reading, item: Item<'_>) -> KeySums {
         let Some(substream) = source.substreams.first() else { return KeySums::default() };
         let fingerprint = substream.mapping.fingerprint_key.item(item);
-        let candidate = self.candidates.get(&fingerprint).copied();
+        let candidate = self.candidates.get(&fingerprint).map(|candidate| candidate.rank as usize);
         let mut running = Running::default();
         let first = reading.first();
         for &Node { index, length, .. } in &reading.weights.seen {
@@ -314,9 +325,9 @@ impl Made {
         let observed = source.observed();
         let Some(first) = observed.first() else { return vec![KeySums::default(); keys.len()] };
         let fingerprints = fingerprints(first, keys);
-        let mut all = vec![KeySums::default(); keys.len()];
+        let (mut all, mut steps) = (vec![KeySums::default(); keys.len()], Vec::new());
         by_blocks(&fingerprints, &mut all, |first, block, all| {
-            let running = self.running(&observed, reading, first, block);
+            let running = self.running(&observed, reading, (first, block), &mut steps);
             for (running, all) in running.iter().zip(all.chunks_mut(LANES)) {
                 all.copy_from_slice(&running.sums(reading.variances.mean)[..all.len()]);
             }
@@ -324,30 +335,31 @@ impl Made {
         all
     }
 
-    /// The estimates of a block of keys that begins at `first` in the list.
+    /// The estimates of a block of keys: the place of the first in the list, and the fingerprints.
     fn running(
         &self,
         observed: &[Observed<'_>],
         reading: &Reading,
-        first: usize,
-        block: &[u64],
+        (first, block): (usize, &[u64]),
+        steps: &mut Vec<[f64; LANES]>,
     ) -> Vec<Running<LANES>> {
-        let ranks = block.iter().enumerate().filter_map(|(i, f)| Some((i, *self.candidates.get(f)?)));
-        let ranks: Vec<(usize, usize)> = ranks.collect();
-        let lanes = block.len().div_ceil(LANES);
-        let estimates = |node: &Node| {
-            let (mut lanes, fitted) = (vec![[0.0; LANES]; lanes], &self.fitted[node.index]);
-            let steps = lanes.as_flattened_mut();
-            fitted.estimate_all(observed[node.index], block, first, |place, step| steps[place] = step);
-            ranks.iter().for_each(|&(place, rank)| steps[place] += fitted.count(rank));
-            lanes
+        let inside = |candidate: &Candidate| {
+            let place = (candidate.place as usize).checked_sub(first).filter(|place| *place < block.len())?;
+            Some((place, candidate.rank as usize))
         };
+        let ranks: Vec<(usize, usize)> = self.candidates.values().filter_map(inside).collect();
+        let lanes = block.len().div_ceil(LANES);
+        steps.resize(lanes * NODES_AT_ONCE, [0.0; LANES]);
         let (mut running, oldest) = (vec![Running::default(); lanes], reading.first());
         for nodes in reading.weights.seen.chunks(NODES_AT_ONCE) {
-            let steps: Vec<Vec<[f64; LANES]>> = nodes.iter().map(estimates).collect();
+            for (node, steps) in nodes.iter().zip(steps.chunks_mut(lanes)) {
+                let (fitted, steps) = (&self.fitted[node.index], steps.as_flattened_mut());
+                fitted.estimate_all(observed[node.index], block, first, |place, step| steps[place] = step);
+                ranks.iter().for_each(|&(place, rank)| steps[place] += fitted.count(rank));
+            }
             for (lane, running) in running.iter_mut().enumerate() {
                 let mut so_far = *running;
-                for (node, steps) in nodes.iter().zip(&steps) {
+                for (node, steps) in nodes.iter().zip(steps.chunks(lanes)) {
                     so_far.add(steps[lane], node.length, oldest <= node.index);
                 }
                 *running = so_far;
@@ -428,7 +440,11 @@ impl<const KEYS: usize> Running<KEYS> {
             self.oldest = steps;
         }
         let add = |sums: &mut [f64; KEYS]| sums.iter_mut().zip(&steps).for_each(|(sum, step)| *sum += step);
-        if is_read { add(&mut self.sums) } else { add(&mut self.before) }
+        if is_read {
+            add(&mut self.sums)
+        } else {
+            add(&mut self.before)
+        }
         self.last = [(steps, is_whole), self.last[0]];
         self.length += length;
         self.read += u32::from(is_read);
@@ -452,9 +468,7 @@ impl<const KEYS: usize> Running<KEYS> {
         if next.count < 2 || after.count == 0 {
             return Changes::default();
         }
-        let beyond = |squares: &Squares<KEYS>| {
-            squares.sums[place] / f64::from(squares.count) - 2.0 * chance
-        };
+        let beyond = |squares: &Squares<KEYS>| squares.sums[place] / f64::from(squares.count) - 2.0 * chance;
         let (next, after, count) = (beyond(next), beyond(after), f64::from(next.count + 1));
         let clumps = (5.0 * next - 2.0 * after) / 6.0 - CLUMPS_DEVIATION * chance / count.sqrt();
         Changes { walk: WALK_PER_CHANGE * next, clumps }
@@ -580,7 +594,7 @@ mod tests {
             for &Node { index, weight, .. } in &reading.weights.nodes {
                 let (substream, fitted) = (&stream.substreams[index], &made.fitted[index]);
                 let fingerprint = substream.mapping.fingerprint_key.integer(3);
-                let candidate = made.candidates.get(&fingerprint).copied();
+                let candidate = made.candidates.get(&fingerprint).map(|candidate| candidate.rank as usize);
                 let sketch = substream.sketch(WHOLE).expect("sealed");
                 let cells = substream.mapping.cells(3_u64.into());
                 value += weight * fitted.estimate(sketch, cells, candidate);

@@ -83,7 +83,8 @@ impl Interpolated<'_> {
     /// Rows chosen from all keys by their estimates.
     pub(crate) fn list<'k>(&self, keys: &'k Keys, choose: impl FnOnce(&[f64]) -> Vec<usize>) -> List<'k> {
         let sums = self.sums(keys);
-        let values: Vec<f64> = sums.iter().map(|sums| sums.value(&self.reading.weights)).collect();
+        let outer = self.reading.weights.outer();
+        let values: Vec<f64> = sums.iter().map(|sums| sums.value(outer)).collect();
         self.chosen(
             &values,
             choose(&values),
