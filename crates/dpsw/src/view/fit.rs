@@ -136,13 +136,12 @@ impl Fitted {
         observed: Observed<'_>,
         fingerprints: &[u64],
         first: usize,
-        mut put: impl FnMut(usize, f64),
+        steps: &mut [f64],
     ) {
         let sketch = observed.sketch;
+        let mut put = |place: usize, step: f64| steps[place] = step;
         match self {
-            Self::Identity { .. } => {
-                (0..fingerprints.len()).for_each(|place| put(place, sketch.cell(first + place).into()));
-            }
+            Self::Identity { .. } => sketch.copy_from(first, &mut steps[..fingerprints.len()]),
             Self::Minimum { bias, .. } => {
                 let scale = self.scale(sketch.shape());
                 observed
@@ -310,8 +309,10 @@ impl Candidates {
         let fingerprints: Vec<u64> = self.near.iter().map(|&place| fingerprints[place]).collect();
         let mut totals = vec![0.0; fingerprints.len()];
         by_blocks(&fingerprints, &mut totals, |first, block, totals| {
+            let mut steps = vec![0.0; block.len()];
             for (observed, fitted) in observed.iter().zip(fitted) {
-                fitted.estimate_all(*observed, block, first, |place, step| totals[place] += step);
+                fitted.estimate_all(*observed, block, first, &mut steps);
+                totals.iter_mut().zip(&steps).for_each(|(total, step)| *total += step);
             }
         });
         let known: HashSet<usize> = self.places.iter().copied().collect();

@@ -354,7 +354,7 @@ impl Made {
         for nodes in reading.weights.seen.chunks(NODES_AT_ONCE) {
             for (node, steps) in nodes.iter().zip(steps.chunks_mut(lanes)) {
                 let (fitted, steps) = (&self.fitted[node.index], steps.as_flattened_mut());
-                fitted.estimate_all(observed[node.index], block, first, |place, step| steps[place] = step);
+                fitted.estimate_all(observed[node.index], block, first, steps);
                 ranks.iter().for_each(|&(place, rank)| steps[place] += fitted.count(rank));
             }
             for (lane, running) in running.iter_mut().enumerate() {
