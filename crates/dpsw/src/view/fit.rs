@@ -206,13 +206,13 @@ fn absent_minima(observed: &Observed<'_>) -> Vec<f32> {
 /// The mean of what a key that never occurred sees.
 pub(crate) fn absent_level(observed: &Observed<'_>) -> f64 {
     let minima = absent_minima(observed);
-    sum(&minima) / minima.len() as f64
+    sum_of(&minima, f64::from) / minima.len() as f64
 }
 
 fn debiased_minimum(observed: &Observed<'_>) -> Fitted {
     let minima = absent_minima(observed);
     let count = minima.len() as f64;
-    let bias = sum(&minima) / count;
+    let bias = sum_of(&minima, f64::from) / count;
     Fitted::Minimum { bias, all: measured(&minima, bias, count - 1.0), noise: observed.noise }
 }
 
@@ -487,31 +487,21 @@ impl Fit {
     }
 }
 
+/// The moments of values around their mean; `free` of them are free.
+fn measured(values: &[f32], mean: f64, free: f64) -> Moments {
+    let squares = sum_of(values, |value| (f64::from(value) - mean).powi(2));
+    let fourths = sum_of(values, |value| (f64::from(value) - mean).powi(4));
+    Moments::measured(squares, fourths, free)
+}
+
 /// Several sums side by side, so that an addition need not wait for the one before it.
-fn sum(values: &[f32]) -> f64 {
+fn sum_of(values: &[f32], of: impl Fn(f32) -> f64) -> f64 {
     let (lanes, rest) = values.as_chunks::<8>();
     let mut sums = [0.0; 8];
     for lane in lanes {
-        sums.iter_mut().zip(lane).for_each(|(sum, &value)| *sum += f64::from(value));
+        sums.iter_mut().zip(lane).for_each(|(sum, &value)| *sum += of(value));
     }
-    sums.iter().sum::<f64>() + rest.iter().map(|&value| f64::from(value)).sum::<f64>()
-}
-
-/// The moments of values around their mean, summed up likewise; `free` of them are free.
-fn measured(values: &[f32], mean: f64, free: f64) -> Moments {
-    let square = |value: f32| (f64::from(value) - mean).powi(2);
-    let (lanes, rest) = values.as_chunks::<8>();
-    let (mut squares, mut fourths) = ([0.0; 8], [0.0; 8]);
-    for lane in lanes {
-        for ((squares, fourths), &value) in squares.iter_mut().zip(&mut fourths).zip(lane) {
-            let square = square(value);
-            *squares += square;
-            *fourths += square * square;
-        }
-    }
-    let squares = squares.iter().sum::<f64>() + rest.iter().map(|&value| square(value)).sum::<f64>();
-    let fourths = fourths.iter().sum::<f64>() + rest.iter().map(|&value| square(value).powi(2)).sum::<f64>();
-    Moments::measured(squares, fourths, free)
+    sums.iter().sum::<f64>() + rest.iter().map(|&value| of(value)).sum::<f64>()
 }
 
 #[cfg(test)]
