@@ -308,15 +308,16 @@ impl Made {
         let Some(substream) = source.substreams.first() else { return KeySums::default() };
         let fingerprint = substream.mapping.fingerprint_key.item(item);
         let candidate = self.candidates.get(&fingerprint).map(|candidate| candidate.rank as usize);
-        let mut running = Running::default();
+        let (mut seen, mut running) = (Seen::default(), Running::NONE);
         let first = reading.first();
         for &Node { index, length, .. } in &reading.weights.seen {
             let substream = &source.substreams[index];
             let sketch = substream.sketch(WHOLE).expect("weights name complete substreams");
             let cells = substream.mapping.cells_of(item, fingerprint);
-            running.add([self.fitted[index].estimate(sketch, cells, candidate)], length, first <= index);
+            let estimate = self.fitted[index].estimate(sketch, cells, candidate);
+            running.add([estimate], seen.step(length, first <= index));
         }
-        let [sums] = running.sums(reading.variances.mean);
+        let [sums] = running.sums(&seen, reading.variances.mean);
         sums
     }
 
@@ -325,11 +326,15 @@ impl Made {
         let observed = source.observed();
         let Some(first) = observed.first() else { return vec![KeySums::default(); keys.len()] };
         let fingerprints = fingerprints(first, keys);
-        let (mut all, mut steps) = (vec![KeySums::default(); keys.len()], Vec::new());
+        let mut seen = Seen::default();
+        let step = |node: &Node| seen.step(node.length, reading.first() <= node.index);
+        let steps: Vec<Step> = reading.weights.seen.iter().map(step).collect();
+        let (mut all, mut estimates) = (vec![KeySums::default(); keys.len()], Vec::new());
         by_blocks(&fingerprints, &mut all, |first, block, all| {
-            let running = self.running(&observed, reading, (first, block), &mut steps);
+            let read = Read { observed: &observed, nodes: &reading.weights.seen, steps: &steps };
+            let running = self.running(read, (first, block), &mut estimates);
             for (running, all) in running.iter().zip(all.chunks_mut(LANES)) {
-                all.copy_from_slice(&running.sums(reading.variances.mean)[..all.len()]);
+                all.copy_from_slice(&running.sums(&seen, reading.variances.mean)[..all.len()]);
             }
         });
         all
@@ -338,10 +343,9 @@ impl Made {
     /// The estimates of a block of keys: the place of the first in the list, and the fingerprints.
     fn running(
         &self,
-        observed: &[Observed<'_>],
-        reading: &Reading,
+        read: Read<'_>,
         (first, block): (usize, &[u64]),
-        steps: &mut Vec<[f64; LANES]>,
+        estimates: &mut Vec<[f64; LANES]>,
     ) -> Vec<Running<LANES>> {
         let inside = |candidate: &Candidate| {
             let place = (candidate.place as usize).checked_sub(first).filter(|place| *place < block.len())?;
@@ -349,24 +353,32 @@ impl Made {
         };
         let ranks: Vec<(usize, usize)> = self.candidates.values().filter_map(inside).collect();
         let lanes = block.len().div_ceil(LANES);
-        steps.resize(lanes * NODES_AT_ONCE, [0.0; LANES]);
-        let (mut running, oldest) = (vec![Running::default(); lanes], reading.first());
-        for nodes in reading.weights.seen.chunks(NODES_AT_ONCE) {
-            for (node, steps) in nodes.iter().zip(steps.chunks_mut(lanes)) {
-                let (fitted, steps) = (&self.fitted[node.index], steps.as_flattened_mut());
-                fitted.estimate_all(observed[node.index], block, first, steps);
-                ranks.iter().for_each(|&(place, rank)| steps[place] += fitted.count(rank));
+        estimates.resize(lanes * NODES_AT_ONCE, [0.0; LANES]);
+        let mut running = vec![Running::NONE; lanes];
+        for (nodes, steps) in read.nodes.chunks(NODES_AT_ONCE).zip(read.steps.chunks(NODES_AT_ONCE)) {
+            for (node, estimates) in nodes.iter().zip(estimates.chunks_mut(lanes)) {
+                let (fitted, estimates) = (&self.fitted[node.index], estimates.as_flattened_mut());
+                fitted.estimate_all(read.observed[node.index], block, first, estimates);
+                ranks.iter().for_each(|&(place, rank)| estimates[place] += fitted.count(rank));
             }
             for (lane, running) in running.iter_mut().enumerate() {
                 let mut so_far = *running;
-                for (node, steps) in nodes.iter().zip(steps.chunks(lanes)) {
-                    so_far.add(steps[lane], node.length, oldest <= node.index);
+                for (step, estimates) in steps.iter().zip(estimates.chunks(lanes)) {
+                    so_far.add(estimates[lane], *step);
                 }
                 *running = so_far;
             }
         }
         running
     }
+}
+
+/// The substreams that are seen, and what is to be done with each.
+#[derive(Clone, Copy)]
+struct Read<'a> {
+    observed: &'a [Observed<'a>],
+    nodes: &'a [Node],
+    steps: &'a [Step],
 }
 
 fn fingerprints(observed: &Observed<'_>, keys: &Keys) -> Vec<u64> {
@@ -377,102 +389,107 @@ fn fingerprints(observed: &Observed<'_>, keys: &Keys) -> Vec<u64> {
     }
 }
 
-/// The estimates of some keys side by side, one substream after the other.
-#[derive(Debug, Clone, Copy)]
-struct Running<const KEYS: usize> {
+/// The substreams that are seen one after the other, whatever the key.
+#[derive(Debug, Clone, Copy, Default)]
+struct Seen {
     /// How many are read.
     read: u32,
-    /// Of all that are seen, in planned substreams.
+    /// Of all, in planned substreams.
     length: f64,
-    /// Of those that are seen and are not read.
-    before: [f64; KEYS],
-    sums: [f64; KEYS],
-    /// Of each substream to the next, and to the one after it.
-    changes: [Squares<KEYS>; 2],
-    oldest: [f64; KEYS],
-    /// The last two, and whether they have the planned length.
-    last: [([f64; KEYS], bool); 2],
+    /// Whether the last two have the planned length.
+    were_whole: [bool; 2],
+    /// How often one is compared with the one before it, and with the one before that.
+    compared: [u32; 2],
 }
 
-/// The squares of changes, and how many there are of each key.
+/// What is to be done with the estimates of a substream.
 #[derive(Debug, Clone, Copy)]
-struct Squares<const KEYS: usize> {
-    sums: [f64; KEYS],
-    count: u32,
+struct Step {
+    is_read: bool,
+    is_oldest: bool,
+    is_compared: [bool; 2],
 }
 
-impl<const KEYS: usize> Squares<KEYS> {
-    fn add(&mut self, steps: &[f64; KEYS], last: &[f64; KEYS]) {
-        for ((sum, step), last) in self.sums.iter_mut().zip(steps).zip(last) {
-            *sum += (step - last) * (step - last);
-        }
-        self.count += 1;
-    }
-}
-
-impl<const KEYS: usize> Default for Running<KEYS> {
-    fn default() -> Self {
-        let zeros = [0.0; KEYS];
-        Self {
-            read: 0,
-            length: 0.0,
-            before: zeros,
-            sums: zeros,
-            changes: [Squares { sums: zeros, count: 0 }; 2],
-            oldest: zeros,
-            last: [(zeros, false); 2],
-        }
-    }
-}
-
-impl<const KEYS: usize> Running<KEYS> {
+impl Seen {
     /// A shorter substream is as noisy as others and holds less, so that its change would show little but noise: only
     /// those between substreams of the planned length are looked at.
-    #[inline]
-    fn add(&mut self, steps: [f64; KEYS], length: f64, is_read: bool) {
+    fn step(&mut self, length: f64, is_read: bool) -> Step {
         let is_whole = 1.0 <= length;
-        for (changes, (last, was_whole)) in self.changes.iter_mut().zip(&self.last) {
-            if is_whole && *was_whole {
-                changes.add(&steps, last);
-            }
-        }
-        if is_read && self.read == 0 {
-            self.oldest = steps;
-        }
-        let add = |sums: &mut [f64; KEYS]| sums.iter_mut().zip(&steps).for_each(|(sum, step)| *sum += step);
-        if is_read {
-            add(&mut self.sums)
-        } else {
-            add(&mut self.before)
-        }
-        self.last = [(steps, is_whole), self.last[0]];
+        let is_compared = self.were_whole.map(|was_whole| is_whole && was_whole);
+        let is_oldest = is_read && self.read == 0;
+        self.compared.iter_mut().zip(is_compared).for_each(|(count, is)| *count += u32::from(is));
+        self.were_whole = [is_whole, self.were_whole[0]];
         self.length += length;
         self.read += u32::from(is_read);
+        Step { is_read, is_oldest, is_compared }
     }
 
-    /// `variance` is that of one estimate.
-    fn sums(&self, variance: f64) -> [KeySums; KEYS] {
-        std::array::from_fn(|place| {
-            let (sum, oldest, newest) = (self.sums[place], self.oldest[place], self.last[0].0[place]);
-            let between = if self.read < 2 { 0.0 } else { sum - oldest - newest };
-            let chance = variance + (self.before[place] + sum).max(0.0) / self.length;
-            let Changes { walk, clumps } = self.changes(place, chance);
-            KeySums { oldest, between, newest, walk: walk as f32, clumps: clumps as f32 }
-        })
-    }
-
-    /// How counts change beyond noise and chance, which give each count this variance. A walk makes counts two apart differ
-    /// by 5/2 of what neighbours do; clumps make both differ alike, and are taken for real beyond one deviation.
-    fn changes(&self, place: usize, chance: f64) -> Changes {
-        let [next, after] = &self.changes;
-        if next.count < 2 || after.count == 0 {
+    /// How counts change beyond noise and chance, which give each count this variance, by the squares of the changes. A walk
+    /// makes counts two apart differ by 5/2 of what neighbours do; clumps make both differ alike, and are taken for real
+    /// beyond one deviation.
+    fn changes(&self, squares: [f64; 2], chance: f64) -> Changes {
+        let [next, after] = self.compared.map(f64::from);
+        if next < 2.0 || after == 0.0 {
             return Changes::default();
         }
-        let beyond = |squares: &Squares<KEYS>| squares.sums[place] / f64::from(squares.count) - 2.0 * chance;
-        let (next, after, count) = (beyond(next), beyond(after), f64::from(next.count + 1));
+        let count = next + 1.0;
+        let [next, after] = [squares[0] / next, squares[1] / after].map(|mean| mean - 2.0 * chance);
         let clumps = (5.0 * next - 2.0 * after) / 6.0 - CLUMPS_DEVIATION * chance / count.sqrt();
         Changes { walk: WALK_PER_CHANGE * next, clumps }
     }
+}
+
+/// The estimates of some keys side by side, one substream after the other.
+#[derive(Debug, Clone, Copy)]
+struct Running<const KEYS: usize> {
+    /// Of those that are seen and are not read.
+    before: [f64; KEYS],
+    sums: [f64; KEYS],
+    /// Of the changes of each substream to the next, and to the one after it.
+    squares: [[f64; KEYS]; 2],
+    oldest: [f64; KEYS],
+    /// The last two.
+    last: [[f64; KEYS]; 2],
+}
+
+impl<const KEYS: usize> Running<KEYS> {
+    const NONE: Self = {
+        let zeros = [0.0; KEYS];
+        Self { before: zeros, sums: zeros, squares: [zeros; 2], oldest: zeros, last: [zeros; 2] }
+    };
+
+    #[inline]
+    fn add(&mut self, estimates: [f64; KEYS], step: Step) {
+        for ((squares, last), is_compared) in self.squares.iter_mut().zip(&self.last).zip(step.is_compared) {
+            if is_compared {
+                add(squares, std::array::from_fn(|key| (estimates[key] - last[key]).powi(2)));
+            }
+        }
+        if step.is_oldest {
+            self.oldest = estimates;
+        }
+        if step.is_read {
+            add(&mut self.sums, estimates);
+        } else {
+            add(&mut self.before, estimates);
+        }
+        self.last = [estimates, self.last[0]];
+    }
+
+    /// `variance` is that of one estimate.
+    fn sums(&self, seen: &Seen, variance: f64) -> [KeySums; KEYS] {
+        std::array::from_fn(|key| {
+            let (sum, oldest, newest) = (self.sums[key], self.oldest[key], self.last[0][key]);
+            let between = if seen.read < 2 { 0.0 } else { sum - oldest - newest };
+            let chance = variance + (self.before[key] + sum).max(0.0) / seen.length;
+            let Changes { walk, clumps } = seen.changes(self.squares.map(|squares| squares[key]), chance);
+            KeySums { oldest, between, newest, walk: walk as f32, clumps: clumps as f32 }
+        })
+    }
+}
+
+fn add<const KEYS: usize>(sums: &mut [f64; KEYS], values: [f64; KEYS]) {
+    sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
 }
 
 /// Counts of neighbouring substreams differ by 2/3 of the variance with which the rate walks over one; see
@@ -661,17 +678,33 @@ mod tests {
         Law::Gaussian { variance }.draw_exactly(generator) as f64
     }
 
-    fn changes(running: &Running<1>, variance: f64) -> Changes {
-        let [sums] = running.sums(variance);
-        sums.changes()
+    /// One key.
+    struct Key {
+        seen: Seen,
+        running: Running<1>,
+    }
+
+    impl Key {
+        fn new() -> Self {
+            Self { seen: Seen::default(), running: Running::NONE }
+        }
+
+        fn add(&mut self, estimate: f64, length: f64) {
+            self.running.add([estimate], self.seen.step(length, true));
+        }
+
+        fn changes(&self, variance: f64) -> Changes {
+            let [sums] = self.running.sums(&self.seen, variance);
+            sums.changes()
+        }
     }
 
     /// The changes found in many keys, each with its own row of estimates.
     fn found(mut steps: impl FnMut() -> [f64; SUBSTREAMS], variance: f64) -> Vec<Changes> {
         let mut found = || {
-            let mut running = Running::default();
-            steps().into_iter().for_each(|step| running.add([step], 1.0, true));
-            changes(&running, variance)
+            let mut key = Key::new();
+            steps().into_iter().for_each(|step| key.add(step, 1.0));
+            key.changes(variance)
         };
         (0..WALKS).map(|_| found()).collect()
     }
@@ -735,24 +768,24 @@ mod tests {
 
     #[test]
     fn two_substreams_show_no_drift() {
-        let mut running = Running::default();
-        running.add([0.0], 1.0, true);
-        running.add([100.0], 1.0, true);
-        assert_eq!(changes(&running, 1.0), Changes::default());
-        running.add([0.0], 1.0, true);
+        let mut key = Key::new();
+        key.add(0.0, 1.0);
+        key.add(100.0, 1.0);
+        assert_eq!(key.changes(1.0), Changes::default());
+        key.add(0.0, 1.0);
         // Changes of 100 on average, with a chance of 2 and 66.7 taken off their squares.
         let wanted = 1.5 * (10_000.0 - 2.0 - 2.0 * 100.0 / 3.0);
-        assert!((changes(&running, 1.0).walk - wanted).abs() < 0.01);
+        assert!((key.changes(1.0).walk - wanted).abs() < 0.01);
     }
 
     #[test]
     fn a_shorter_substream_at_either_end_shows_no_drift() {
-        let mut running = Running::default();
+        let mut key = Key::new();
         for (step, length) in [(30.0, 0.3), (100.0, 1.0), (100.0, 1.0), (100.0, 1.0), (1.0, 0.01)] {
-            running.add([step], length, true);
+            key.add(step, length);
         }
-        assert!(changes(&running, 0.0).walk < 0.0, "less than chance");
-        assert_eq!(running.changes[0].count, 2);
-        assert!((running.sums[0] / running.length - 100.0).abs() < 1e-9);
+        assert!(key.changes(0.0).walk < 0.0, "less than chance");
+        assert_eq!(key.seen.compared[0], 2);
+        assert!((key.running.sums[0] / key.seen.length - 100.0).abs() < 1e-9);
     }
 }
