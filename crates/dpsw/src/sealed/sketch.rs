@@ -95,6 +95,23 @@ impl SealedSketch {
         }
     }
 
+    /// Copies the counters from this index on.
+    pub(crate) fn copy_from(&self, first: usize, copies: &mut [f64]) {
+        let end = first + copies.len();
+        match &self.cells {
+            Cells::Wide(cells) => {
+                copies.iter_mut().zip(&cells[first..end]).for_each(|(copy, &cell)| *copy = cell.into());
+            }
+            Cells::Narrow { cells, overflow } => {
+                copies.iter_mut().zip(&cells[first..end]).for_each(|(copy, &cell)| *copy = cell.into());
+                let before = |end: usize| overflow.partition_point(|(index, _)| (*index as usize) < end);
+                for &(index, cell) in &overflow[before(first)..before(end)] {
+                    copies[index as usize - first] = cell.into();
+                }
+            }
+        }
+    }
+
     /// The counters that are stored in 16 bits; `i16::MIN` marks those that are not.
     pub(crate) fn narrow(&self) -> Option<&[i16]> {
         match &self.cells {
@@ -173,6 +190,13 @@ mod tests {
                 assert_eq!(*floats, wanted[..]);
                 assert_eq!(sum, values.iter().map(|&value| i64::from(value)).sum::<i64>());
                 assert_eq!(sketch.width(), width);
+                for first in 0..values.len() {
+                    let mut copies = vec![0.0; values.len() - first];
+                    sketch.copy_from(first, &mut copies);
+                    assert!(
+                        copies.iter().zip(&values[first..]).all(|(copy, &value)| *copy == f64::from(value))
+                    );
+                }
             }
         }
     }

@@ -77,7 +77,7 @@ pub(crate) enum Fitted {
     /// The smallest counter of a key minus what an absent key would see.
     Minimum { bias: f64, all: Moments, noise: Moments },
     /// Fitted counts of the candidates and the mean over rows of what they leave.
-    Residual { residual: Box<[f32]>, mean: f64, counts: Box<[f32]>, all: Moments, noise: Moments },
+    Residual { residual: Box<[f32]>, mean: f64, counts: Box<[f32]>, scale: f64, all: Moments, noise: Moments },
 }
 
 impl Fitted {
@@ -108,7 +108,8 @@ impl Fitted {
         let columns = f64::from(shape.columns);
         match self {
             Self::Minimum { .. } if 1 < shape.rows => 1.0,
-            _ => columns / (columns - 1.0) / self.free(shape),
+            Self::Residual { scale, .. } => *scale,
+            _ => columns / (columns - 1.0),
         }
     }
 
@@ -135,13 +136,12 @@ impl Fitted {
         observed: Observed<'_>,
         fingerprints: &[u64],
         first: usize,
-        mut put: impl FnMut(usize, f64),
+        steps: &mut [f64],
     ) {
         let sketch = observed.sketch;
+        let mut put = |place: usize, step: f64| steps[place] = step;
         match self {
-            Self::Identity { .. } => {
-                (0..fingerprints.len()).for_each(|place| put(place, sketch.cell(first + place).into()));
-            }
+            Self::Identity { .. } => sketch.copy_from(first, &mut steps[..fingerprints.len()]),
             Self::Minimum { bias, .. } => {
                 let scale = self.scale(sketch.shape());
                 observed
@@ -213,9 +213,7 @@ fn debiased_minimum(observed: &Observed<'_>) -> Fitted {
     let minima = absent_minima(observed);
     let count = minima.len() as f64;
     let bias = sum_of(&minima, f64::from) / count;
-    let squares = sum_of(&minima, |minimum| (f64::from(minimum) - bias).powi(2));
-    let fourths = sum_of(&minima, |minimum| (f64::from(minimum) - bias).powi(4));
-    Fitted::Minimum { bias, all: Moments::measured(squares, fourths, count - 1.0), noise: observed.noise }
+    Fitted::Minimum { bias, all: measured(&minima, bias, count - 1.0), noise: observed.noise }
 }
 
 fn random_minima(observed: &Observed<'_>) -> Vec<f32> {
@@ -311,8 +309,10 @@ impl Candidates {
         let fingerprints: Vec<u64> = self.near.iter().map(|&place| fingerprints[place]).collect();
         let mut totals = vec![0.0; fingerprints.len()];
         by_blocks(&fingerprints, &mut totals, |first, block, totals| {
+            let mut steps = vec![0.0; block.len()];
             for (observed, fitted) in observed.iter().zip(fitted) {
-                fitted.estimate_all(*observed, block, first, |place, step| totals[place] += step);
+                fitted.estimate_all(*observed, block, first, &mut steps);
+                totals.iter_mut().zip(&steps).for_each(|(total, step)| *total += step);
             }
         });
         let known: HashSet<usize> = self.places.iter().copied().collect();
@@ -473,16 +473,25 @@ impl Fit {
 
     fn finish(mut self, noise: Moments) -> Fitted {
         self.touched.iter().zip(&self.values).for_each(|(&cell, &value)| self.cells[cell] = value as f32);
-        let squares = sum_of(&self.cells, |cell| (f64::from(cell) - self.level).powi(2));
-        let fourths = sum_of(&self.cells, |cell| (f64::from(cell) - self.level).powi(4));
+        let free = (self.cells.len() - self.counts.len()) as f64;
         Fitted::Residual {
-            all: Moments::measured(squares, fourths, (self.cells.len() - self.counts.len()) as f64),
+            all: measured(&self.cells, self.level, free),
+            scale: self.columns
+                / (self.columns - 1.0)
+                / (1.0 - self.counts.len() as f64 / self.cells.len() as f64),
             residual: self.cells,
             mean: self.level,
             counts: self.counts.iter().map(|&count| count as f32).collect(),
             noise,
         }
     }
+}
+
+/// The moments of values around their mean; `free` of them are free.
+fn measured(values: &[f32], mean: f64, free: f64) -> Moments {
+    let squares = sum_of(values, |value| (f64::from(value) - mean).powi(2));
+    let fourths = sum_of(values, |value| (f64::from(value) - mean).powi(4));
+    Moments::measured(squares, fourths, free)
 }
 
 /// Several sums side by side, so that an addition need not wait for the one before it.

@@ -19,6 +19,11 @@ use crate::view::weights::{AnyOrder, Changes, Ends, Node, WHOLE, Weights, reache
 /// How often candidates are looked for again in what the others leave.
 const MORE_ROUNDS: usize = 2;
 
+/// Keys that are added up side by side.
+const LANES: usize = 4;
+/// Substreams that are added up at a time, so that the sums of a key stay in the processor.
+const NODES_AT_ONCE: usize = 8;
+
 /// An estimate and the variances behind it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Answer {
@@ -79,10 +84,19 @@ impl Hasher for FingerprintHasher {
 #[derive(Debug)]
 struct Made {
     totals: Option<Arc<Totals>>,
-    /// By fingerprint: the place among the candidates.
-    candidates: HashMap<u64, usize, BuildHasherDefault<FingerprintHasher>>,
+    /// By fingerprint.
+    candidates: HashMap<u64, Candidate, BuildHasherDefault<FingerprintHasher>>,
     /// By index of the substream.
     fitted: Vec<Fitted>,
+}
+
+/// A key that is fitted.
+#[derive(Debug, Clone, Copy)]
+struct Candidate {
+    /// Its place in the list of keys.
+    place: u32,
+    /// Its place among the candidates.
+    rank: u32,
 }
 
 /// The estimates of a key in the oldest and the newest substream of a window, the sum of those between, and how it changes.
@@ -96,11 +110,8 @@ pub(crate) struct KeySums {
 }
 
 impl KeySums {
-    pub(crate) fn value(&self, weights: &Weights) -> f64 {
-        self.weighted(weights.outer())
-    }
-
-    fn weighted(&self, [oldest, newest]: [f64; 2]) -> f64 {
+    /// With these weights of the oldest and the newest substream.
+    pub(crate) fn value(&self, [oldest, newest]: [f64; 2]) -> f64 {
         oldest * self.oldest + self.between + newest * self.newest
     }
 
@@ -221,7 +232,11 @@ impl Fits {
     }
 
     /// The same for the whole window, computed when it is first needed and again when its ends reach other substreams.
-    pub(crate) fn cached(&self, source: Source<'_>, reading: &Reading, keys: &Keys) -> Arc<Vec<KeySums>> {
+    pub(crate) fn whole<'r>(&self, source: Source<'_>, reading: &'r Reading, keys: &Keys) -> &'r [KeySums] {
+        reading.sums.get_or_init(|| self.cached(source, reading, keys))
+    }
+
+    fn cached(&self, source: Source<'_>, reading: &Reading, keys: &Keys) -> Arc<Vec<KeySums>> {
         let ends = reading.weights.ends();
         let mut cached = self.sums.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, sums)) = cached.as_ref().filter(|(known, _)| *known == ends) {
@@ -238,16 +253,18 @@ impl Fits {
 pub(crate) struct Reading {
     pub(crate) weights: Weights,
     variances: Variances,
+    /// Of all keys, where the window is the whole one.
+    sums: OnceLock<Arc<Vec<KeySums>>>,
 }
 
 impl Reading {
     pub(crate) fn new(fits: &Fits, source: Source<'_>, weights: Weights) -> Self {
         let variances = fits.variances(source, &weights);
-        Self { weights, variances }
+        Self { weights, variances, sums: OnceLock::new() }
     }
 
     pub(crate) fn errors(&self) -> Errors {
-        Errors { base: self.variances.all, chance_per_item: self.weights.chance_per_item() }
+        Errors { base: self.variances.all, chance_per_item: self.weights.chance_per_item }
     }
 
     /// The place of the oldest substream that is read.
@@ -257,7 +274,7 @@ impl Reading {
 
     pub(crate) fn answer(&self, sums: &KeySums) -> Answer {
         let Variances { all, noise, .. } = self.variances;
-        let (value, unrest) = (sums.value(&self.weights), self.weights.unrest(sums.changes()));
+        let (value, unrest) = (sums.value(self.weights.outer()), self.weights.unrest(sums.changes()));
         // The count may well be a standard error larger than its estimate.
         let known = all.variance + unrest.max(0.0) + self.weights.chance(value);
         let misfit = unrest.max(0.0) + self.weights.chance(value.max(0.0) + known.sqrt());
@@ -269,8 +286,8 @@ impl Reading {
     fn any_order(&self, sums: &KeySums) -> [f64; 2] {
         let (AnyOrder { least, most, beyond, items }, reach) =
             (&self.weights.any_order, self.variances.reach_touched);
-        let most = sums.weighted(*most) + reach + beyond;
-        [(sums.weighted(*least) - reach).max(0.0), most.clamp(0.0, *items)]
+        let most = sums.value(*most) + reach + beyond;
+        [(sums.value(*least) - reach).max(0.0), most.clamp(0.0, *items)]
     }
 }
 
@@ -296,24 +313,28 @@ impl Made {
             }
             fitted = candidates.fit(observed, keys);
         }
-        let ranks = candidates.places.iter().enumerate();
-        let candidates = ranks.map(|(rank, &place)| (fingerprints[place], rank)).collect();
+        let candidate = |(rank, &place): (usize, &usize)| {
+            (fingerprints[place], Candidate { place: place as u32, rank: rank as u32 })
+        };
+        let candidates = candidates.places.iter().enumerate().map(candidate).collect();
         Self { totals: Some(Arc::new(totals)), candidates, fitted }
     }
 
     fn key_sums(&self, source: Source<'_>, reading: &Reading, item: Item<'_>) -> KeySums {
         let Some(substream) = source.substreams.first() else { return KeySums::default() };
         let fingerprint = substream.mapping.fingerprint_key.item(item);
-        let candidate = self.candidates.get(&fingerprint).copied();
-        let mut running = Running::new(1);
+        let candidate = self.candidates.get(&fingerprint).map(|candidate| candidate.rank as usize);
+        let (mut seen, mut running) = (Seen::default(), Running::NONE);
         let first = reading.first();
         for &Node { index, length, .. } in &reading.weights.seen {
             let substream = &source.substreams[index];
             let sketch = substream.sketch(WHOLE).expect("weights name complete substreams");
             let cells = substream.mapping.cells_of(item, fingerprint);
-            running.add(&[self.fitted[index].estimate(sketch, cells, candidate)], length, first <= index);
+            let estimate = self.fitted[index].estimate(sketch, cells, candidate);
+            running.add([estimate], seen.step(length, first <= index));
         }
-        running.sums(0, reading.variances.mean)
+        let [sums] = running.sums(&seen, reading.variances.mean);
+        sums
     }
 
     /// The same for all keys.
@@ -321,115 +342,170 @@ impl Made {
         let observed = source.observed();
         let Some(first) = observed.first() else { return vec![KeySums::default(); keys.len()] };
         let fingerprints = fingerprints(first, keys);
-        let mut all = vec![KeySums::default(); keys.len()];
+        let mut seen = Seen::default();
+        let step = |node: &Node| seen.step(node.length, reading.first() <= node.index);
+        let steps: Vec<Step> = reading.weights.seen.iter().map(step).collect();
+        let (mut all, mut estimates) = (vec![KeySums::default(); keys.len()], Vec::new());
         by_blocks(&fingerprints, &mut all, |first, block, all| {
-            let ranks = block.iter().enumerate().filter_map(|(i, f)| Some((i, *self.candidates.get(f)?)));
-            let ranks: Vec<(usize, usize)> = ranks.collect();
-            let mut running = Running::new(block.len());
-            let mut steps = vec![0.0; block.len()];
-            let oldest = reading.first();
-            for &Node { index, length, .. } in &reading.weights.seen {
-                let fitted = &self.fitted[index];
-                fitted.estimate_all(observed[index], block, first, |place, step| steps[place] = step);
-                ranks.iter().for_each(|&(place, rank)| steps[place] += fitted.count(rank));
-                running.add(&steps, length, oldest <= index);
+            let read = Read { observed: &observed, nodes: &reading.weights.seen, steps: &steps };
+            let running = self.running(read, (first, block), &mut estimates);
+            for (running, all) in running.iter().zip(all.chunks_mut(LANES)) {
+                all.copy_from_slice(&running.sums(&seen, reading.variances.mean)[..all.len()]);
             }
-            let sums =
-                |(place, sums): (usize, &mut KeySums)| *sums = running.sums(place, reading.variances.mean);
-            all.iter_mut().enumerate().for_each(sums);
         });
         all
     }
+
+    /// The estimates of a block of keys: the place of the first in the list, and the fingerprints.
+    fn running(
+        &self,
+        read: Read<'_>,
+        (first, block): (usize, &[u64]),
+        estimates: &mut Vec<[f64; LANES]>,
+    ) -> Vec<Running<LANES>> {
+        let inside = |candidate: &Candidate| {
+            let place = (candidate.place as usize).checked_sub(first).filter(|place| *place < block.len())?;
+            Some((place, candidate.rank as usize))
+        };
+        let ranks: Vec<(usize, usize)> = self.candidates.values().filter_map(inside).collect();
+        let lanes = block.len().div_ceil(LANES);
+        estimates.resize(lanes * NODES_AT_ONCE, [0.0; LANES]);
+        let mut running = vec![Running::NONE; lanes];
+        for (nodes, steps) in read.nodes.chunks(NODES_AT_ONCE).zip(read.steps.chunks(NODES_AT_ONCE)) {
+            for (node, estimates) in nodes.iter().zip(estimates.chunks_mut(lanes)) {
+                let (fitted, estimates) = (&self.fitted[node.index], estimates.as_flattened_mut());
+                fitted.estimate_all(read.observed[node.index], block, first, estimates);
+                ranks.iter().for_each(|&(place, rank)| estimates[place] += fitted.count(rank));
+            }
+            for (lane, running) in running.iter_mut().enumerate() {
+                let mut so_far = *running;
+                for (step, estimates) in steps.iter().zip(estimates.chunks(lanes)) {
+                    so_far.add(estimates[lane], *step);
+                }
+                *running = so_far;
+            }
+        }
+        running
+    }
+}
+
+/// The substreams that are seen, and what is to be done with each.
+#[derive(Clone, Copy)]
+struct Read<'a> {
+    observed: &'a [Observed<'a>],
+    nodes: &'a [Node],
+    steps: &'a [Step],
 }
 
 fn fingerprints(observed: &Observed<'_>, keys: &Keys) -> Vec<u64> {
     let key = observed.mapping.fingerprint_key;
-    (0..keys.len()).map(|place| key.item(keys.get(place))).collect()
+    match keys {
+        Keys::Range(end) => (0..*end).map(|value| key.integer(value)).collect(),
+        _ => (0..keys.len()).map(|place| key.item(keys.get(place))).collect(),
+    }
 }
 
-/// The estimates of some keys, one substream after the other.
-#[derive(Debug)]
-struct Running {
+/// The substreams that are seen one after the other, whatever the key.
+#[derive(Debug, Clone, Copy, Default)]
+struct Seen {
     /// How many are read.
     read: u32,
-    /// Of all that are seen, in planned substreams.
+    /// Of all, in planned substreams.
     length: f64,
-    /// Of those that are seen and are not read.
-    before: Vec<f64>,
-    sums: Vec<f64>,
-    /// Of each substream to the next, and to the one after it.
-    changes: [Squares; 2],
-    oldest: Vec<f64>,
-    /// The last two, and whether they have the planned length.
-    last: [(Vec<f64>, bool); 2],
+    /// Whether the last two have the planned length.
+    were_whole: [bool; 2],
+    /// How often one is compared with the one before it, and with the one before that.
+    compared: [u32; 2],
 }
 
-/// The squares of changes, and how many there are of each key.
-#[derive(Debug)]
-struct Squares {
-    sums: Vec<f64>,
-    count: u32,
+/// What is to be done with the estimates of a substream.
+#[derive(Debug, Clone, Copy)]
+struct Step {
+    is_read: bool,
+    is_oldest: bool,
+    is_compared: [bool; 2],
 }
 
-impl Running {
-    fn new(keys: usize) -> Self {
-        let zeros = vec![0.0; keys];
-        let squares = || Squares { sums: vec![0.0; keys], count: 0 };
-        Self {
-            read: 0,
-            length: 0.0,
-            before: zeros.clone(),
-            sums: zeros.clone(),
-            changes: [squares(), squares()],
-            oldest: zeros.clone(),
-            last: [(zeros.clone(), false), (zeros, false)],
-        }
-    }
-
+impl Seen {
     /// A shorter substream is as noisy as others and holds less, so that its change would show little but noise: only
     /// those between substreams of the planned length are looked at.
-    fn add(&mut self, steps: &[f64], length: f64, is_read: bool) {
+    fn step(&mut self, length: f64, is_read: bool) -> Step {
         let is_whole = 1.0 <= length;
-        for (changes, (last, was_whole)) in self.changes.iter_mut().zip(&self.last) {
-            if is_whole && *was_whole {
-                let squares = changes.sums.iter_mut().zip(last).zip(steps);
-                squares.for_each(|((square, last), step)| *square += (step - last) * (step - last));
-                changes.count += 1;
-            }
-        }
-        let sums = if is_read { &mut self.sums } else { &mut self.before };
-        sums.iter_mut().zip(steps).for_each(|(sum, step)| *sum += step);
-        if is_read && self.read == 0 {
-            self.oldest.copy_from_slice(steps);
-        }
-        self.last.swap(0, 1);
-        self.last[0].0.copy_from_slice(steps);
-        self.last[0].1 = is_whole;
+        let is_compared = self.were_whole.map(|was_whole| is_whole && was_whole);
+        let is_oldest = is_read && self.read == 0;
+        self.compared.iter_mut().zip(is_compared).for_each(|(count, is)| *count += u32::from(is));
+        self.were_whole = [is_whole, self.were_whole[0]];
         self.length += length;
         self.read += u32::from(is_read);
+        Step { is_read, is_oldest, is_compared }
     }
 
-    /// `variance` is that of one estimate.
-    fn sums(&self, place: usize, variance: f64) -> KeySums {
-        let (sum, oldest, newest) = (self.sums[place], self.oldest[place], self.last[0].0[place]);
-        let between = if self.read < 2 { 0.0 } else { sum - oldest - newest };
-        let chance = variance + (self.before[place] + sum).max(0.0) / self.length;
-        let Changes { walk, clumps } = self.changes(place, chance);
-        KeySums { oldest, between, newest, walk: walk as f32, clumps: clumps as f32 }
-    }
-
-    /// How counts change beyond noise and chance, which give each count this variance. A walk makes counts two apart differ
-    /// by 5/2 of what neighbours do; clumps make both differ alike, and are taken for real beyond one deviation.
-    fn changes(&self, place: usize, chance: f64) -> Changes {
-        let [next, after] = &self.changes;
-        if next.count < 2 || after.count == 0 {
+    /// How counts change beyond noise and chance, which give each count this variance, by the squares of the changes. A walk
+    /// makes counts two apart differ by 5/2 of what neighbours do; clumps make both differ alike, and are taken for real
+    /// beyond one deviation.
+    fn changes(&self, squares: [f64; 2], chance: f64) -> Changes {
+        let [next, after] = self.compared.map(f64::from);
+        if next < 2.0 || after == 0.0 {
             return Changes::default();
         }
-        let beyond = |squares: &Squares| squares.sums[place] / f64::from(squares.count) - 2.0 * chance;
-        let (next, after, count) = (beyond(next), beyond(after), f64::from(next.count + 1));
+        let count = next + 1.0;
+        let [next, after] = [squares[0] / next, squares[1] / after].map(|mean| mean - 2.0 * chance);
         let clumps = (5.0 * next - 2.0 * after) / 6.0 - CLUMPS_DEVIATION * chance / count.sqrt();
         Changes { walk: WALK_PER_CHANGE * next, clumps }
     }
+}
+
+/// The estimates of some keys side by side, one substream after the other.
+#[derive(Debug, Clone, Copy)]
+struct Running<const KEYS: usize> {
+    /// Of those that are seen and are not read.
+    before: [f64; KEYS],
+    sums: [f64; KEYS],
+    /// Of the changes of each substream to the next, and to the one after it.
+    squares: [[f64; KEYS]; 2],
+    oldest: [f64; KEYS],
+    /// The last two.
+    last: [[f64; KEYS]; 2],
+}
+
+impl<const KEYS: usize> Running<KEYS> {
+    const NONE: Self = {
+        let zeros = [0.0; KEYS];
+        Self { before: zeros, sums: zeros, squares: [zeros; 2], oldest: zeros, last: [zeros; 2] }
+    };
+
+    #[inline]
+    fn add(&mut self, estimates: [f64; KEYS], step: Step) {
+        for ((squares, last), is_compared) in self.squares.iter_mut().zip(&self.last).zip(step.is_compared) {
+            if is_compared {
+                add(squares, std::array::from_fn(|key| (estimates[key] - last[key]).powi(2)));
+            }
+        }
+        if step.is_oldest {
+            self.oldest = estimates;
+        }
+        if step.is_read {
+            add(&mut self.sums, estimates);
+        } else {
+            add(&mut self.before, estimates);
+        }
+        self.last = [estimates, self.last[0]];
+    }
+
+    /// `variance` is that of one estimate.
+    fn sums(&self, seen: &Seen, variance: f64) -> [KeySums; KEYS] {
+        std::array::from_fn(|key| {
+            let (sum, oldest, newest) = (self.sums[key], self.oldest[key], self.last[0][key]);
+            let between = if seen.read < 2 { 0.0 } else { sum - oldest - newest };
+            let chance = variance + (self.before[key] + sum).max(0.0) / seen.length;
+            let Changes { walk, clumps } = seen.changes(self.squares.map(|squares| squares[key]), chance);
+            KeySums { oldest, between, newest, walk: walk as f32, clumps: clumps as f32 }
+        })
+    }
+}
+
+fn add<const KEYS: usize>(sums: &mut [f64; KEYS], values: [f64; KEYS]) {
+    sums.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
 }
 
 /// Counts of neighbouring substreams differ by 2/3 of the variance with which the rate walks over one; see
@@ -551,7 +627,7 @@ mod tests {
             for &Node { index, weight, .. } in &reading.weights.nodes {
                 let (substream, fitted) = (&stream.substreams[index], &made.fitted[index]);
                 let fingerprint = substream.mapping.fingerprint_key.integer(3);
-                let candidate = made.candidates.get(&fingerprint).copied();
+                let candidate = made.candidates.get(&fingerprint).map(|candidate| candidate.rank as usize);
                 let sketch = substream.sketch(WHOLE).expect("sealed");
                 let cells = substream.mapping.cells(3_u64.into());
                 value += weight * fitted.estimate(sketch, cells, candidate);
@@ -618,14 +694,35 @@ mod tests {
         Law::Gaussian { variance }.draw_exactly(generator) as f64
     }
 
+    /// One key.
+    struct Key {
+        seen: Seen,
+        running: Running<1>,
+    }
+
+    impl Key {
+        fn new() -> Self {
+            Self { seen: Seen::default(), running: Running::NONE }
+        }
+
+        fn add(&mut self, estimate: f64, length: f64) {
+            self.running.add([estimate], self.seen.step(length, true));
+        }
+
+        fn changes(&self, variance: f64) -> Changes {
+            let [sums] = self.running.sums(&self.seen, variance);
+            sums.changes()
+        }
+    }
+
     /// The changes found in many keys, each with its own row of estimates.
     fn found(mut steps: impl FnMut() -> [f64; SUBSTREAMS], variance: f64) -> Vec<Changes> {
-        let rows: Vec<[f64; SUBSTREAMS]> = (0..WALKS).map(|_| steps()).collect();
-        let mut running = Running::new(WALKS);
-        for substream in 0..SUBSTREAMS {
-            running.add(&rows.iter().map(|row| row[substream]).collect::<Vec<_>>(), 1.0, true);
-        }
-        (0..WALKS).map(|place| running.sums(place, variance).changes()).collect()
+        let mut found = || {
+            let mut key = Key::new();
+            steps().into_iter().for_each(|step| key.add(step, 1.0));
+            key.changes(variance)
+        };
+        (0..WALKS).map(|_| found()).collect()
     }
 
     /// Counts around 50,000 with as much variance by chance, noise of the same variance, and a rate that walks with variance
@@ -687,24 +784,24 @@ mod tests {
 
     #[test]
     fn two_substreams_show_no_drift() {
-        let mut running = Running::new(1);
-        running.add(&[0.0], 1.0, true);
-        running.add(&[100.0], 1.0, true);
-        assert_eq!(running.sums(0, 1.0).changes(), Changes::default());
-        running.add(&[0.0], 1.0, true);
+        let mut key = Key::new();
+        key.add(0.0, 1.0);
+        key.add(100.0, 1.0);
+        assert_eq!(key.changes(1.0), Changes::default());
+        key.add(0.0, 1.0);
         // Changes of 100 on average, with a chance of 2 and 66.7 taken off their squares.
         let wanted = 1.5 * (10_000.0 - 2.0 - 2.0 * 100.0 / 3.0);
-        assert!((running.sums(0, 1.0).changes().walk - wanted).abs() < 0.01);
+        assert!((key.changes(1.0).walk - wanted).abs() < 0.01);
     }
 
     #[test]
     fn a_shorter_substream_at_either_end_shows_no_drift() {
-        let mut running = Running::new(1);
+        let mut key = Key::new();
         for (step, length) in [(30.0, 0.3), (100.0, 1.0), (100.0, 1.0), (100.0, 1.0), (1.0, 0.01)] {
-            running.add(&[step], length, true);
+            key.add(step, length);
         }
-        assert!(running.sums(0, 0.0).changes().walk < 0.0, "less than chance");
-        assert_eq!(running.changes[0].count, 2);
-        assert!((running.sums[0] / running.length - 100.0).abs() < 1e-9);
+        assert!(key.changes(0.0).walk < 0.0, "less than chance");
+        assert_eq!(key.seen.compared[0], 2);
+        assert!((key.running.sums[0] / key.seen.length - 100.0).abs() < 1e-9);
     }
 }

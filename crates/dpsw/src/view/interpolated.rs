@@ -1,7 +1,7 @@
 //! The tuned answers: whole substreams, weighted at both ends of the window.
 
+use std::borrow::Cow;
 use std::ops::Range;
-use std::sync::Arc;
 
 use crate::item::keys::Keys;
 use crate::item::value::Item;
@@ -83,7 +83,8 @@ impl Interpolated<'_> {
     /// Rows chosen from all keys by their estimates.
     pub(crate) fn list<'k>(&self, keys: &'k Keys, choose: impl FnOnce(&[f64]) -> Vec<usize>) -> List<'k> {
         let sums = self.sums(keys);
-        let values: Vec<f64> = sums.iter().map(|sums| sums.value(&self.reading.weights)).collect();
+        let outer = self.reading.weights.outer();
+        let values: Vec<f64> = sums.iter().map(|sums| sums.value(outer)).collect();
         self.chosen(
             &values,
             choose(&values),
@@ -125,12 +126,12 @@ impl Interpolated<'_> {
         SLACK * self.reading.errors().deviation(count)
     }
 
-    fn sums(&self, keys: &Keys) -> Arc<Vec<KeySums>> {
+    fn sums(&self, keys: &Keys) -> Cow<'_, [KeySums]> {
         let (fits, source) = (self.asked.readable.fits(), self.asked.source());
         if self.is_whole {
-            fits.cached(source, self.reading, keys)
+            fits.whole(source, self.reading, keys).into()
         } else {
-            Arc::new(fits.all(source, self.reading, keys))
+            fits.all(source, self.reading, keys).into()
         }
     }
 

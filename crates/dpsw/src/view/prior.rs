@@ -2,6 +2,7 @@
 //! maximisation. It says what a row that was chosen for its size probably counts.
 
 use crate::noise::tail::{Moments, Tail};
+use crate::view::ranking::at_least;
 
 /// Keys farther below the smallest row than this many standard errors do not matter to it.
 const FLOOR_REACH: f64 = 12.0;
@@ -20,6 +21,8 @@ const ROUNDS: usize = 40;
 const STILL: f64 = 1e-3;
 /// The most bins of estimates; those beyond stand alone.
 const BINS_MAX: usize = 1 << 16;
+/// Fewer estimates than this are sorted into bins.
+const SORTED_MAX: usize = 1 << 10;
 /// The width of a bin, in standard errors.
 const BIN: f64 = 0.25;
 /// The probability on either side of an interval.
@@ -46,21 +49,19 @@ impl Errors {
     /// The law of the error of a key with this count, and with this much unrest.
     fn law(&self, count: f64, unrest: f64) -> Law {
         let variance = self.variance(count) + unrest;
-        let deviation = variance.sqrt();
-        Law { deviation, log: deviation.ln(), tail: Tail::new(Moments { variance, ..self.base }) }
+        Law { deviation: variance.sqrt(), tail: Tail::new(Moments { variance, ..self.base }) }
     }
 }
 
+#[derive(Debug)]
 struct Law {
     deviation: f64,
-    /// The logarithm of the deviation.
-    log: f64,
     tail: Tail,
 }
 
 impl Law {
     fn density(&self, error: f64) -> f64 {
-        (self.tail.log_density(error / self.deviation) - self.log).exp()
+        self.tail.density(error / self.deviation) / self.deviation
     }
 }
 
@@ -130,10 +131,27 @@ impl Prior {
 
 /// The estimates above a floor by bins of this width, smallest first.
 fn bins(values: &[f64], floor: f64, width: f64) -> Vec<Bin> {
+    let place = |value: f64| ((value - floor) / width) as usize;
+    let above: Vec<f64> = at_least(values, floor).map(|place| values[place]).collect();
+    if above.len() < SORTED_MAX { sorted_bins(above, place) } else { dense_bins(above, place) }
+}
+
+/// The bins of few estimates, which most bins hold none of.
+fn sorted_bins(mut values: Vec<f64>, place: impl Fn(f64) -> usize) -> Vec<Bin> {
+    values.sort_unstable_by(f64::total_cmp);
+    let is_same = |one: &f64, next: &f64| place(*one) < BINS_MAX && place(*one) == place(*next);
+    let bin = |values: &[f64]| {
+        let keys = values.len() as f64;
+        Bin { mean: values.iter().sum::<f64>() / keys, keys }
+    };
+    values.chunk_by(is_same).map(bin).collect()
+}
+
+fn dense_bins(values: Vec<f64>, place: impl Fn(f64) -> usize) -> Vec<Bin> {
     let mut dense: Vec<(f64, f64)> = Vec::new();
     let mut alone: Vec<f64> = Vec::new();
-    for &value in values.iter().filter(|value| floor <= **value) {
-        let place = ((value - floor) / width) as usize;
+    for value in values {
+        let place = place(value);
         if BINS_MAX <= place {
             alone.push(value);
             continue;
@@ -183,6 +201,8 @@ struct Region {
     counts: Counts,
     /// The variance that changes add, over the square of the count.
     unrest: f64,
+    /// Of the errors of a key with each of the counts.
+    laws: Vec<Law>,
     tree: Tree,
     prior: Vec<f64>,
 }
@@ -198,8 +218,8 @@ impl Region {
         let squares: f64 = rows.iter().map(|row| row.value.max(0.0).powi(2)).sum();
         let unrest = rows.iter().map(|row| row.unrest).sum::<f64>() / squares;
         let unrest = if unrest.is_finite() { unrest.max(0.0) } else { 0.0 };
-        let mut region =
-            Self { least, keys, counts, unrest, tree: Tree::default(), prior: vec![1.0; counts.len] };
+        let (laws, tree, prior) = (Vec::new(), Tree::default(), Vec::new());
+        let mut region = Self { least, keys, counts, unrest, laws, tree, prior };
         if 1.0 < keys {
             region.fit(errors, bins);
         }
@@ -214,12 +234,13 @@ impl Region {
     }
 
     fn fit(&mut self, errors: Errors, bins: &[Bin]) {
-        let laws = self.laws(errors);
+        self.laws = self.laws(errors);
+        self.prior = vec![1.0; self.counts.len];
         let likelihood = |bin: &Bin| {
             let band = self
                 .counts
                 .near(bin.mean, BAND * errors.law(bin.mean, self.unrest * bin.mean.powi(2)).deviation);
-            let densities = band.clone().map(|leaf| laws[leaf].density(bin.mean - self.counts.at(leaf)));
+            let densities = band.clone().map(|leaf| self.laws[leaf].density(bin.mean - self.counts.at(leaf)));
             (band.start, densities.collect())
         };
         let likelihoods: Vec<(usize, Vec<f64>)> = bins.iter().map(likelihood).collect();
@@ -251,16 +272,12 @@ impl Region {
         let unrest = row.unrest.max(pooled);
         let reach = BAND * errors.law(value, unrest).deviation;
         let band = self.counts.near(value, reach);
-        let weights = |prior: &dyn Fn(usize) -> f64, unrest: &dyn Fn(f64) -> f64| {
-            let weight = |leaf: usize| {
-                let count = self.counts.at(leaf);
-                prior(leaf) * errors.law(count, unrest(count)).density(value - count)
-            };
-            normalised(band.clone().map(weight).collect())
-        };
-        let own = weights(&|leaf| self.prior[leaf], &|count| self.unrest * count * count);
-        let others = self.tree.without(band.start, &own);
-        let posterior = weights(&|leaf| others[leaf - band.start], &|_| unrest);
+        let error = |leaf: usize| value - self.counts.at(leaf);
+        let own = band.clone().map(|leaf| self.prior[leaf] * self.laws[leaf].density(error(leaf)));
+        let others = self.tree.without(band.start, &normalised(own.collect()));
+        let law = |leaf: usize| errors.law(self.counts.at(leaf), unrest);
+        let posterior = band.clone().zip(others).map(|(leaf, prior)| prior * law(leaf).density(error(leaf)));
+        let posterior = normalised(posterior.collect());
         self.summary(band.start, &posterior).at_least(errors, value, unrest)
     }
 

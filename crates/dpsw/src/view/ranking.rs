@@ -6,6 +6,20 @@ pub(crate) fn by_value(mut places: Vec<usize>, values: &[f64]) -> Vec<usize> {
     places
 }
 
+/// The places of the values that are not below the least, ascending. Where few are, most are passed over many at a time.
+pub(crate) fn at_least(values: &[f64], least: f64) -> impl Iterator<Item = usize> {
+    let places = |number: usize| number * AT_ONCE..values.len().min((number + 1) * AT_ONCE);
+    let chunks = values.chunks(AT_ONCE).enumerate();
+    let any = move |chunk: &[f64]| chunk.iter().fold(false, |any, value| any | (least <= *value));
+    chunks
+        .filter(move |(_, chunk)| any(chunk))
+        .flat_map(move |(number, _)| places(number))
+        .filter(move |&place| least <= values[place])
+}
+
+/// Values that are looked at together.
+const AT_ONCE: usize = 64;
+
 /// The places of the largest values, of equal ones the first.
 pub(crate) fn largest(values: &[f64], count: usize) -> Vec<usize> {
     let keep = |places: &mut Vec<usize>| {

@@ -82,8 +82,8 @@ pub(crate) struct Weights {
     misfit: Misfit,
     /// What is certain whatever the order of the items is.
     pub(crate) any_order: AnyOrder,
-    /// The length of what is read, in substreams.
-    len: f64,
+    /// The variance by chance that the edges add for each item of a rare key.
+    pub(crate) chance_per_item: f64,
     /// Items of the window, where every position holds one.
     items: Option<f64>,
 }
@@ -148,11 +148,13 @@ impl Weights {
         }
         let whole = plan.settings().window.len().div_ceil(plan.substream_len()) as usize;
         let unit = plan.substream_len() as f64;
+        let misfit = Misfit::of(&pieces(&nodes, sealed_end, window, unit));
+        let len: f64 = nodes.iter().map(|node| node.weight * node.length).sum();
         Self {
             seen: seen(sealed, &nodes, whole),
-            misfit: Misfit::of(&pieces(&nodes, sealed_end, window, unit)),
+            misfit,
             any_order: AnyOrder::new(&nodes, window, ahead, plan.settings().window.time().is_some()),
-            len: nodes.iter().map(|node| node.weight * node.length).sum(),
+            chance_per_item: if len == 0.0 { 0.0 } else { misfit.sampling / len },
             items: match plan.settings().window {
                 Window::Items(_) => Some((window.end - window.start) as f64),
                 Window::Time(_) => None,
@@ -174,12 +176,7 @@ impl Weights {
     /// The variance by chance that the edges add for an item with this count.
     pub(crate) fn chance(&self, count: f64) -> f64 {
         let share = self.items.map_or(0.0, |items| (count / items).clamp(0.0, 1.0));
-        self.chance_per_item() * count.max(0.0) * (1.0 - share)
-    }
-
-    /// The same for each item of a rare one.
-    pub(crate) fn chance_per_item(&self) -> f64 {
-        if self.len == 0.0 { 0.0 } else { self.misfit.sampling / self.len }
+        self.chance_per_item * count.max(0.0) * (1.0 - share)
     }
 
     /// The variance that the edges add for an item that changes like this, by clumps where these explain more than a walk;

@@ -17,7 +17,7 @@ use crate::view::fits::Reading;
 use crate::view::interpolated::Interpolated;
 use crate::view::list::List;
 use crate::view::nearest::Nearest;
-use crate::view::ranking::largest;
+use crate::view::ranking::{at_least, largest};
 use crate::view::readable::Readable;
 
 /// What can be seen of a stream at one position: immutable, cheap to clone, safe to share.
@@ -183,7 +183,7 @@ impl WindowView {
         let least = self.least(checked(threshold)?);
         let answers = self.answers();
         let low = least - answers.slack(least);
-        let choose = |values: &[f64]| (0..values.len()).filter(|&place| low <= values[place]).collect();
+        let choose = |values: &[f64]| at_least(values, low).collect();
         Ok(answers.list(self.keys()?, choose).at_least(least, certainty))
     }
 
@@ -213,7 +213,7 @@ impl WindowView {
         candidates.iter().try_for_each(|&item| self.check(item))?;
         let answers = self.answers();
         let low = least - answers.slack(least);
-        let choose = |values: &[f64]| (0..values.len()).filter(|&place| low <= values[place]).collect();
+        let choose = |values: &[f64]| at_least(values, low).collect();
         Ok(answers.list_among(candidates, choose).at_least(least, Certainty::Plain))
     }
 
