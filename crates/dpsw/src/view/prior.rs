@@ -483,6 +483,18 @@ mod tests {
     }
 
     #[test]
+    fn few_estimates_fall_into_the_same_bins_as_many() {
+        let values: Vec<f64> = (0..1000).map(|i| f64::from(i * i % 977)).chain([1e9, 1e9, 2e9]).collect();
+        let place = |value: f64| (value / 3.0) as usize;
+        let (few, many) = (sorted_bins(values.clone(), place), dense_bins(values, place));
+        assert_eq!(few.len(), many.len());
+        for (few, many) in few.iter().zip(&many) {
+            assert_eq!(few.keys, many.keys);
+            assert!((few.mean - many.mean).abs() < 1e-9, "{few:?} {many:?}");
+        }
+    }
+
+    #[test]
     fn bins_hold_every_estimate_above_the_floor_once() {
         let values: Vec<f64> = (0..1000).map(|i| f64::from(i * i % 977)).chain([1e9, 1e9]).collect();
         let bins = bins(&values, 100.0, 3.0);
