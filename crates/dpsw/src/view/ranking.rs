@@ -53,7 +53,7 @@ mod tests {
     #[test]
     fn the_values_that_are_not_below_the_least_are_found_in_their_order() {
         for len in [0, 1, 63, 64, 65, 1000] {
-            let values: Vec<f64> = (0..len).map(|i| (i * 7919 % 997) as f64).collect();
+            let values: Vec<f64> = (0..len).map(|i| f64::from(i * 7919 % 997)).collect();
             for least in [-1.0, 500.0, 990.0, 996.0, 1e9] {
                 let wanted: Vec<usize> = (0..values.len()).filter(|&place| least <= values[place]).collect();
                 assert_eq!(at_least(&values, least).collect::<Vec<_>>(), wanted, "{len}, {least}");
