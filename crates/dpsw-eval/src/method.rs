@@ -278,7 +278,8 @@ impl MethodName {
         let needs_delta = matches!(self, Self::TunedDiscovered | Self::TunedUser);
         let delta = needs_delta.then(|| Delta::new(size.delta)).transpose()?;
         let settings = Settings { unit, delta, ..Settings::last_items(size.window_len, size.epsilon)? };
-        let request = Request { settings: settings.with_domain(domain), bytes: size.bytes, expectation };
+        let request =
+            Request { expectation, ..Request::new(settings.with_domain(domain)) }.with_bytes(size.bytes);
         let plan = request.plan()?.plan;
         let counters = if plan.is_identity() { "identity" } else { "hashed" };
         let shape = plan.shape();

@@ -157,7 +157,7 @@ fn plan(method: Method, domain: Domain) -> Plan {
 }
 
 fn tuned(counters: CounterLayout) -> Method {
-    Method::Tuned(TunedMethod { substreams: 20, counters, noise: NoiseChoice::Laplace })
+    Method::Tuned(TunedMethod { substreams: 20, counters, ..TunedMethod::default() })
 }
 
 fn hashed_plan() -> Plan {
@@ -335,7 +335,7 @@ fn never_sealing(rows: u32, columns: u32) -> DpswSketch {
         epsilon: Epsilon::new(1.0).unwrap(),
         delta: None,
         domain: Domain::Asked(Kind::Integers),
-        method: Some(Method::Tuned(TunedMethod { substreams: 1, counters, noise: NoiseChoice::Laplace })),
+        method: Some(Method::Tuned(TunedMethod { substreams: 1, counters, ..TunedMethod::default() })),
         retention: 1,
     };
     sketch(Plan::new(settings).unwrap())

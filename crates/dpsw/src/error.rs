@@ -113,6 +113,9 @@ pub enum PlanError {
     /// Identity counters without a list of keys.
     #[error("identity counters need a public domain; give one, or rows and columns")]
     IdentityNeedsDomain,
+    /// Several rungs with shared counters or Gaussian noise.
+    #[error("several rungs need a counter for each key and Laplace noise; take one rung")]
+    RungsNeedOwnCounters,
     /// Too few or too many explicit shares.
     #[error(
         "{wanted} checkpoints need {wanted} budget shares (whole first, then one per checkpoint), got {got}"
@@ -180,6 +183,8 @@ pub enum Quantity {
     Keys,
     /// Substreams of a window.
     Substreams,
+    /// Rungs.
+    Rungs,
     /// Length of a substream.
     SubstreamLen,
     /// Items of a substream, or about as many as are expected.
@@ -228,6 +233,7 @@ impl Quantity {
             | Self::Retention
             | Self::UserItems
             | Self::Substreams
+            | Self::Rungs
             | Self::SubstreamLen
             | Self::Rows
             | Self::Columns
@@ -249,6 +255,7 @@ impl fmt::Display for Quantity {
             Self::UserItems => "items per user and substream that count",
             Self::Keys => "number of keys in the domain",
             Self::Substreams => "number of substreams",
+            Self::Rungs => "number of rungs",
             Self::SubstreamLen => "substream length",
             Self::SubstreamItems => "number of items in a substream",
             Self::SubstreamsKept => "number of substreams kept",
@@ -540,6 +547,11 @@ pub enum MergeError {
     /// Reproducible noise claims no privacy.
     #[error("a view of reproducible noise claims no privacy and is not merged")]
     NoClaim,
+    /// Sites cut different keys finely.
+    #[error(
+        "views of plans with several rungs cannot be merged: each site cuts other keys finely; take one rung"
+    )]
+    Rungs,
     /// Sites have no common order of items.
     #[error("views of count windows cannot be merged: sites have no common order; use time windows")]
     CountWindow,

@@ -25,7 +25,7 @@ fn settings(discovery: Discovery) -> Settings {
         method: Some(Method::Tuned(TunedMethod {
             substreams: 10,
             counters: CounterLayout::Hashed { rows: 2, columns: 64 },
-            noise: NoiseChoice::Laplace,
+            ..TunedMethod::default()
         })),
         retention: 1,
     }
@@ -265,7 +265,7 @@ fn users(per_substream: u32) -> Settings {
         method: Some(Method::Tuned(TunedMethod {
             substreams: 4,
             counters: CounterLayout::Identity,
-            noise: NoiseChoice::Laplace,
+            ..TunedMethod::default()
         })),
         ..settings(in_fours(Kind::Integers))
     }
@@ -279,8 +279,12 @@ fn the_noise_for_users_covers_a_window() {
     assert_eq!(law(users(1)), scale(2 * 5, 4));
     assert_eq!(law(users(3)), scale(2 * 5 * 3, 4));
     let gaussian = |per_substream| {
-        let method =
-            TunedMethod { substreams: 4, counters: CounterLayout::Identity, noise: NoiseChoice::Gaussian };
+        let method = TunedMethod {
+            substreams: 4,
+            counters: CounterLayout::Identity,
+            noise: NoiseChoice::Gaussian,
+            ..TunedMethod::default()
+        };
         law(Settings { method: Some(Method::Tuned(method)), ..users(per_substream) }).variance()
     };
     let epsilon = Epsilon::new(4.0).expect("in range");

@@ -22,7 +22,7 @@ fn timed(len: u64, lateness: u64, clock: Clock) -> Window {
 
 fn tuned() -> Method {
     let counters = CounterLayout::Identity;
-    Method::Tuned(TunedMethod { substreams: 10, counters, noise: NoiseChoice::Laplace })
+    Method::Tuned(TunedMethod { substreams: 10, counters, ..TunedMethod::default() })
 }
 
 fn paper() -> Method {
@@ -247,7 +247,7 @@ fn keys_are_found_when_the_stream_is_over() {
             Method::Tuned(TunedMethod {
                 substreams: 10,
                 counters: CounterLayout::Hashed { rows: 2, columns: 100 },
-                noise: NoiseChoice::Laplace,
+                ..TunedMethod::default()
             }),
         )
     };

@@ -41,7 +41,7 @@ fn interpolated(estimate: &Estimate, len: u64, start: u64, count: impl Fn(&Range
 }
 
 fn tuned(substreams: u64) -> Method {
-    Method::Tuned(TunedMethod { substreams, counters: CounterLayout::Identity, noise: NoiseChoice::Laplace })
+    Method::Tuned(TunedMethod { substreams, counters: CounterLayout::Identity, ..TunedMethod::default() })
 }
 
 fn paper() -> Method {
@@ -240,7 +240,7 @@ fn a_window_longer_than_the_life_of_a_stream_is_answered_by_what_there_was() {
     let method = Method::Tuned(TunedMethod {
         substreams: 20,
         counters: CounterLayout::Identity,
-        noise: NoiseChoice::Laplace,
+        ..TunedMethod::default()
     });
     // A substream ends after 3.1 of 5.5 hours.
     let start = 13_000 * 36 * 60 * MINUTE - 186 * MINUTE;

@@ -40,7 +40,7 @@ fn paper(substream_len: u64, alpha: f64, grid: Grid) -> Method {
 }
 
 fn tuned(substreams: u64) -> Method {
-    Method::Tuned(TunedMethod { substreams, counters: CounterLayout::Identity, noise: NoiseChoice::Laplace })
+    Method::Tuned(TunedMethod { substreams, counters: CounterLayout::Identity, ..TunedMethod::default() })
 }
 
 fn sketch(settings: Settings) -> DpswSketch {
@@ -163,10 +163,14 @@ proptest! {
         items in prop::collection::vec(0_u64..3, 1..120),
         window_len in 1_u64..60,
         substreams in 1_u64..8,
+        rungs in 1_u32..4,
         len in 1_u64..60,
         back in 0_u64..60,
     ) {
-        let method = tuned(substreams.min(window_len));
+        let substreams = substreams.min(window_len);
+        let rungs = rungs.min(window_len.div_ceil(substreams).ilog2() + 1);
+        let counters = CounterLayout::Identity;
+        let method = TunedMethod { substreams, counters, rungs, ..TunedMethod::default() }.into();
         let settings = Settings { epsilon: epsilon(60.0), retention: 2, ..settings(window_len, method) };
         let mut sketch = sketch(settings);
         sketch.extend(Batch::integers(&items)).expect("valid items");
@@ -223,7 +227,7 @@ fn items_in_one_batch_or_many_are_counted_alike() {
     let text: Vec<String> = stream(500).iter().map(u64::to_string).collect();
     let domain = Domain::Public(Keys::text((0..8).map(|i| i.to_string())));
     for counters in [CounterLayout::Identity, CounterLayout::Hashed { rows: 6, columns: 50 }] {
-        let method = Method::Tuned(TunedMethod { substreams: 5, counters, noise: NoiseChoice::Laplace });
+        let method = Method::Tuned(TunedMethod { substreams: 5, counters, ..TunedMethod::default() });
         let settings = Settings { domain: domain.clone(), ..settings(100, method) };
         let plan = Plan::new(settings).expect("a valid plan");
         let [mut once, mut many] =
@@ -565,7 +569,9 @@ fn seeded_noise_claims_nothing_and_system_noise_claims_the_plan() {
 /// the estimates of a single sketch would break it about every other time.
 #[test]
 fn the_error_bound_is_kept_and_is_not_empty() {
-    let wide = |counters, noise| Method::Tuned(TunedMethod { substreams: 4, counters, noise });
+    let wide = |counters, noise| {
+        Method::Tuned(TunedMethod { substreams: 4, counters, noise, ..TunedMethod::default() })
+    };
     let hashed = CounterLayout::Hashed { rows: 2, columns: 40 };
     let paper =
         PaperMethod { counters: CounterLayout::Hashed { rows: 3, columns: 40 }, ..PaperMethod::default() };
@@ -710,7 +716,7 @@ fn intervals_widen_with_confidence_and_values_below_noise_say_so() {
 #[test]
 fn keys_that_only_seem_frequent_take_nothing_from_frequent_ones() {
     let counters = CounterLayout::Hashed { rows: 2, columns: 250 };
-    let method = Method::Tuned(TunedMethod { substreams: 20, counters, noise: NoiseChoice::Laplace });
+    let method = Method::Tuned(TunedMethod { substreams: 20, counters, ..TunedMethod::default() });
     let domain = Domain::Public(Keys::Range(5000));
     let plan = Plan::new(Settings { domain, ..settings(40_000, method) }).expect("a valid plan");
     let mut worst = Vec::new();

@@ -14,7 +14,7 @@ use crate::item::keys::Keys;
 use crate::noise::generator::Noise;
 use crate::plan::discovery::{ListLimits, PlannedDiscovery};
 use crate::plan::release::{COUNT_MIN, Release};
-use crate::plan::settings::{CounterLayout, Method, NoiseChoice, Settings, TunedMethod, Unit};
+use crate::plan::settings::{CounterLayout, Method, Settings, TunedMethod, Unit};
 use crate::plan::structure::Plan;
 use crate::privacy::parameters::{Delta, Epsilon};
 use crate::ratio::Ratio;
@@ -104,7 +104,7 @@ impl Finder {
     fn small(settings: &Settings, discovery: Discovery, small: Small) -> Result<Self, AuditError> {
         let Small { items, share, tracking } = small;
         let counters = CounterLayout::Hashed { rows: 1, columns: COLUMNS };
-        let method = TunedMethod { substreams: SUBSTREAMS, counters, noise: NoiseChoice::Laplace };
+        let method = TunedMethod { substreams: SUBSTREAMS, counters, ..TunedMethod::default() };
         let (share, search_len) = (Some(share), Some(CHECKS as u64));
         let plan = Plan::new(Settings {
             window: tiny_window(settings.window, items, Size::TINY.lateness),

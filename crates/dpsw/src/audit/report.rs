@@ -94,6 +94,9 @@ pub enum AuditError {
     /// Explicit shares for so many checkpoints that no short substream has them.
     #[error("the plan has too many checkpoints with explicit shares to be audited on a short substream")]
     TooManyCheckpoints,
+    /// Which counters an item has depends on what was sealed before.
+    #[error("a plan with several rungs cannot be audited yet")]
+    Rungs,
     /// No hash key gives two keys different counters in every row.
     #[error("no hash key separates two keys in every row")]
     Collisions,

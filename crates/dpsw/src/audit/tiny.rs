@@ -41,6 +41,9 @@ const SUBSTREAM_LEN_MAX: u64 = 4096;
 /// The same budget, unit, method, rows, noise and kind of window, made small.
 pub(super) fn tiny(settings: &Settings, size: Size) -> Result<Settings, AuditError> {
     let plan = Plan::new(settings.clone())?;
+    if 1 < plan.rungs().count() {
+        return Err(AuditError::Rungs);
+    }
     let layout = |identity| match identity {
         CounterLayout::Identity => CounterLayout::Identity,
         _ => CounterLayout::Hashed { rows: plan.shape().rows, columns: size.columns },

@@ -103,12 +103,13 @@ impl Writer {
                 self.counters(*counters);
                 self.shares(shares);
             }
-            Method::Tuned(TunedMethod { substreams, counters, noise }) => {
+            Method::Tuned(TunedMethod { substreams, counters, noise, rungs }) => {
                 self.u8(1);
                 self.u64(*substreams);
                 self.counters(*counters);
                 let number = NoiseChoice::all().position(|known| known == *noise);
                 self.u8(number.expect("all laws are numbered") as u8);
+                self.u32(*rungs);
             }
         }
     }
@@ -222,9 +223,15 @@ impl Reader<'_> {
                 substreams: self.u64()?,
                 counters: self.counters()?,
                 noise: self.noise()?,
+                rungs: self.rungs()?,
             }),
             _ => return Err(SnapshotError::invalid("its method is unknown")),
         })
+    }
+
+    /// Before version 3 there was one rung alone.
+    fn rungs(&mut self) -> Result<u32, SnapshotError> {
+        if self.version() < 3 { Ok(1) } else { self.u32() }
     }
 
     fn noise(&mut self) -> Result<NoiseChoice, SnapshotError> {

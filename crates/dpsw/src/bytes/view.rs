@@ -8,19 +8,21 @@ use crate::error::SnapshotError;
 use crate::item::hash::FingerprintKey;
 use crate::item::keys::Keys;
 use crate::item::mapping::Columns;
+use crate::plan::checkpoint::Role;
 use crate::plan::limits::{ITEMS_MAX, SITES_MAX};
 use crate::plan::mapper::Mapper;
 use crate::plan::structure::Plan;
 use crate::privacy::parameters::Claim;
 use crate::sealed::found::Found;
 use crate::sealed::released::Released;
+use crate::sealed::rungs::Rungs;
 use crate::sealed::sketch::SealedSketch;
 use crate::sealed::substream::SealedSubstream;
 use crate::view::readable::Readable;
 use crate::view::window_view::WindowView;
 
 const MAGIC: &[u8; 8] = b"DPSWVIEW";
-pub(crate) const VERSION: u16 = 2;
+pub(crate) const VERSION: u16 = 3;
 /// Version 1 knew no stream that is over or begins inside a substream, and not how many events were left out by caps; it had
 /// the keys that each epoch found, and no scores.
 const VERSION_FIRST: u16 = 1;
@@ -75,12 +77,36 @@ fn write_substream(writer: &mut Writer, substream: &SealedSubstream, plan: &Plan
     if let Columns::Hashed(keys) = &substream.mapping.columns {
         keys.iter().for_each(|&key| writer.u64(key));
     }
+    if 1 < plan.rungs().count() {
+        write_rungs(writer, substream.rungs());
+    }
     writer.len(substream.sketches().len());
     for (range, sketch) in substream.sketches() {
         writer.len(*range);
         writer.option(sketch.items());
         writer.cells(&sketch.cells());
     }
+}
+
+pub(crate) fn write_rungs(writer: &mut Writer, rungs: &Rungs) {
+    writer.u32(rungs.base());
+    for places in rungs.finer() {
+        writer.len(places.len());
+        places.iter().for_each(|&place| writer.u32(place));
+    }
+}
+
+pub(crate) fn read_rungs(reader: &mut Reader<'_>, plan: &Plan) -> Result<Rungs, SnapshotError> {
+    if plan.rungs().count() == 1 {
+        return Ok(Rungs::first(plan));
+    }
+    let base = reader.u32()?;
+    let list = |_| {
+        let len = reader.len(4)?;
+        (0..len).map(|_| reader.u32()).collect::<Result<Box<[u32]>, _>>()
+    };
+    let finer = (1..plan.rungs().count()).map(list).collect::<Result<Vec<_>, _>>()?;
+    Rungs::from_parts(base, finer, plan).ok_or(SnapshotError::invalid("its rungs are no lists of its keys"))
 }
 
 pub(crate) fn read_view(reader: &mut Reader<'_>) -> Result<WindowView, SnapshotError> {
@@ -130,24 +156,31 @@ fn read_substream(
     let has_capped = reader.version() != VERSION_FIRST && plan.user_room().is_some();
     let capped = if has_capped { reader.option()?.map(|capped| capped.min(ITEMS_MAX)) } else { None };
     let mapping = mapper.mapping(plan, |rows| (0..rows).map(|_| reader.u64()).collect())?;
+    let rungs = Arc::new(read_rungs(reader, plan)?);
     let count = reader.len(8)?;
-    let sketches = (0..count).map(|_| read_sketch(reader, plan)).collect::<Result<Vec<_>, _>>()?;
+    let sketches = (0..count).map(|_| read_sketch(reader, plan, &rungs)).collect::<Result<Vec<_>, _>>()?;
     let ranges: BTreeSet<usize> = sketches.iter().map(|(range, _)| *range).collect();
     if ranges.len() < sketches.len() {
         return Err(SnapshotError::invalid("a range occurs twice"));
     }
-    Ok(SealedSubstream::from_parts(number, mapping, sketches).with_capped(capped))
+    Ok(SealedSubstream::from_parts(number, mapping, sketches).with_capped(capped).with_rungs(rungs))
 }
 
-fn read_sketch(reader: &mut Reader<'_>, plan: &Plan) -> Result<(usize, Arc<SealedSketch>), SnapshotError> {
+fn read_sketch(
+    reader: &mut Reader<'_>,
+    plan: &Plan,
+    rungs: &Rungs,
+) -> Result<(usize, Arc<SealedSketch>), SnapshotError> {
     let range = usize::try_from(reader.u64()?).ok().filter(|&range| range < plan.ranges().len());
     let range = range.ok_or(SnapshotError::invalid("a range is not in its plan"))?;
     let items = reader.option()?.map(|items| items.min(ITEMS_MAX));
-    if items.is_some() != plan.has_public_totals() {
+    let is_node = plan.ranges()[range].role() == Role::Node;
+    if items.is_some() != (plan.has_public_totals() && !is_node) {
         return Err(SnapshotError::invalid("its totals do not fit its unit"));
     }
-    let cells = reader.cells(plan.shape().cells())?;
-    Ok((range, Arc::new(SealedSketch::new(plan.shape(), &cells, items, plan.width()))))
+    let shape = if is_node { rungs.shape(range, plan) } else { plan.shape() };
+    let cells = reader.cells(shape.cells())?;
+    Ok((range, Arc::new(SealedSketch::new(shape, &cells, items, plan.width()))))
 }
 
 fn read_found(reader: &mut Reader<'_>, plan: &Plan, released: &Released) -> Result<Found, SnapshotError> {

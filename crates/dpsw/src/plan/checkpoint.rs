@@ -24,6 +24,8 @@ fn shrunk(length: u64, alpha: Ratio) -> u64 {
 pub enum Role {
     /// All of it.
     Whole,
+    /// A part of it, for keys that are cut more finely.
+    Node,
     /// From its start to a checkpoint; kept until the substream is complete.
     Prefix,
     /// From a checkpoint to its end.

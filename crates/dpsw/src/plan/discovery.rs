@@ -398,7 +398,7 @@ mod tests {
             method: Some(Method::Tuned(TunedMethod {
                 substreams,
                 counters: CounterLayout::Hashed { rows: 1, columns: 2 },
-                noise: NoiseChoice::Laplace,
+                ..TunedMethod::default()
             })),
             retention: 1,
         }

@@ -192,7 +192,7 @@ mod tests {
     use super::*;
     use crate::noise::generator::Noise;
     use crate::plan::predict::{Expectation, Prediction, Prior};
-    use crate::plan::settings::{CounterLayout, NoiseChoice, Settings, TunedMethod};
+    use crate::plan::settings::{CounterLayout, Settings, TunedMethod};
     use crate::plan::structure::Plan;
     use crate::stream::sketch::DpswSketch;
     use crate::view::estimate::Ranked;
@@ -201,7 +201,7 @@ mod tests {
     const WINDOW: u64 = 20_000;
 
     fn plan(epsilon: f64, substreams: u64, counters: CounterLayout) -> Plan {
-        let method = TunedMethod { substreams, counters, noise: NoiseChoice::Laplace };
+        let method = TunedMethod { substreams, counters, ..TunedMethod::default() };
         let settings = Settings::last_items(WINDOW, epsilon).expect("in range").with_keys(0..KEYS);
         settings.with_method(method).plan().expect("a plan")
     }

@@ -3,7 +3,8 @@
 use crate::error::{Fraction, PlanError, Quantity};
 use crate::item::mapping::Shape;
 use crate::plan::limits::{CELLS_MAX, ROWS_MAX, SUBSTREAM_ITEMS_MAX, WINDOW_LEN_MAX, check, check_fraction};
-use crate::plan::settings::{CounterLayout, Method, Settings, SubstreamLen, Window};
+use crate::plan::rungs::cut_len;
+use crate::plan::settings::{CounterLayout, Method, Settings, SubstreamLen, TunedMethod, Window};
 
 /// About how many items a substream of this length holds.
 pub(crate) fn substream_items(window: Window, substream_len: u64) -> u64 {
@@ -48,12 +49,18 @@ pub(crate) fn substream_len(choice: SubstreamLen, window: Window) -> Result<u64,
     Ok(len)
 }
 
+impl TunedMethod {
+    pub(crate) fn substream_len(&self, window: Window) -> Result<u64, PlanError> {
+        cut_len(substream_len(SubstreamLen::PerWindow(self.substreams), window)?, self)
+    }
+}
+
 impl Method {
     /// The length of a substream of this window.
     pub(crate) fn substream_len(&self, window: Window) -> Result<u64, PlanError> {
         let choice = match self {
             Self::Paper(method) => method.substream,
-            Self::Tuned(method) => SubstreamLen::PerWindow(method.substreams),
+            Self::Tuned(method) => return method.substream_len(window),
         };
         substream_len(choice, window)
     }

@@ -12,6 +12,8 @@ pub(crate) const SUBSTREAM_ITEMS_MAX: u64 = 1 << 30;
 pub(crate) const SUBSTREAMS_MAX: u64 = 10_000;
 /// The most checkpoints of a substream.
 pub(crate) const CHECKPOINTS_MAX: usize = 200;
+/// The most numbers of nodes that a key may have in a substream.
+pub(crate) const RUNGS_MAX: u32 = 8;
 /// The most rows of a sketch.
 pub(crate) const ROWS_MAX: u32 = 16;
 /// The most counters of a sketch.

@@ -17,7 +17,8 @@ impl Plan {
     /// Bytes of the counters, of the kept substreams and the most that open ones take, and of the list of found keys.
     #[must_use]
     pub fn sketch_bytes(&self) -> u64 {
-        let kept = self.ranges().iter().filter(|range| range.role() != Role::Prefix).count() as u64;
+        let is_kept = |range: &&PlannedRange| matches!(range.role(), Role::Whole | Role::Suffix);
+        let kept = self.ranges().iter().filter(is_kept).count() as u64;
         // Each further open substream holds at most one array per segment.
         let further = (self.open_substreams_max() - 1) * self.boundaries().len() as u64;
         let cells = self.shape().cells() as u64;
@@ -30,7 +31,8 @@ impl Plan {
                 Self::flat_cell_bytes(sealed, open) * cells + reserve
             }
         };
-        counters + self.found_bytes()
+        let nodes = self.rungs().bytes(self.substreams_kept(), cells);
+        counters + nodes + self.found_bytes()
     }
 
     /// The most bytes of the keys that were found: their names, and for each its end in the list, its score and its sum.
@@ -120,6 +122,10 @@ impl Plan {
     /// The most arrays that the running substream holds at a time: the segment, the ranges that started before it
     /// and are not complete, and the sealed prefixes.
     fn open_arrays_max(&self) -> u64 {
+        if 1 < self.rungs().count() {
+            // What is open runs on from segment to segment; those ahead of it have their own where a clock is waited for.
+            return if self.settings().window.time().is_some() { self.boundaries().len() as u64 } else { 1 };
+        }
         let starts = [0].into_iter().chain(self.boundaries().iter().copied());
         let live = |segment: u64| {
             let held = |range: &&PlannedRange| {

@@ -18,6 +18,7 @@ pub(crate) mod predict;
 pub(crate) mod range;
 pub(crate) mod reach;
 pub(crate) mod release;
+pub(crate) mod rungs;
 pub(crate) mod settings;
 pub(crate) mod structure;
 pub(crate) mod text;

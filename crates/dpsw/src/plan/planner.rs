@@ -1,5 +1,6 @@
 //! The best structure of the tuned method for a budget and a size, and the smallest budget or size for an error.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::error::PlanError;
@@ -9,11 +10,12 @@ use crate::noise::law::Law;
 use crate::plan::budget::Budget;
 use crate::plan::discovery::PlannedDiscovery;
 use crate::plan::false_rows::LISTED;
-use crate::plan::layout::{kept, open_max, touched};
+use crate::plan::layout::{kept, open_max, substream_items, touched};
 use crate::plan::limits::check_settings;
 use crate::plan::memory::overflow_bytes;
 use crate::plan::predict::{Expectation, Prediction, RankError, Structure};
 use crate::plan::reach::Reach;
+use crate::plan::rungs::PlannedRungs;
 use crate::plan::settings::{CounterLayout, Method, NoiseChoice, Settings, TunedMethod};
 use crate::plan::structure::Plan;
 use crate::plan::tuned::calibrated;
@@ -29,6 +31,9 @@ pub struct Request {
     pub bytes: u64,
     /// A public guess of what a window looks like, never made from the stream.
     pub expectation: Expectation,
+    /// The most rungs to consider; 1 where nothing else is said. More cut frequent keys more finely, which halves their error
+    /// where shares drift; such plans can be neither audited nor merged across sites yet.
+    pub rungs: u32,
 }
 
 /// Sketches take this many bytes where nothing else is said.
@@ -144,13 +149,19 @@ impl Request {
         };
         let bytes = if keys.is_some_and(fits) { IDENTITY_BYTES } else { BYTES };
         let expectation = Expectation::zipf(keys.unwrap_or(KEYS_EXPECTED).max(1));
-        Self { settings, bytes, expectation }
+        Self { settings, bytes, expectation, rungs: 1 }
     }
 
     /// The same with this many bytes.
     #[must_use]
     pub fn with_bytes(self, bytes: u64) -> Self {
         Self { bytes, ..self }
+    }
+
+    /// The same with up to so many rungs.
+    #[must_use]
+    pub fn with_rungs(self, rungs: u32) -> Self {
+        Self { rungs, ..self }
     }
 
     /// The same with another guess.
@@ -172,8 +183,8 @@ impl Request {
         if 1.0 <= best.prediction.detectable_share() {
             return Err(PlanError::OnlyNoise { epsilon: self.settings.epsilon.get(), items: self.items() });
         }
-        let Choice { substreams, counters, noise, share, .. } = best;
-        let method = TunedMethod { substreams, counters, noise };
+        let Choice { substreams, counters, noise, rungs, share, .. } = best;
+        let method = TunedMethod { substreams, counters, noise, rungs };
         let plan = Plan::derive(with_share(self.settings.clone(), share), method.into())?;
         debug_assert!(plan.sketch_bytes() <= self.bytes, "{} bytes for {}", plan.sketch_bytes(), self.bytes);
         Ok(Planned { plan, prediction: best.prediction })
@@ -232,14 +243,18 @@ impl Request {
             let cells = self.cells(substreams, keys.bytes);
             for &Variant { counting, law, noise } in &laws {
                 let Some(counters) = self.layout(cells, counting) else { continue };
-                let structure = Structure {
-                    least_fitted: keys.least,
-                    keys: self.settings.domain.keys().map_or(0, Keys::len),
-                    ..structure(self.settings.window.len(), substreams, counters, law)
-                };
-                let prediction = Prediction::new(structure, &counts, self.expectation.drift);
-                let score = score(&prediction);
-                choices.push(Choice { substreams, counters, noise, share, prediction, score });
+                let fits = |&rungs: &u32| self.has_room(substreams, counters, law, rungs);
+                for rungs in BTreeSet::from([1, self.rungs]).into_iter().filter(fits) {
+                    let structure = Structure {
+                        least_fitted: keys.least,
+                        keys: self.settings.domain.keys().map_or(0, Keys::len),
+                        ..structure(self.settings.window.len(), substreams, counters, law)
+                    };
+                    let prediction = Prediction::new(structure, &counts, self.expectation.drift);
+                    let prediction = prediction.with_rungs(self.rungs(substreams, law, rungs));
+                    let score = score(&prediction);
+                    choices.push(Choice { substreams, counters, noise, rungs, share, prediction, score });
+                }
             }
         }
         if choices.is_empty() {
@@ -299,6 +314,31 @@ impl Request {
         self.bytes.saturating_sub(reserve + found) / Plan::flat_cell_bytes(kept, open)
     }
 
+    /// Which counts are cut how finely.
+    fn rungs(&self, substreams: u64, law: Law, rungs: u32) -> PlannedRungs {
+        let keys = self.settings.domain.keys().map_or(0, Keys::len);
+        PlannedRungs::new(rungs, substreams, self.items(), keys, law)
+    }
+
+    /// Whether so many rungs can be had.
+    fn has_room(&self, substreams: u64, counters: CounterLayout, law: Law, rungs: u32) -> bool {
+        if rungs == 1 {
+            return true;
+        }
+        let (window, steps) = (self.settings.window, 1 << (rungs - 1));
+        let len = window.len().div_ceil(substreams).next_multiple_of(steps);
+        let are_own = counters == CounterLayout::Identity && matches!(law, Law::Laplace { .. });
+        if !are_own || window.len().div_ceil(substreams) < steps || window.len() < len {
+            return false;
+        }
+        let keys = self.settings.domain.keys().map_or(0, Keys::len) as u64;
+        let kept = kept(window.len(), self.settings.retention, len);
+        let open = if window.time().is_some() { steps * open_max(window, len) } else { 1 };
+        let reserve = kept * overflow_bytes(1, substream_items(window, len));
+        let nodes = self.rungs(window.len().div_ceil(len), law, rungs).bytes(kept, keys);
+        Plan::flat_cell_bytes(kept, open) * keys + reserve + nodes <= self.bytes
+    }
+
     fn items(&self) -> u64 {
         self.settings.window.expected_items()
     }
@@ -315,7 +355,7 @@ fn with_share(mut settings: Settings, share: Option<Ratio>) -> Settings {
 /// A plan by which keys are judged; they do not depend on the counters.
 fn smallest(substreams: u64) -> TunedMethod {
     let counters = CounterLayout::Hashed { rows: 1, columns: COLUMNS_MIN as u32 };
-    TunedMethod { substreams, counters, noise: NoiseChoice::Laplace }
+    TunedMethod { substreams, counters, ..TunedMethod::default() }
 }
 
 /// Counters and noise that the planner tries.
@@ -344,6 +384,7 @@ struct Choice {
     substreams: u64,
     counters: CounterLayout,
     noise: NoiseChoice,
+    rungs: u32,
     share: Option<Ratio>,
     prediction: Prediction,
     score: f64,
@@ -373,7 +414,8 @@ impl Plan {
         let structure = structure(settings.window.len(), method.substreams, counters, self.ranges()[0].law());
         let keys = settings.domain.keys().map_or(0, Keys::len);
         let structure = Structure { least_fitted: self.least_found(), keys, ..structure };
-        Ok(Some(Prediction::new(structure, &expectation.counts(items)?, expectation.drift)))
+        let prediction = Prediction::new(structure, &expectation.counts(items)?, expectation.drift);
+        Ok(Some(prediction.with_rungs(self.rungs().clone())))
     }
 }
 
@@ -442,6 +484,7 @@ fn search(
 mod tests {
     use super::*;
     use crate::item::value::Kind;
+    use crate::privacy::parameters::Delta;
 
     fn settings() -> Settings {
         Settings::last_items(1_000_000, 1.0).expect("in range").with_keys(0..25_600)
@@ -545,12 +588,29 @@ mod tests {
     #[test]
     fn a_list_that_shows_false_keys_is_announced() {
         let counters = CounterLayout::Hashed { rows: 1, columns: 28_557 };
-        let method = TunedMethod { substreams: 5, counters, noise: NoiseChoice::Laplace };
+        let method = TunedMethod { substreams: 5, counters, ..TunedMethod::default() };
         let settings = Settings::last_items(20_000, 1.0).expect("in range").with_keys(0..35_519);
         let plan = settings.with_method(method).plan().expect("a plan");
         let prediction = plan.predict(&Expectation::zipf(35_519)).expect("a prior").expect("tuned");
         let text = Planned { plan, prediction }.to_string();
         assert!(text.contains("of 20 rows about 11 hardly occur"), "{text}");
+    }
+
+    #[test]
+    fn rungs_are_taken_where_they_promise_less_error() {
+        let [plain, finer] = [1, 5].map(|rungs| request(1_120_000).with_rungs(rungs).plan().expect("a plan"));
+        let rungs = |planned: &Planned| planned.plan.rungs().count();
+        assert_eq!((rungs(&plain), rungs(&finer)), (1, 5));
+        assert!(finer.prediction.frequent() < plain.prediction.frequent(), "{finer} {plain}");
+        assert!(finer.plan.sketch_bytes() <= 1_120_000);
+        let small = request(560_000).with_rungs(5).plan().expect("a plan");
+        assert!(small.plan.sketch_bytes() <= 560_000);
+        let gaussian = Settings { delta: Delta::new(1e-9).ok(), ..settings() }.with_users(1);
+        let users = Request::new(gaussian).with_rungs(5).plan().expect("a plan");
+        assert_eq!(
+            users.prediction,
+            users.plan.predict(&Expectation::zipf(25_600)).expect("a prior").expect("tuned")
+        );
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::plan::counts::Counts;
 use crate::plan::false_rows::{Collisions, Listing};
 use crate::plan::limits::{CANDIDATE_DEVIATIONS, CANDIDATE_SHARE};
 use crate::plan::misfit::Misfit;
+use crate::plan::rungs::PlannedRungs;
 
 /// How frequent the keys of a window are expected to be: a public guess.
 #[derive(Debug, Clone, PartialEq)]
@@ -66,6 +67,8 @@ pub struct Expectation {
     pub drift: Option<Drift>,
 }
 
+/// The share of frequent keys that were rare a window ago.
+const RISERS: f64 = 0.1;
 /// The mean of the absolute value of a normal variable, in deviations.
 const MEAN_ABSOLUTE: f64 = 0.797_884_56;
 /// A key that is to be a candidate in nearly every window lies one deviation above the least that a candidate has.
@@ -153,6 +156,9 @@ pub struct Prediction {
     substreams: f64,
     drift: Option<Drift>,
     listing: Listing,
+    rungs: PlannedRungs,
+    /// The variance of the noise on a counter.
+    noise: f64,
 }
 
 impl Prediction {
@@ -174,20 +180,33 @@ impl Prediction {
             least: structure.least_fitted,
             absent: structure.keys.saturating_sub(counts.sorted.len()),
         };
-        Self { counts: Arc::clone(counts), floor, substreams: structure.substreams, drift, listing }
+        let (Structure { substreams, law, .. }, rungs) = (structure, PlannedRungs::default());
+        Self { counts: Arc::clone(counts), floor, substreams, drift, listing, rungs, noise: law.variance() }
+    }
+
+    /// The same where frequent keys are cut more finely.
+    pub(crate) fn with_rungs(self, rungs: PlannedRungs) -> Self {
+        Self { rungs, ..self }
     }
 
     /// The mean absolute error of an item with this count.
     #[must_use]
     pub fn error_of(&self, count: f64) -> f64 {
+        let nodes = self.substreams * f64::from(1 << self.rungs.rung(count));
+        let finer = (nodes - self.substreams) * self.noise;
         let errors = PHASES.iter().zip(self.floor).map(|(&x, floor)| {
             let misfit = Misfit::at_phase(x);
-            let sampling = count / self.substreams * misfit.sampling;
-            let step = |d: Drift| 2.0 * d.variance / (d.correlation_windows * self.substreams);
-            let drift = self.drift.map_or(0.0, |d| (count / self.substreams).powi(2) * step(d) * misfit.walk);
-            MEAN_ABSOLUTE * (floor + sampling + drift).sqrt()
+            let sampling = count / nodes * misfit.sampling;
+            let step = |d: Drift| 2.0 * d.variance / (d.correlation_windows * nodes);
+            let drift = self.drift.map_or(0.0, |d| (count / nodes).powi(2) * step(d) * misfit.walk);
+            MEAN_ABSOLUTE * (floor + finer + sampling + drift).sqrt()
         });
-        errors.sum::<f64>() / PHASES.len() as f64
+        errors.sum::<f64>() / PHASES.len() as f64 + self.unseen(count)
+    }
+
+    /// A key that was rare is cut coarsely until the next substream: what that costs a frequent one on average.
+    fn unseen(&self, count: f64) -> f64 {
+        if self.rungs.rung(count) == 0 { 0.0 } else { RISERS * count / (6.0 * self.substreams.powi(2)) }
     }
 
     /// What to expect of the item of this rank, from 1; `None` beyond the last.

@@ -339,6 +339,9 @@ pub struct TunedMethod {
     pub counters: CounterLayout,
     /// The law of the noise.
     pub noise: NoiseChoice,
+    /// How many numbers of nodes a key may have in a substream: 1, 2, 4 and so on. A frequent key is cut more finely than a
+    /// rare one. More than one needs counters of their own for all keys, and Laplace noise.
+    pub rungs: u32,
 }
 
 impl Default for TunedMethod {
@@ -348,6 +351,7 @@ impl Default for TunedMethod {
             substreams: 20,
             counters: CounterLayout::Hashed { rows: 2, columns: 6666 },
             noise: NoiseChoice::Laplace,
+            rungs: 1,
         }
     }
 }

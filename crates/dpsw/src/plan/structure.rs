@@ -10,7 +10,8 @@ use crate::plan::budget::Budget;
 use crate::plan::discovery::{ListLimits, PlannedDiscovery};
 use crate::plan::layout::{kept, open_max, substream_items};
 use crate::plan::limits::{KEYS_MAX, ROOM, SUBSTREAMS_MAX, Width, check, check_settings};
-use crate::plan::range::{PlannedRange, Sketches, boundaries};
+use crate::plan::range::{PlannedRange, Sketches, WHOLE, boundaries};
+use crate::plan::rungs::PlannedRungs;
 use crate::plan::settings::{CounterLayout, Method, Settings, Unit, Window};
 use crate::plan::{paper, tuned};
 use crate::privacy::ledger::{Cost, Ledger};
@@ -28,6 +29,7 @@ pub struct Plan {
     ranges: Vec<PlannedRange>,
     boundaries: Vec<u64>,
     discovery: Option<PlannedDiscovery>,
+    rungs: PlannedRungs,
     ledger: Ledger,
 }
 
@@ -81,7 +83,14 @@ impl Plan {
         let domain = discovery.as_ref().map_or(settings.domain, |found| Domain::Discovered(found.chosen()));
         let settings = Settings { domain, method: Some(method.clone()), ..settings };
         let boundaries = boundaries(&ranges);
-        Ok(Self { settings, method, substream_len, shape, ranges, boundaries, discovery, ledger })
+        let rungs = match &method {
+            Method::Paper(_) => 1,
+            Method::Tuned(method) => method.rungs,
+        };
+        let substreams = settings.window.len().div_ceil(substream_len);
+        let items = settings.window.expected_items();
+        let rungs = PlannedRungs::new(rungs, substreams, items, shape.columns as usize, ranges[WHOLE].law());
+        Ok(Self { settings, method, substream_len, shape, ranges, boundaries, discovery, rungs, ledger })
     }
 
     /// How keys are found, if they are. Everything else has what they leave of the budget.
@@ -159,6 +168,11 @@ impl Plan {
             discovery.lasting();
             discovery.fresh();
         }
+    }
+
+    /// Which counts are cut how finely.
+    pub(crate) fn rungs(&self) -> &PlannedRungs {
+        &self.rungs
     }
 
     /// Whether the number of items in a range is public.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
+use crate::plan::checkpoint::Role;
 use crate::plan::discovery::PlannedDiscovery;
 use crate::plan::paper_bounds::PaperBounds;
 use crate::plan::release::Release;
@@ -33,9 +34,17 @@ impl fmt::Display for Plan {
                 "users      {per_substream} item(s) of each count per substream, of the first {room} users to send in it"
             )?;
         }
-        for range in self.ranges() {
+        for range in self.ranges().iter().filter(|range| range.role() != Role::Node) {
             let Range { start, end } = range.offsets();
             writeln!(f, "  {:<8} [{start}, {end})  {}", format!("{:?}", range.role()), range.law())?;
+        }
+        if 1 < self.rungs().count() {
+            let nodes = 1 << (self.rungs().count() - 1);
+            let first = self.rungs().first();
+            writeln!(
+                f,
+                "rungs      keys above {first:.0} items are cut more finely, into up to {nodes} nodes"
+            )?;
         }
         writeln!(f, "bytes      {} in sketches, {} resident", self.sketch_bytes(), self.resident_bytes())?;
         let (epsilon, delta) = self.ledger().spent();

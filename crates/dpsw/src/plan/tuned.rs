@@ -3,12 +3,12 @@
 use crate::error::{DeltaUse, ParameterError, PlanError};
 use crate::noise::law::Law;
 use crate::plan::budget::Budget;
-use crate::plan::checkpoint::spans;
-use crate::plan::layout::{shape, substream_len, touched};
+use crate::plan::layout::{shape, touched};
 use crate::plan::limits::gaussian_law;
 use crate::plan::range::{PlannedRange, Sketches};
 use crate::plan::reach::Reach;
-use crate::plan::settings::{NoiseChoice, Settings, SubstreamLen, TunedMethod, Unit};
+use crate::plan::rungs::spans;
+use crate::plan::settings::{NoiseChoice, Settings, TunedMethod, Unit};
 use crate::privacy::accounting::{gaussian_variance, laplace_scale, zcdp_rho, zcdp_variance};
 use crate::privacy::ledger::{Cost, Ledger};
 use crate::privacy::parameters::{Delta, Epsilon};
@@ -18,7 +18,7 @@ pub(crate) fn sketches(
     method: &TunedMethod,
     budget: Budget,
 ) -> Result<Sketches, PlanError> {
-    let substream_len = substream_len(SubstreamLen::PerWindow(method.substreams), settings.window)?;
+    let substream_len = method.substream_len(settings.window)?;
     let shape = shape(method.counters, settings)?;
     let reach = Reach::new(settings.unit, shape.rows, touched(settings.window.len(), substream_len));
     let (law, cost) = calibrated(method.noise, budget, reach)?;
@@ -29,7 +29,7 @@ pub(crate) fn sketches(
         Unit::ReplaceOne | Unit::AddRemove => "the sketch over one position",
     };
     ledger.charge(what, cost)?;
-    let ranges = PlannedRange::all(spans(&[substream_len]).into_iter().map(|span| (span, law)));
+    let ranges = PlannedRange::all(spans(substream_len, method.rungs).into_iter().map(|span| (span, law)));
     Ok(Sketches { substream_len, shape, ranges, ledger })
 }
 

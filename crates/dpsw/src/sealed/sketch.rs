@@ -95,6 +95,19 @@ impl SealedSketch {
         }
     }
 
+    /// Adds the noisy counters to sums.
+    pub(crate) fn add_to(&self, sums: &mut [i64]) {
+        match &self.cells {
+            Cells::Wide(cells) => sums.iter_mut().zip(cells).for_each(|(sum, &cell)| *sum += i64::from(cell)),
+            Cells::Narrow { cells, overflow } => {
+                sums.iter_mut().zip(cells).for_each(|(sum, &cell)| *sum += i64::from(cell));
+                for &(index, cell) in overflow {
+                    sums[index as usize] += i64::from(cell) - i64::from(OVERFLOWN);
+                }
+            }
+        }
+    }
+
     /// Copies the counters from this index on.
     pub(crate) fn copy_from(&self, first: usize, copies: &mut [f64]) {
         let end = first + copies.len();

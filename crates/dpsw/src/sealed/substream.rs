@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use crate::item::mapping::Mapping;
 use crate::plan::checkpoint::Role;
 use crate::plan::structure::Plan;
+use crate::sealed::rungs::Rungs;
 use crate::sealed::sketch::SealedSketch;
 
 /// What is readable of one substream: the sketches of its complete ranges.
@@ -17,6 +18,8 @@ pub(crate) struct SealedSubstream {
     capped: Option<u64>,
     /// By index of the planned range.
     sketches: Vec<(usize, Arc<SealedSketch>)>,
+    /// Which keys are cut more finely than others.
+    rungs: Arc<Rungs>,
     /// The smallest counter of a key that never occurred, on average; made when it is first needed.
     pub(crate) absent: OnceLock<f64>,
 }
@@ -31,7 +34,17 @@ impl SealedSubstream {
         mapping: Mapping,
         sketches: Vec<(usize, Arc<SealedSketch>)>,
     ) -> Self {
-        Self { number, mapping, capped: None, sketches, absent: OnceLock::new() }
+        let (rungs, absent) = (Arc::default(), OnceLock::new());
+        Self { number, mapping, capped: None, sketches, rungs, absent }
+    }
+
+    /// The same with these rungs.
+    pub(crate) fn with_rungs(self, rungs: Arc<Rungs>) -> Self {
+        Self { rungs, ..self }
+    }
+
+    pub(crate) fn rungs(&self) -> &Arc<Rungs> {
+        &self.rungs
     }
 
     /// The same with so many events that count nowhere.
@@ -50,7 +63,8 @@ impl SealedSubstream {
         if sketches.iter().any(|(index, _)| plan.ranges()[*index].role() == Role::Whole) {
             sketches.retain(|(index, _)| plan.ranges()[*index].role() != Role::Prefix);
         }
-        Self::from_parts(self.number, self.mapping.clone(), sketches).with_capped(self.capped)
+        let substream = Self::from_parts(self.number, self.mapping.clone(), sketches);
+        substream.with_capped(self.capped).with_rungs(Arc::clone(&self.rungs))
     }
 
     pub(crate) fn sketch(&self, index: usize) -> Option<&SealedSketch> {

@@ -12,6 +12,7 @@ use crate::noise::generator::Generator;
 use crate::noise::table::Table;
 use crate::plan::limits::{ITEMS_MAX, Width};
 use crate::plan::settings::Unit;
+use crate::sealed::rungs::Counted;
 use crate::sealed::sketch::SealedSketch;
 #[cfg(test)]
 use crate::testing::fault;
@@ -178,6 +179,27 @@ impl Counters {
     pub(crate) fn clear(&mut self) {
         self.items = 0;
         self.cells.fill(0);
+    }
+
+    /// Takes the counts of some keys out, with noise. How many items they are is not known of them.
+    pub(crate) fn seal_keys(
+        &mut self,
+        keys: Counted<'_>,
+        width: Width,
+        table: &Table,
+        generator: &mut Generator,
+    ) -> SealedSketch {
+        let mut taken = Zeroizing::new(match keys {
+            Counted::All => self.cells.to_vec(),
+            Counted::Places(places) => places.iter().map(|&place| self.cells[place as usize]).collect(),
+        });
+        match keys {
+            Counted::All => self.cells.fill(0),
+            Counted::Places(places) => places.iter().for_each(|&place| self.cells[place as usize] = 0),
+        }
+        table.add_to(&mut taken, generator);
+        let shape = Shape { rows: 1, columns: taken.len() as u32 };
+        SealedSketch::new(shape, &taken, None, width)
     }
 
     /// Adds the noise in place: afterwards the exact counts are nowhere, and the counters are of no more use. The number

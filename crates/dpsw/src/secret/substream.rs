@@ -6,8 +6,10 @@ use std::ops::Range;
 use crate::item::mapping::Mapping;
 use crate::item::run::Run;
 use crate::noise::generator::Generator;
+use crate::plan::checkpoint::Role;
 use crate::plan::range::WHOLE;
 use crate::plan::structure::Plan;
+use crate::sealed::rungs::{Counted, Rungs};
 use crate::sealed::sketch::SealedSketch;
 use crate::secret::caps::Caps;
 use crate::secret::counters::Counters;
@@ -25,7 +27,8 @@ pub(crate) struct Admitted {
 /// A substream that is not complete.
 ///
 /// Invariant: `segments` holds the items of the segments that are not closed, by their number minus `closed`; `ranges`
-/// those of the closed ones for each range that has started and is not complete.
+/// those of the closed ones for each range that has started and is not complete. Where keys are cut into nodes,
+/// what those that are complete have left is in the whole.
 pub(crate) struct OpenSubstream {
     mapping: Mapping,
     /// How many of the planned segments are closed.
@@ -72,7 +75,7 @@ impl OpenSubstream {
         let sealed = open.sealed_until(plan);
         let is_running = |index: &usize| {
             let Range { start, end } = plan.ranges()[*index].offsets();
-            start < sealed && sealed < end
+            start < sealed && sealed < end && plan.ranges()[*index].role() != Role::Node
         };
         let mut indices: Vec<usize> = ranges.iter().map(|(index, _)| *index).collect();
         indices.sort_unstable();
@@ -110,15 +113,17 @@ impl OpenSubstream {
         let admitted = self.admitted(run, plan);
         let capped = admitted.as_ref().map_or(0, |places| run.len() - places.len());
         let Some(kind) = run.kind else {
-            self.count(segment, |counters, _| counters.count_nulls(run.len()));
+            self.count_taken(plan, segment, |counters, _| counters.count_nulls(run.len()));
             return Admitted { places: Some(Vec::new()), capped };
         };
         let Some(places) = &admitted else {
-            self.count(segment, |counters, mapping| counters.count_words(kind, run.words, mapping));
+            self.count_taken(plan, segment, |counters, mapping| {
+                counters.count_words(kind, run.words, mapping);
+            });
             return Admitted { places: None, capped };
         };
         let words: Vec<u64> = places.iter().map(|&place| run.words[place]).collect();
-        self.count(segment, |counters, mapping| {
+        self.count_taken(plan, segment, |counters, mapping| {
             counters.count_words(kind, &words, mapping);
             counters.count_nulls(run.len() - words.len());
         });
@@ -165,42 +170,58 @@ impl OpenSubstream {
         plan.boundaries().get(self.closed).copied()
     }
 
+    /// Counts what was taken. In a count window nothing comes before its turn: what complete nodes have left and the segment
+    /// share one array.
+    fn count_taken(&mut self, plan: &Plan, segment: usize, count: impl FnOnce(&mut Counters, &Mapping)) {
+        let shares = has_nodes(plan) && plan.settings().window.time().is_none();
+        match self.ranges.first_mut().filter(|_| shares) {
+            Some((_, whole)) => count(whole, &self.mapping),
+            None => self.count(segment, count),
+        }
+    }
+
     /// Counts into the counters of a segment that is not closed.
     pub(crate) fn count(&mut self, segment: usize, count: impl FnOnce(&mut Counters, &Mapping)) {
         let index = segment - self.closed;
         if self.segments.len() <= index {
             self.segments.resize_with(index + 1, || None);
         }
-        let spare = &mut self.spare;
-        let shape = self.mapping.shape;
+        let (spare, shape) = (&mut self.spare, self.mapping.shape);
         let counters =
             self.segments[index].get_or_insert_with(|| spare.take().unwrap_or_else(|| Counters::new(shape)));
         count(counters, &self.mapping);
     }
 
-    /// The ranges that end with the oldest segment, by index.
-    pub(crate) fn ending(&self, plan: &Plan) -> Vec<usize> {
+    fn empty(&mut self) -> Counters {
+        self.spare.take().unwrap_or_else(|| Counters::new(self.mapping.shape))
+    }
+
+    /// The ranges that end with the oldest segment and count some key: nodes first, as they leave the rest to the whole.
+    pub(crate) fn ending(&self, plan: &Plan, rungs: &Rungs) -> Vec<usize> {
         let end = self.next_boundary(plan);
         let ends = |index: &usize| Some(plan.ranges()[*index].offsets().end) == end;
-        (0..plan.ranges().len()).filter(ends).collect()
+        sealing_order(plan, (0..plan.ranges().len()).filter(ends), rungs)
     }
 
     /// Ends the oldest segment and seals the ranges that end with it, by index, each with a generator of its own.
     pub(crate) fn close_segment(
         &mut self,
         plan: &Plan,
+        rungs: &Rungs,
         generators: &mut impl Iterator<Item = Generator>,
     ) -> Vec<(usize, SealedSketch)> {
         let end = self.next_boundary(plan).expect("a complete substream has no segment to close");
-        let ending = self.ending(plan);
+        let ending = self.ending(plan, rungs);
+        if has_nodes(plan) {
+            return self.close_nodes(plan, rungs, &ending, generators);
+        }
         let mut segment = self.take_segment(plan, end);
         let sealed = ending.into_iter().map(|index| {
             let mut generator = generators.next().expect("one was drawn for each range");
             let mut counters = self.take_range(index);
             // A range of this one segment is the last to need its counts.
             let counters = counters.as_mut().unwrap_or(&mut segment);
-            let (unit, width) = (plan.settings().unit, plan.width());
-            (index, counters.seal(unit, width, plan.ranges()[index].table(), &mut generator))
+            (index, seal(counters, plan, index, rungs, &mut generator))
         });
         let sealed = sealed.collect();
         segment.clear();
@@ -208,24 +229,73 @@ impl OpenSubstream {
         sealed
     }
 
-    /// Seals all that was counted before this offset as the whole range: the stream is over there. Segments that begin
-    /// later count nowhere.
-    pub(crate) fn seal_short(&mut self, plan: &Plan, len: u64, generator: &mut Generator) -> SealedSketch {
+    /// The same where keys are cut into nodes: each node takes its keys out of the counters of the whole.
+    fn close_nodes(
+        &mut self,
+        plan: &Plan,
+        rungs: &Rungs,
+        ending: &[usize],
+        generators: &mut impl Iterator<Item = Generator>,
+    ) -> Vec<(usize, SealedSketch)> {
+        let segment = self.segments.pop_front().flatten();
+        self.closed += 1;
+        let mut whole = match (self.take_range(WHOLE), segment) {
+            (Some(mut whole), Some(segment)) => {
+                whole.add(&segment);
+                whole
+            }
+            (Some(only), None) | (None, Some(only)) => only,
+            (None, None) => self.empty(),
+        };
+        let sealed = ending.iter().map(|&index| {
+            let mut generator = generators.next().expect("one was drawn for each range");
+            (index, seal(&mut whole, plan, index, rungs, &mut generator))
+        });
+        let sealed = sealed.collect();
+        if self.next_boundary(plan).is_some() {
+            self.ranges.push((WHOLE, whole));
+        } else {
+            whole.clear();
+            self.spare = Some(whole);
+        }
+        sealed
+    }
+
+    /// The ranges that are open at an offset, where a stream is over: its nodes first.
+    pub(crate) fn short(plan: &Plan, len: u64, rungs: &Rungs) -> Vec<usize> {
+        let is_open = |index: &usize| {
+            let Range { start, end } = plan.ranges()[*index].offsets();
+            *index == WHOLE || (plan.ranges()[*index].role() == Role::Node && start < len && len < end)
+        };
+        sealing_order(plan, (0..plan.ranges().len()).filter(is_open), rungs)
+    }
+
+    /// Seals all that was counted before this offset, in the nodes that are open and the whole range: the stream is over
+    /// there. Segments that begin later count nowhere.
+    pub(crate) fn seal_short(
+        &mut self,
+        plan: &Plan,
+        rungs: &Rungs,
+        len: u64,
+        generators: &mut impl Iterator<Item = Generator>,
+    ) -> Vec<(usize, SealedSketch)> {
         let shape = self.mapping.shape;
         let mut whole = self.take_range(WHOLE).unwrap_or_else(|| Counters::new(shape));
         let starts = [0].iter().chain(plan.boundaries()).skip(self.closed);
         for (segment, _) in self.segments.drain(..).zip(starts).filter(|(_, start)| **start < len) {
             segment.iter().for_each(|segment| whole.add(segment));
         }
-        whole.seal(plan.settings().unit, plan.width(), plan.ranges()[WHOLE].table(), generator)
+        let sealed = |index: usize| {
+            let mut generator = generators.next().expect("one was drawn for each range");
+            (index, seal(&mut whole, plan, index, rungs, &mut generator))
+        };
+        Self::short(plan, len, rungs).into_iter().map(sealed).collect()
     }
 
     /// Takes the oldest segment, which ends at `end`, after adding it to every longer range that covers it.
     fn take_segment(&mut self, plan: &Plan, end: u64) -> Counters {
         let start = self.sealed_until(plan);
-        let shape = self.mapping.shape;
-        let segment = self.segments.pop_front().flatten().or_else(|| self.spare.take());
-        let segment = segment.unwrap_or_else(|| Counters::new(shape));
+        let segment = self.segments.pop_front().flatten().unwrap_or_else(|| self.empty());
         for (_, counters) in &mut self.ranges {
             counters.add(&segment);
         }
@@ -251,4 +321,35 @@ impl OpenSubstream {
         let at = self.ranges.iter().position(|(range, _)| *range == index)?;
         Some(self.ranges.swap_remove(at).1)
     }
+}
+
+/// Whether keys are cut into nodes.
+fn has_nodes(plan: &Plan) -> bool {
+    1 < plan.rungs().count()
+}
+
+/// Seals a range: a node takes its keys out of the counters, the whole takes all.
+fn seal(
+    counters: &mut Counters,
+    plan: &Plan,
+    index: usize,
+    rungs: &Rungs,
+    generator: &mut Generator,
+) -> SealedSketch {
+    let (table, width) = (plan.ranges()[index].table(), plan.width());
+    match plan.ranges()[index].role() {
+        Role::Node => counters.seal_keys(rungs.counted(index), width, table, generator),
+        Role::Whole | Role::Prefix | Role::Suffix => {
+            counters.seal(plan.settings().unit, width, table, generator)
+        }
+    }
+}
+
+/// These ranges without nodes that count no key; the whole comes after its nodes.
+fn sealing_order(plan: &Plan, ranges: impl Iterator<Item = usize>, rungs: &Rungs) -> Vec<usize> {
+    let is_node = |index: usize| plan.ranges()[index].role() == Role::Node;
+    let counts = |index: &usize| !is_node(*index) || rungs.counted(*index) != Counted::Places(&[]);
+    let mut ranges: Vec<usize> = ranges.filter(counts).collect();
+    ranges.sort_by_key(|&index| !is_node(index));
+    ranges
 }

@@ -370,7 +370,7 @@ mod tests {
     use crate::item::domain::{Discovery, Domain, Tracking};
     use crate::item::hash::StreamKey;
     use crate::noise::generator::Noise;
-    use crate::plan::settings::{CounterLayout, Method, NoiseChoice, Settings, TunedMethod, Unit, Window};
+    use crate::plan::settings::{CounterLayout, Method, Settings, TunedMethod, Unit, Window};
     use crate::plan::structure::Plan;
     use crate::privacy::parameters::{Delta, Epsilon};
     use crate::ratio::Ratio;
@@ -391,7 +391,7 @@ mod tests {
                 tracking,
                 ..Discovery::new(kind)
             }),
-            method: Some(Method::Tuned(TunedMethod { substreams: 1, counters, noise: NoiseChoice::Laplace })),
+            method: Some(Method::Tuned(TunedMethod { substreams: 1, counters, ..TunedMethod::default() })),
             retention: 1,
         })
         .expect("a plan")

@@ -71,9 +71,7 @@ mod tests {
     use crate::item::hash::StreamKey;
     use crate::item::keys::Keys;
     use crate::noise::generator::Noise;
-    use crate::plan::settings::{
-        CounterLayout, Method, NoiseChoice, Settings, TimeWindow, TunedMethod, Unit, Window,
-    };
+    use crate::plan::settings::{CounterLayout, Method, Settings, TimeWindow, TunedMethod, Unit, Window};
     use crate::plan::structure::Plan;
     use crate::privacy::parameters::Epsilon;
     use crate::stream::worker::Worker;
@@ -87,7 +85,7 @@ mod tests {
             epsilon: Epsilon::new(1.0).expect("in range"),
             delta: None,
             domain: Domain::Public(Keys::Range(4)),
-            method: Some(Method::Tuned(TunedMethod { substreams: 5, counters, noise: NoiseChoice::Laplace })),
+            method: Some(Method::Tuned(TunedMethod { substreams: 5, counters, ..TunedMethod::default() })),
             retention: 1,
         })
         .expect("a plan")

@@ -196,7 +196,7 @@ mod tests {
     use crate::item::hash::StreamKey;
     use crate::item::keys::Keys;
     use crate::noise::generator::Noise;
-    use crate::plan::settings::{CounterLayout, Method, NoiseChoice, Settings, TunedMethod, Window};
+    use crate::plan::settings::{CounterLayout, Method, Settings, TunedMethod, Window};
     use crate::plan::structure::Plan;
     use crate::privacy::parameters::Epsilon;
 
@@ -210,7 +210,7 @@ mod tests {
             epsilon: Epsilon::new(1.0).expect("in range"),
             delta: None,
             domain: Domain::Public(Keys::Range(4)),
-            method: Some(Method::Tuned(TunedMethod { substreams: 5, counters, noise: NoiseChoice::Laplace })),
+            method: Some(Method::Tuned(TunedMethod { substreams: 5, counters, ..TunedMethod::default() })),
             retention: 1,
         });
         DpswSketch::with_key(plan.expect("a plan"), StreamKey::from_bytes([3; 32]), noise)

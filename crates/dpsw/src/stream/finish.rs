@@ -4,7 +4,6 @@ use thiserror::Error;
 
 use crate::error::IngestError;
 use crate::noise::generator::Generator;
-use crate::plan::range::WHOLE;
 use crate::plan::settings::{Clock, TimeWindow};
 use crate::stream::sketch::DpswSketch;
 #[cfg(test)]
@@ -97,13 +96,13 @@ impl DpswSketch {
 
     /// Seals the substream in which the stream is over, and looks for keys as at its own end: no search has a check more.
     fn seal_short(&mut self, generators: &mut impl Iterator<Item = Generator>) {
-        let mut next = || generators.next().expect("as many were drawn as there are seals");
-        let of_keys = self.plan.discovery().is_some().then(&mut next);
+        let of_keys = self.plan.discovery().is_some();
+        let of_keys = of_keys.then(|| generators.next().expect("as many were drawn as there are seals"));
         let len = self.time.now - self.number * self.plan.substream_len();
         let open = self.open.front_mut().expect("a substream is always open");
-        let whole = open.seal_short(&self.plan, len, &mut next());
+        let sealed = open.seal_short(&self.plan, &self.rungs, len, generators);
         let found = of_keys.map(|generator| self.find(generator));
-        self.release(vec![(WHOLE, whole)], found);
+        self.release(sealed, found);
     }
 }
 
@@ -115,6 +114,7 @@ mod tests {
     use crate::item::hash::StreamKey;
     use crate::item::keys::Keys;
     use crate::noise::generator::Noise;
+    use crate::plan::range::WHOLE;
     use crate::plan::settings::{CounterLayout, Method, PaperMethod, Settings, TunedMethod, Unit, Window};
     use crate::plan::structure::Plan;
     use crate::privacy::parameters::{Delta, Epsilon};

@@ -14,6 +14,7 @@ use crate::plan::structure::Plan;
 use crate::privacy::parameters::Claim;
 use crate::sealed::found::Found;
 use crate::sealed::released::Released;
+use crate::sealed::rungs::Rungs;
 use crate::sealed::sketch::SealedSketch;
 use crate::sealed::substream::SealedSubstream;
 use crate::secret::partial::PartialId;
@@ -83,6 +84,8 @@ pub struct DpswSketch {
     pub(crate) number: u64,
     /// At least one; more where late events are waited for.
     pub(crate) open: VecDeque<OpenSubstream>,
+    /// Of the oldest open substream: which keys are cut more finely. Made when it became the oldest.
+    pub(crate) rungs: Arc<Rungs>,
     pub(crate) time: Time,
     pub(crate) readable: Arc<Readable>,
     /// The keys of running searches, by search.
@@ -147,6 +150,7 @@ impl DpswSketch {
         let readable = Arc::new(Readable::new(Released::new(Vec::new(), open.mapping().clone())));
         let start = plan.settings().window.time().is_none().then_some(0);
         Self {
+            rungs: Arc::new(Rungs::first(&plan)),
             plan: Arc::new(plan),
             is_private: noise.is_private(),
             noise,
@@ -375,7 +379,7 @@ impl DpswSketch {
     /// Seals the ranges that end with the oldest open segment and makes them readable.
     pub(crate) fn close_segment(&mut self) -> Result<(), EntropyError> {
         let open = self.open.front().expect("a substream is always open");
-        let seals = open.ending(&self.plan).len() + usize::from(self.checks_keys());
+        let seals = open.ending(&self.plan, &self.rungs).len() + usize::from(self.checks_keys());
         let generators = (0..seals).map(|_| self.generator()).collect::<Result<Vec<_>, _>>()?;
         self.seal_segment(&mut generators.into_iter());
         Ok(())
@@ -390,7 +394,7 @@ impl DpswSketch {
     pub(crate) fn seal_segment(&mut self, generators: &mut impl Iterator<Item = Generator>) {
         let of_keys = self.checks_keys().then(|| generators.next().expect("one was drawn for the keys"));
         let open = self.open.front_mut().expect("a substream is always open");
-        let sealed = open.close_segment(&self.plan, generators);
+        let sealed = open.close_segment(&self.plan, &self.rungs, generators);
         let is_complete = open.next_boundary(&self.plan).is_none();
         let found = of_keys.map(|generator| self.find(generator));
         if !sealed.is_empty() {
@@ -424,6 +428,7 @@ impl DpswSketch {
     /// Goes on with the next substream.
     fn turn_over(&mut self) {
         self.number += 1;
+        self.rungs = Arc::new(Rungs::next(&self.plan, self.readable.released.substreams()));
         let mut complete = self.open.pop_front().expect("a substream is always open");
         if self.open.is_empty() {
             complete.turn_over(self.keys.mapping(&self.plan, self.number));
@@ -456,6 +461,7 @@ impl DpswSketch {
         let found = Arc::new(released.found().without_substreams());
         let nothing = Released::new(Vec::new(), released.mapping().clone()).with_found(found);
         self.readable = Arc::new(Readable::new(nothing));
+        self.rungs = Arc::new(Rungs::first(&self.plan));
     }
 
     pub(crate) fn release(&mut self, sealed: Vec<(usize, SealedSketch)>, found: Option<Keys>) {
@@ -465,7 +471,7 @@ impl DpswSketch {
             Some(substream) => substream.with(sealed, &self.plan),
             None => SealedSubstream::new(self.number, mapping.clone()).with(sealed, &self.plan),
         };
-        let running = running.with_capped(capped);
+        let running = running.with_capped(capped).with_rungs(Arc::clone(&self.rungs));
         let oldest = self.time.now.saturating_sub(self.plan.retained_len());
         let is_kept = |number: u64| oldest < (number + 1) * self.plan.substream_len();
         let before = self
@@ -492,12 +498,15 @@ impl DpswSketch {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::Range;
+
     use super::*;
     use crate::bytes::codec::Writer;
     use crate::item::domain::{Discovery, Domain};
     use crate::item::keys::Keys;
     use crate::item::value::Kind;
     use crate::plan::discovery::ListLimits;
+    use crate::plan::rungs::rung_of;
     use crate::plan::settings::{
         Clock, CounterLayout, Method, PaperMethod, Settings, SubstreamLen, TimeWindow, TunedMethod, Unit,
         Window,
@@ -766,5 +775,99 @@ mod tests {
         };
         assert!(cells(0).is_some());
         assert_ne!(cells(0), cells(1));
+    }
+
+    /// Substreams of 64 items, in up to eight nodes; 0 comes most of the time, 1 in every second substream.
+    fn rungs(window: Window) -> (DpswSketch, Vec<u64>) {
+        let method = TunedMethod {
+            substreams: 4,
+            counters: CounterLayout::Identity,
+            rungs: 4,
+            ..TunedMethod::default()
+        };
+        let settings = Settings {
+            epsilon: Epsilon::new(4.0).expect("in range"),
+            domain: Domain::Public(Keys::Range(40)),
+            method: Some(Method::Tuned(method)),
+            retention: 3,
+            window,
+            ..sketch().plan().settings().clone()
+        };
+        let plan = Plan::new(settings).expect("a valid plan");
+        assert_eq!(plan.substream_len(), 64);
+        let item = |i: u64| match i * i % 7 {
+            0..3 => 0,
+            _ if i / 64 % 2 == 1 => 1,
+            _ => 2 + i * i * i % 38,
+        };
+        (DpswSketch::with_noise(plan, Noise::off()).expect("noise is off"), (0..1024).map(item).collect())
+    }
+
+    fn check_nodes(sketch: &DpswSketch, items: &[u64], end: u64) {
+        for substream in sketch.readable.released.substreams() {
+            for place in 0..40 {
+                let rung = substream.rungs().rung(place);
+                let mut nodes = 0;
+                for (range, planned) in sketch.plan.ranges().iter().enumerate() {
+                    let node = substream.node(place, range);
+                    let Range { start, end: planned_end } = planned.offsets();
+                    let origin = substream.number * 64;
+                    let span = (origin + start).min(end)..(origin + planned_end).min(end);
+                    let exact =
+                        span.clone().filter(|&i| items[i as usize] == u64::from(place)).count() as i64;
+                    if rung_of(range) == rung {
+                        nodes += u32::from(node.is_some());
+                        assert_eq!(node.unwrap_or(exact), exact, "{place} in {span:?}");
+                        assert_eq!(node.is_some(), !span.is_empty(), "{place} in {span:?}");
+                    } else {
+                        assert!(node.is_none_or(|node| node == 0), "{place} counts twice in {span:?}");
+                    }
+                }
+                assert!(0 < nodes);
+            }
+        }
+    }
+
+    #[test]
+    fn every_item_counts_in_one_node_of_its_key() {
+        let (mut sketch, items) = rungs(Window::Items(256));
+        sketch.extend(Batch::integers(&items)).expect("valid items");
+        check_nodes(&sketch, &items, 1024);
+        let last = sketch.readable.released.substreams().last().expect("sealed").rungs();
+        assert!(1 < last.rung(0) && last.rung(4) == 0, "{last:?}");
+        let first = Rungs::first(&sketch.plan);
+        assert_eq!((first.rung(0), first.rung(3)), (1, 1), "nothing is known at first");
+    }
+
+    #[test]
+    fn a_stream_that_is_over_inside_a_node_seals_what_is_open_of_each_key() {
+        for end in [1, 3, 8, 15, 16, 40, 64, 65, 100, 511, 700, 705, 1000] {
+            let (mut sketch, items) = rungs(Window::Items(256));
+            sketch.extend(Batch::integers(&items[..end])).expect("valid items");
+            let readable = sketch.finish().expect("noise is off").readable;
+            let (mut sketch, _) = rungs(Window::Items(256));
+            sketch.readable = readable;
+            check_nodes(&sketch, &items, end as u64);
+        }
+    }
+
+    #[test]
+    fn late_and_early_events_end_in_one_node_of_their_key() {
+        let window =
+            Window::Time(TimeWindow { len: 256, lateness: 20, clock: Clock::Caller, expected_items: 256 });
+        let (mut sketch, items) = rungs(window);
+        sketch.advance(0).expect("a clock");
+        for (now, block) in items.chunks(20).enumerate() {
+            // In pairs, the later one first, and up to a substream ahead of the clock.
+            let start = 20 * now as u64;
+            let mut order: Vec<u64> = (start..start + block.len() as u64).collect();
+            order.reverse();
+            let batch: Vec<u64> = order.iter().map(|&i| items[i as usize]).collect();
+            let taken = sketch.extend(Batch::integers(&batch).at(&order)).expect("in time");
+            assert_eq!(taken.counted, block.len());
+            sketch.advance(start.saturating_sub(20)).expect("a clock");
+        }
+        sketch.advance(1024).expect("a clock");
+        check_nodes(&sketch, &items, 1024);
     }
 }

@@ -8,7 +8,7 @@ use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
 use zeroize::Zeroizing;
 
 use crate::bytes::codec::{Reader, Writer};
-use crate::bytes::view::{read_view, write_view};
+use crate::bytes::view::{read_rungs, read_view, write_rungs, write_view};
 use crate::error::{SnapshotError, StateError};
 use crate::item::hash::StreamKey;
 use crate::item::mapping::Mapping;
@@ -27,7 +27,7 @@ use crate::view::window_view::{Sealed, WindowView};
 
 const MAGIC: &[u8; 8] = b"DPSWSECR";
 const INNER_MAGIC: &[u8; 8] = b"DPSWOPEN";
-const VERSION: u16 = 3;
+const VERSION: u16 = 4;
 /// Version 1 had no padding.
 const VERSION_UNPADDED: u16 = 1;
 /// The version of the secret part: that of the view that it begins with.
@@ -178,7 +178,8 @@ impl DpswSketch {
         let view = self.view().to_bytes().len() as u64;
         let ids = self.absorbed.len() as u64 * (8 + PartialId::LEN as u64);
         let open = self.plan.open_substreams_max() * OpenSubstream::len_max(&self.plan);
-        FIXED_LEN + view + ids + open + self.trackers_len_max()
+        let rungs: u64 = self.rungs.finer().iter().map(|places| 8 + 4 * places.len() as u64).sum();
+        FIXED_LEN + rungs + view + ids + open + self.trackers_len_max()
     }
 
     fn trackers_len_max(&self) -> u64 {
@@ -206,6 +207,9 @@ impl DpswSketch {
             writer.u64(*substream);
             id.write(&mut writer);
         }
+        if 1 < self.plan.rungs().count() {
+            write_rungs(&mut writer, &self.rungs);
+        }
         writer.len(self.open.len());
         self.open.iter().for_each(|open| open.write(&mut writer));
         writer.u64(self.first_search);
@@ -231,6 +235,7 @@ impl DpswSketch {
         sketch.absorbed = (0..ids)
             .map(|_| Ok((reader.u64()?, PartialId::read(&mut reader)?)))
             .collect::<Result<BTreeSet<_>, SnapshotError>>()?;
+        sketch.rungs = Arc::new(read_rungs(&mut reader, &sketch.plan)?);
         let count = reader.len(8)?;
         sketch.read_open(&mut reader, count)?;
         sketch.read_trackers(&mut reader)?;
@@ -427,6 +432,7 @@ mod tests {
         Window,
     };
     use crate::privacy::parameters::{Delta, Epsilon};
+    use crate::sealed::rungs::Rungs;
 
     fn running() -> DpswSketch {
         let time = TimeWindow { len: 100, lateness: 30, clock: Clock::Events, expected_items: 1000 };
@@ -523,7 +529,7 @@ mod tests {
                 let plan = Arc::clone(&sketch.plan);
                 let mut noise = Noise::off();
                 let mut generators = std::iter::repeat_with(|| noise.generator().expect("off"));
-                sketch.open[1].close_segment(&plan, &mut generators);
+                sketch.open[1].close_segment(&plan, &Rungs::default(), &mut generators);
             }),
             ("no substream is open", |sketch| sketch.open.clear()),
             ("more are open than the plan allows", |sketch| {
@@ -535,7 +541,7 @@ mod tests {
                 let mut noise = Noise::off();
                 let mut generators = std::iter::repeat_with(|| noise.generator().expect("off"));
                 while sketch.open[0].next_boundary(&plan).is_some() {
-                    sketch.open[0].close_segment(&plan, &mut generators);
+                    sketch.open[0].close_segment(&plan, &Rungs::default(), &mut generators);
                 }
                 sketch.time.now = 1050;
             }),

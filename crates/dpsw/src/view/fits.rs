@@ -10,11 +10,14 @@ use crate::item::value::Item;
 use crate::noise::tail::{Moments, Tail};
 use crate::plan::limits::LEFT_MAX;
 use crate::plan::structure::Plan;
+use crate::sealed::sketch::SealedSketch;
 use crate::sealed::substream::SealedSubstream;
 use crate::view::estimate::WHOLE_COUNTS;
 use crate::view::fit::{Candidates, Fitted, Observed, Spread, by_blocks, fit};
+use crate::view::paths::Paths;
 use crate::view::prior::Errors;
-use crate::view::weights::{AnyOrder, Changes, Ends, Node, WHOLE, Weights, reached};
+use crate::view::spans::{CLASSES, Classed, Classes};
+use crate::view::weights::{AnyOrder, Changes, Ends, Node, Parts, WHOLE, Weights};
 
 /// How often candidates are looked for again in what the others leave.
 const MORE_ROUNDS: usize = 2;
@@ -25,7 +28,7 @@ const LANES: usize = 4;
 const NODES_AT_ONCE: usize = 8;
 
 /// An estimate and the variances behind it.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Answer {
     pub(crate) value: f64,
     pub(crate) noise: f64,
@@ -36,6 +39,10 @@ pub(crate) struct Answer {
     pub(crate) tail: Tail,
     /// The least and the most that it may be, whatever the order of the items is.
     pub(crate) any_order: [f64; 2],
+    /// By how much keys that are cut alike are off.
+    pub(crate) errors: Errors,
+    /// The part of the window that is sealed.
+    pub(crate) covered: Range<u64>,
 }
 
 /// The fits of all sealed substreams, made once when a view is first asked.
@@ -86,8 +93,12 @@ struct Made {
     totals: Option<Arc<Totals>>,
     /// By fingerprint.
     candidates: HashMap<u64, Candidate, BuildHasherDefault<FingerprintHasher>>,
-    /// By index of the substream.
+    /// By index of the node.
     fitted: Vec<Fitted>,
+    /// The keys that are cut more finely.
+    paths: Paths,
+    /// How far others are predicted, where each has a counter.
+    classes: Option<Classes>,
 }
 
 /// A key that is fitted.
@@ -105,13 +116,21 @@ pub(crate) struct KeySums {
     oldest: f64,
     between: f64,
     newest: f64,
+    /// What the next node will hold.
+    predicted: f64,
     walk: f32,
     clumps: f32,
+    class: u8,
 }
 
 impl KeySums {
-    /// With these weights of the oldest and the newest substream.
-    pub(crate) fn value(&self, [oldest, newest]: [f64; 2]) -> f64 {
+    /// With so much of the ends of the window.
+    pub(crate) fn value(&self, parts: Parts) -> f64 {
+        self.sealed(parts.outer) + parts.ahead * self.predicted
+    }
+
+    /// Without what is not sealed.
+    fn sealed(&self, [oldest, newest]: [f64; 2]) -> f64 {
         oldest * self.oldest + self.between + newest * self.newest
     }
 
@@ -131,6 +150,23 @@ pub(crate) struct Variances {
     reach_touched: f64,
 }
 
+impl Variances {
+    /// Of nodes with these errors.
+    fn new(weights: &Weights, spread: impl Fn(&Node) -> Spread) -> Self {
+        let (mut variances, mut touched) = (Self::default(), Moments::default());
+        for node in &weights.nodes {
+            let (Spread { all, noise }, square) = (spread(node), node.weight * node.weight);
+            variances.all += all.times_root(square);
+            variances.noise += square * noise;
+            touched += all;
+        }
+        variances.reach_touched = Tail::new(touched).reach_95() * touched.variance.sqrt() + WHOLE_COUNTS;
+        let one = |node: &Node| spread(node).all.variance;
+        variances.mean = weights.seen.iter().map(one).sum::<f64>() / weights.seen.len().max(1) as f64;
+        variances
+    }
+}
+
 /// What an estimate is made from.
 #[derive(Clone, Copy)]
 pub(crate) struct Source<'a> {
@@ -145,16 +181,27 @@ pub(crate) struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    fn observe(&self, substream: &'a SealedSubstream) -> Option<Observed<'a>> {
-        let noise = Moments::of(self.plan.ranges()[WHOLE].law(), self.noises);
-        let sketch = substream.sketch(WHOLE)?;
+    fn observe(&self, substream: &'a SealedSubstream, range: usize, length: f64) -> Option<Observed<'a>> {
+        let noise = Moments::of(self.plan.ranges()[range].law(), self.noises);
+        let sketch = substream.sketch(range)?;
         let (mapping, number) = (&substream.mapping, substream.number);
-        let (_, length) = reached(number, self.plan, self.stream);
         Some(Observed { sketch, mapping, noise, number, length })
     }
 
+    /// The counters of a node.
+    pub(crate) fn sketch(&self, node: &Node) -> &'a SealedSketch {
+        self.substreams[node.substream].sketch(node.range).expect("nodes are sealed")
+    }
+
+    /// The sealed nodes of most keys.
+    pub(crate) fn nodes(&self) -> Vec<Node> {
+        Node::all(self.substreams, self.plan, self.stream)
+    }
+
+    /// What they hold.
     fn observed(&self) -> Vec<Observed<'a>> {
-        self.substreams.iter().map_while(|substream| self.observe(substream)).collect()
+        let observed = |node: &Node| self.observe(&self.substreams[node.substream], node.range, node.length);
+        self.nodes().iter().map_while(observed).collect()
     }
 
     /// The smallest counters of all keys, summed over the substreams.
@@ -162,7 +209,7 @@ impl<'a> Source<'a> {
         let numbers = observed.first().map_or(0, |o| o.number)..observed.last().map_or(0, |o| o.number + 1);
         let mut sums = earlier.map_or_else(|| vec![0; fingerprints.len()], |e| e.totals.sums.clone());
         let known = earlier.map_or(numbers.start, |e| e.totals.substreams.end);
-        let left = earlier.iter().flat_map(|e| &e.left).filter_map(|left| self.observe(left));
+        let left = earlier.iter().flat_map(|e| &e.left).filter_map(|left| self.observe(left, WHOLE, 1.0));
         let left: Vec<Observed<'_>> = left.collect();
         by_blocks(fingerprints, &mut sums, |_, block, sums| {
             for left in &left {
@@ -199,26 +246,24 @@ impl Fits {
                 (Some(first), Some(keys)) if first.can_separate() || source.plan.discovery().is_some() => {
                     Made::with_candidates(source, &observed, keys, self.earlier.as_ref())
                 }
-                _ => Made { totals: None, candidates: HashMap::default(), fitted: fit(&observed) },
+                _ => {
+                    let (candidates, paths) = (HashMap::default(), Paths::new(source));
+                    let classes = source.plan.is_identity().then(|| Classes::new(source, &source.nodes()));
+                    Made { totals: None, candidates, fitted: fit(&observed), paths, classes }
+                }
             }
         })
+    }
+
+    /// The keys that are cut more finely than most.
+    pub(crate) fn paths(&self, source: Source<'_>) -> &Paths {
+        &self.made(source).paths
     }
 
     /// What all estimates of a window have in common.
     pub(crate) fn variances(&self, source: Source<'_>, weights: &Weights) -> Variances {
         let made = self.made(source);
-        let mut variances = Variances::default();
-        let mut touched = Moments::default();
-        for Node { index, weight, .. } in &weights.nodes {
-            let Spread { all, noise } = made.fitted[*index].spread(source.plan.shape());
-            variances.all += all.times_root(weight * weight);
-            variances.noise += weight * weight * noise;
-            touched += all;
-        }
-        variances.reach_touched = Tail::new(touched).reach_95() * touched.variance.sqrt() + WHOLE_COUNTS;
-        let one = |node: &Node| made.fitted[node.index].spread(source.plan.shape()).all.variance;
-        variances.mean = weights.seen.iter().map(one).sum::<f64>() / weights.seen.len().max(1) as f64;
-        variances
+        Variances::new(weights, |node| made.fitted[node.index].spread(source.plan.shape()))
     }
 
     /// The estimate of any item, from the substreams themselves.
@@ -237,7 +282,7 @@ impl Fits {
     }
 
     fn cached(&self, source: Source<'_>, reading: &Reading, keys: &Keys) -> Arc<Vec<KeySums>> {
-        let ends = reading.weights.ends();
+        let ends = reading.weights().ends();
         let mut cached = self.sums.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, sums)) = cached.as_ref().filter(|(known, _)| *known == ends) {
             return Arc::clone(sums);
@@ -250,44 +295,97 @@ impl Fits {
 
 /// The weights of a window, and the variances that follow from them.
 #[derive(Debug)]
-pub(crate) struct Reading {
-    pub(crate) weights: Weights,
+struct Class {
+    weights: Weights,
     variances: Variances,
+}
+
+/// How a window is read.
+#[derive(Debug)]
+pub(crate) struct Reading {
+    /// Keys of different classes are predicted from different spans, and else read alike.
+    classes: Vec<Class>,
+    by: Option<Classes>,
     /// Of all keys, where the window is the whole one.
     sums: OnceLock<Arc<Vec<KeySums>>>,
 }
 
 impl Reading {
-    pub(crate) fn new(fits: &Fits, source: Source<'_>, weights: Weights) -> Self {
-        let variances = fits.variances(source, &weights);
-        Self { weights, variances, sums: OnceLock::new() }
+    pub(crate) fn new(fits: &Fits, source: Source<'_>, window: &Range<u64>) -> Self {
+        let (nodes, by) = (source.nodes(), fits.made(source).classes);
+        let class = |span: u32| {
+            let weights = Weights::new(&nodes, source.plan, window, span);
+            Class { variances: fits.variances(source, &weights), weights }
+        };
+        let spans = by.iter().flat_map(|classes| classes.spans).chain([1]);
+        Self { classes: spans.map(class).collect(), by, sums: OnceLock::new() }
     }
 
+    /// Of nodes that a key has for itself, with this noise on each.
+    pub(crate) fn of_own(weights: Weights, noise: Moments) -> Self {
+        let spread = |_: &Node| Spread { all: noise, noise: noise.variance };
+        let class = Class { variances: Variances::new(&weights, spread), weights };
+        Self { classes: vec![class], by: None, sums: OnceLock::new() }
+    }
+
+    /// What is the same for all classes: where the window lies, and what is sealed of it.
+    pub(crate) fn weights(&self) -> &Weights {
+        &self.classes[0].weights
+    }
+
+    /// The parts of the ends that count.
+    pub(crate) fn parts(&self) -> Parts {
+        self.weights().parts()
+    }
+
+    /// Of a key with these counts, by node.
+    pub(crate) fn sums_of(&self, counts: &[f64]) -> KeySums {
+        let (mut seen, mut running) = (Seen::default(), Running::NONE);
+        for node in &self.weights().seen {
+            running.add([counts[node.index]], seen.step(node, self));
+        }
+        let [sums] = running.sums(&seen, self);
+        sums
+    }
+
+    /// Those of frequent keys: others are not farther off.
     pub(crate) fn errors(&self) -> Errors {
-        Errors { base: self.variances.all, chance_per_item: self.weights.chance_per_item }
+        self.classes[self.classes.len() - 1].errors()
     }
 
-    /// The place of the oldest substream that is read.
+    /// The place of the oldest node that is read.
     fn first(&self) -> usize {
-        self.weights.nodes.first().map_or(0, |node| node.index)
+        self.weights().ends().map_or(0, |(oldest, _)| oldest)
     }
 
     pub(crate) fn answer(&self, sums: &KeySums) -> Answer {
+        self.classes[usize::from(sums.class)].answer(sums)
+    }
+}
+
+impl Class {
+    fn errors(&self) -> Errors {
+        Errors { base: self.variances.all, chance_per_item: self.weights.chance_per_item }
+    }
+
+    fn answer(&self, sums: &KeySums) -> Answer {
         let Variances { all, noise, .. } = self.variances;
-        let (value, unrest) = (sums.value(self.weights.outer()), self.weights.unrest(sums.changes()));
+        let (value, unrest) = (sums.value(self.weights.parts()), self.weights.unrest(sums.changes()));
         // The count may well be a standard error larger than its estimate.
         let known = all.variance + unrest.max(0.0) + self.weights.chance(value);
         let misfit = unrest.max(0.0) + self.weights.chance(value.max(0.0) + known.sqrt());
         let tail = Tail::new(Moments { variance: all.variance + misfit, ..all });
         let any_order = self.any_order(sums);
-        Answer { value, noise, collisions: all.variance - noise, misfit, unrest, tail, any_order }
+        let (collisions, covered) = (all.variance - noise, self.weights.span.clone());
+        let errors = self.errors();
+        Answer { value, noise, collisions, misfit, unrest, tail, any_order, errors, covered }
     }
 
     fn any_order(&self, sums: &KeySums) -> [f64; 2] {
         let (AnyOrder { least, most, beyond, items }, reach) =
             (&self.weights.any_order, self.variances.reach_touched);
-        let most = sums.value(*most) + reach + beyond;
-        [(sums.value(*least) - reach).max(0.0), most.clamp(0.0, *items)]
+        let most = sums.sealed(*most) + reach + beyond;
+        [(sums.sealed(*least) - reach).max(0.0), most.clamp(0.0, *items)]
     }
 }
 
@@ -317,7 +415,8 @@ impl Made {
             (fingerprints[place], Candidate { place: place as u32, rank: rank as u32 })
         };
         let candidates = candidates.places.iter().enumerate().map(candidate).collect();
-        Self { totals: Some(Arc::new(totals)), candidates, fitted }
+        let paths = Paths::default();
+        Self { totals: Some(Arc::new(totals)), candidates, fitted, paths, classes: None }
     }
 
     fn key_sums(&self, source: Source<'_>, reading: &Reading, item: Item<'_>) -> KeySums {
@@ -325,15 +424,14 @@ impl Made {
         let fingerprint = substream.mapping.fingerprint_key.item(item);
         let candidate = self.candidates.get(&fingerprint).map(|candidate| candidate.rank as usize);
         let (mut seen, mut running) = (Seen::default(), Running::NONE);
-        let first = reading.first();
-        for &Node { index, length, .. } in &reading.weights.seen {
-            let substream = &source.substreams[index];
-            let sketch = substream.sketch(WHOLE).expect("weights name complete substreams");
+        for node in &reading.weights().seen {
+            let substream = &source.substreams[node.substream];
+            let sketch = substream.sketch(node.range).expect("weights name sealed nodes");
             let cells = substream.mapping.cells_of(item, fingerprint);
-            let estimate = self.fitted[index].estimate(sketch, cells, candidate);
-            running.add([estimate], seen.step(length, first <= index));
+            let estimate = self.fitted[node.index].estimate(sketch, cells, candidate);
+            running.add([estimate], seen.step(node, reading));
         }
-        let [sums] = running.sums(&seen, reading.variances.mean);
+        let [sums] = running.sums(&seen, reading);
         sums
     }
 
@@ -343,14 +441,13 @@ impl Made {
         let Some(first) = observed.first() else { return vec![KeySums::default(); keys.len()] };
         let fingerprints = fingerprints(first, keys);
         let mut seen = Seen::default();
-        let step = |node: &Node| seen.step(node.length, reading.first() <= node.index);
-        let steps: Vec<Step> = reading.weights.seen.iter().map(step).collect();
+        let steps: Vec<Step> = reading.weights().seen.iter().map(|node| seen.step(node, reading)).collect();
         let (mut all, mut estimates) = (vec![KeySums::default(); keys.len()], Vec::new());
         by_blocks(&fingerprints, &mut all, |first, block, all| {
-            let read = Read { observed: &observed, nodes: &reading.weights.seen, steps: &steps };
+            let read = Read { observed: &observed, nodes: &reading.weights().seen, steps: &steps };
             let running = self.running(read, (first, block), &mut estimates);
             for (running, all) in running.iter().zip(all.chunks_mut(LANES)) {
-                all.copy_from_slice(&running.sums(&seen, reading.variances.mean)[..all.len()]);
+                all.copy_from_slice(&running.sums(&seen, reading)[..all.len()]);
             }
         });
         all
@@ -405,53 +502,82 @@ fn fingerprints(observed: &Observed<'_>, keys: &Keys) -> Vec<u64> {
     }
 }
 
-/// The substreams that are seen one after the other, whatever the key.
+/// The nodes that are seen one after the other, whatever the key.
 #[derive(Debug, Clone, Copy, Default)]
 struct Seen {
     /// How many are read.
     read: u32,
     /// Of all, in planned substreams.
     length: f64,
-    /// Whether the last two have the planned length.
-    were_whole: [bool; 2],
-    /// How often one is compared with the one before it, and with the one before that.
-    compared: [u32; 2],
+    /// The lengths of the last two, if they are whole.
+    last: [Option<f64>; 2],
+    /// One compared with the one before it, and with the one before that.
+    compared: [Compared; 2],
 }
 
-/// What is to be done with the estimates of a substream.
+/// Nodes of the same length that are compared. A change counts by its square over that of the length.
+#[derive(Debug, Clone, Copy, Default)]
+struct Compared {
+    pairs: f64,
+    /// What noise of variance 1 on each count adds to the squares.
+    noise: f64,
+    /// What chance adds for an item that comes once in a substream.
+    chance: f64,
+}
+
+/// What is to be done with the estimates of a node.
 #[derive(Debug, Clone, Copy)]
 struct Step {
     is_read: bool,
     is_oldest: bool,
-    is_compared: [bool; 2],
+    /// By how much the squares of the changes count.
+    factors: [f64; 2],
+    /// How much of it the next node is predicted to hold, by class.
+    predicted: [f64; CLASSES],
 }
 
 impl Seen {
-    /// A shorter substream is as noisy as others and holds less, so that its change would show little but noise: only
-    /// those between substreams of the planned length are looked at.
-    fn step(&mut self, length: f64, is_read: bool) -> Step {
-        let is_whole = 1.0 <= length;
-        let is_compared = self.were_whole.map(|was_whole| is_whole && was_whole);
+    /// A shorter node is as noisy as others and holds less, so that its change would show little but noise: only those between
+    /// whole nodes of the same length are looked at.
+    fn step(&mut self, node: &Node, reading: &Reading) -> Step {
+        let is_read = reading.first() <= node.index;
+        let length = node.is_whole.then_some(node.length);
+        let factor = |last: Option<f64>| match (last, length) {
+            (Some(last), Some(length)) if last == length => length.powi(-2),
+            _ => 0.0,
+        };
+        let factors = self.last.map(factor);
+        for (compared, factor) in self.compared.iter_mut().zip(factors).filter(|(_, factor)| 0.0 < *factor) {
+            compared.pairs += 1.0;
+            compared.noise += 2.0 * factor;
+            compared.chance += 2.0 * factor * node.length;
+        }
         let is_oldest = is_read && self.read == 0;
-        self.compared.iter_mut().zip(is_compared).for_each(|(count, is)| *count += u32::from(is));
-        self.were_whole = [is_whole, self.were_whole[0]];
-        self.length += length;
+        self.last = [length, self.last[0]];
+        self.length += node.length;
         self.read += u32::from(is_read);
-        Step { is_read, is_oldest, is_compared }
+        let mut predicted = [0.0; CLASSES];
+        let shares = reading.classes.iter().map(|class| class.weights.predicted(node));
+        predicted.iter_mut().zip(shares).for_each(|(predicted, share)| *predicted = share);
+        Step { is_read, is_oldest, factors, predicted }
     }
 
-    /// How counts change beyond noise and chance, which give each count this variance, by the squares of the changes. A walk
-    /// makes counts two apart differ by 5/2 of what neighbours do; clumps make both differ alike, and are taken for real
-    /// beyond one deviation.
-    fn changes(&self, squares: [f64; 2], chance: f64) -> Changes {
-        let [next, after] = self.compared.map(f64::from);
-        if next < 2.0 || after == 0.0 {
+    /// How counts change beyond noise and chance, by the squares of the changes. `noise` is the variance of one count, `rate`
+    /// how often the item comes in a substream. A walk makes counts two apart differ by 5/2 of what neighbours do; clumps make
+    /// both differ alike, and are taken for real beyond one deviation.
+    fn changes(&self, squares: [f64; 2], noise: f64, rate: f64) -> Changes {
+        let [next, after] = &self.compared;
+        if next.pairs < 2.0 || after.pairs == 0.0 {
             return Changes::default();
         }
-        let count = next + 1.0;
-        let [next, after] = [squares[0] / next, squares[1] / after].map(|mean| mean - 2.0 * chance);
-        let clumps = (5.0 * next - 2.0 * after) / 6.0 - CLUMPS_DEVIATION * chance / count.sqrt();
-        Changes { walk: WALK_PER_CHANGE * next, clumps }
+        let by_chance = |compared: &Compared| noise * compared.noise + rate * compared.chance;
+        let beyond = |compared: &Compared, squares: f64| (squares - by_chance(compared)) / compared.pairs;
+        let deviation = CLUMPS_DEVIATION * by_chance(next) / (2.0 * next.pairs * (next.pairs + 1.0).sqrt());
+        let [next, after] = [beyond(next, squares[0]), beyond(after, squares[1])];
+        let clumps = (5.0 * next - 2.0 * after) / 6.0 - deviation;
+        // A change over the square of the length is one of the rate: a walk makes it grow with the length, clumps with 1 over it.
+        let length = self.last.iter().flatten().next().copied().unwrap_or(1.0);
+        Changes { walk: WALK_PER_CHANGE * next / length, clumps: clumps * length }
     }
 }
 
@@ -464,6 +590,7 @@ struct Running<const KEYS: usize> {
     /// Of the changes of each substream to the next, and to the one after it.
     squares: [[f64; KEYS]; 2],
     oldest: [f64; KEYS],
+    predicted: [[f64; KEYS]; CLASSES],
     /// The last two.
     last: [[f64; KEYS]; 2],
 }
@@ -471,14 +598,21 @@ struct Running<const KEYS: usize> {
 impl<const KEYS: usize> Running<KEYS> {
     const NONE: Self = {
         let zeros = [0.0; KEYS];
-        Self { before: zeros, sums: zeros, squares: [zeros; 2], oldest: zeros, last: [zeros; 2] }
+        Self {
+            before: zeros,
+            sums: zeros,
+            squares: [zeros; 2],
+            oldest: zeros,
+            predicted: [zeros; CLASSES],
+            last: [zeros; 2],
+        }
     };
 
     #[inline]
     fn add(&mut self, estimates: [f64; KEYS], step: Step) {
-        for ((squares, last), is_compared) in self.squares.iter_mut().zip(&self.last).zip(step.is_compared) {
-            if is_compared {
-                add(squares, std::array::from_fn(|key| (estimates[key] - last[key]).powi(2)));
+        for ((squares, last), factor) in self.squares.iter_mut().zip(&self.last).zip(step.factors) {
+            if 0.0 < factor {
+                add(squares, std::array::from_fn(|key| factor * (estimates[key] - last[key]).powi(2)));
             }
         }
         if step.is_oldest {
@@ -489,17 +623,27 @@ impl<const KEYS: usize> Running<KEYS> {
         } else {
             add(&mut self.before, estimates);
         }
+        for (sums, share) in self.predicted.iter_mut().zip(step.predicted) {
+            if 0.0 < share {
+                add(sums, estimates.map(|estimate| share * estimate));
+            }
+        }
         self.last = [estimates, self.last[0]];
     }
 
-    /// `variance` is that of one estimate.
-    fn sums(&self, seen: &Seen, variance: f64) -> [KeySums; KEYS] {
+    fn sums(&self, seen: &Seen, reading: &Reading) -> [KeySums; KEYS] {
+        let variance = reading.classes[0].variances.mean;
         std::array::from_fn(|key| {
             let (sum, oldest, newest) = (self.sums[key], self.oldest[key], self.last[0][key]);
             let between = if seen.read < 2 { 0.0 } else { sum - oldest - newest };
-            let chance = variance + (self.before[key] + sum).max(0.0) / seen.length;
-            let Changes { walk, clumps } = seen.changes(self.squares.map(|squares| squares[key]), chance);
-            KeySums { oldest, between, newest, walk: walk as f32, clumps: clumps as f32 }
+            let rate = (self.before[key] + sum).max(0.0) / seen.length;
+            let Changes { walk, clumps } =
+                seen.changes(self.squares.map(|squares| squares[key]), variance, rate);
+            let predicted = self.predicted.map(|predicted| predicted[key]);
+            let alone = Classed { class: 0, predicted: predicted[0] };
+            let Classed { class, predicted } =
+                reading.by.map_or(alone, |classes| classes.of(rate, newest, predicted));
+            KeySums { oldest, between, newest, predicted, walk: walk as f32, clumps: clumps as f32, class }
         })
     }
 }
@@ -518,13 +662,15 @@ const CLUMPS_DEVIATION: f64 = 2.3;
 
 #[cfg(test)]
 mod tests {
+    use std::sync::LazyLock;
+
     use super::*;
     use crate::item::domain::Domain;
     use crate::item::hash::StreamKey;
     use crate::item::mapping::{Columns, Mapping};
     use crate::noise::generator::{Generator, Noise};
     use crate::noise::law::Law;
-    use crate::plan::settings::{CounterLayout, Method, NoiseChoice, Settings, TunedMethod, Unit, Window};
+    use crate::plan::settings::{CounterLayout, Method, Settings, TunedMethod, Unit, Window};
     use crate::privacy::parameters::Epsilon;
     use crate::sealed::sketch::SealedSketch;
 
@@ -552,7 +698,7 @@ mod tests {
                 method: Some(Method::Tuned(TunedMethod {
                     substreams: 8,
                     counters,
-                    noise: NoiseChoice::Laplace,
+                    ..TunedMethod::default()
                 })),
                 retention: 1,
             };
@@ -570,7 +716,7 @@ mod tests {
         fn reading(&self, fits: &Fits, source: Source<'_>) -> Reading {
             let end = source.substreams.last().map_or(0, |s| s.number + 1) * SUBSTREAM_LEN;
             let window = end - 7 * SUBSTREAM_LEN - 30..end + 40;
-            Reading::new(fits, source, Weights::new(source.substreams, &self.plan, &(0..window.end), &window))
+            Reading::new(fits, Source { stream: &(0..window.end), ..source }, &window)
         }
     }
 
@@ -624,7 +770,7 @@ mod tests {
             let reading = stream.reading(&fits, source);
             let made = fits.made(source);
             let (mut value, mut variance, mut noise) = (0.0, 0.0, 0.0);
-            for &Node { index, weight, .. } in &reading.weights.nodes {
+            for &Node { index, weight, .. } in &reading.weights().nodes {
                 let (substream, fitted) = (&stream.substreams[index], &made.fitted[index]);
                 let fingerprint = substream.mapping.fingerprint_key.integer(3);
                 let candidate = made.candidates.get(&fingerprint).map(|candidate| candidate.rank as usize);
@@ -694,23 +840,37 @@ mod tests {
         Law::Gaussian { variance }.draw_exactly(generator) as f64
     }
 
-    /// One key.
+    /// One key, whose estimates have this variance.
     struct Key {
+        reading: Reading,
         seen: Seen,
         running: Running<1>,
     }
 
     impl Key {
-        fn new() -> Self {
-            Self { seen: Seen::default(), running: Running::NONE }
+        fn new(variance: f64) -> Self {
+            static PLAN: LazyLock<Plan> = LazyLock::new(|| Stream::new(TWO_ROWS).plan);
+            let mut reading = Reading::of_own(Weights::new(&[], &PLAN, &(0..1), 1), Moments::default());
+            reading.classes[0].variances.mean = variance;
+            Self { reading, seen: Seen::default(), running: Running::NONE }
         }
 
         fn add(&mut self, estimate: f64, length: f64) {
-            self.running.add([estimate], self.seen.step(length, true));
+            let node = Node {
+                index: 0,
+                substream: 0,
+                range: WHOLE,
+                span: 0..1,
+                length,
+                is_whole: length == 1.0,
+                part: 1.0,
+                weight: 1.0,
+            };
+            self.running.add([estimate], self.seen.step(&node, &self.reading));
         }
 
-        fn changes(&self, variance: f64) -> Changes {
-            let [sums] = self.running.sums(&self.seen, variance);
+        fn changes(&self) -> Changes {
+            let [sums] = self.running.sums(&self.seen, &self.reading);
             sums.changes()
         }
     }
@@ -718,9 +878,9 @@ mod tests {
     /// The changes found in many keys, each with its own row of estimates.
     fn found(mut steps: impl FnMut() -> [f64; SUBSTREAMS], variance: f64) -> Vec<Changes> {
         let mut found = || {
-            let mut key = Key::new();
+            let mut key = Key::new(variance);
             steps().into_iter().for_each(|step| key.add(step, 1.0));
-            key.changes(variance)
+            key.changes()
         };
         (0..WALKS).map(|_| found()).collect()
     }
@@ -784,24 +944,24 @@ mod tests {
 
     #[test]
     fn two_substreams_show_no_drift() {
-        let mut key = Key::new();
+        let mut key = Key::new(1.0);
         key.add(0.0, 1.0);
         key.add(100.0, 1.0);
-        assert_eq!(key.changes(1.0), Changes::default());
+        assert_eq!(key.changes(), Changes::default());
         key.add(0.0, 1.0);
         // Changes of 100 on average, with a chance of 2 and 66.7 taken off their squares.
         let wanted = 1.5 * (10_000.0 - 2.0 - 2.0 * 100.0 / 3.0);
-        assert!((key.changes(1.0).walk - wanted).abs() < 0.01);
+        assert!((key.changes().walk - wanted).abs() < 0.01);
     }
 
     #[test]
     fn a_shorter_substream_at_either_end_shows_no_drift() {
-        let mut key = Key::new();
+        let mut key = Key::new(0.0);
         for (step, length) in [(30.0, 0.3), (100.0, 1.0), (100.0, 1.0), (100.0, 1.0), (1.0, 0.01)] {
             key.add(step, length);
         }
-        assert!(key.changes(0.0).walk < 0.0, "less than chance");
-        assert_eq!(key.seen.compared[0], 2);
+        assert!(key.changes().walk < 0.0, "less than chance");
+        assert_eq!(key.seen.compared[0].pairs, 2.0);
         assert!((key.running.sums[0] / key.seen.length - 100.0).abs() < 1e-9);
     }
 }

@@ -5,13 +5,13 @@ use std::ops::Range;
 
 use crate::item::keys::Keys;
 use crate::item::value::Item;
-use crate::sealed::sketch::SealedSketch;
 use crate::view::asked::Asked;
 use crate::view::estimate::{Deviations, Estimate, Ranked, WHOLE_COUNTS};
 use crate::view::fits::{Answer, KeySums, Reading, Source};
 use crate::view::list::{List, shown};
+use crate::view::paths::{Path, Paths};
 use crate::view::prior::Row;
-use crate::view::weights::{Node, WHOLE, Weights};
+use crate::view::weights::Node;
 
 /// Keys are looked at that lie this many standard errors below a threshold.
 const SLACK: f64 = 6.0;
@@ -37,14 +37,13 @@ impl<'a> Asked<'a> {
 
     /// How the window is read.
     pub(crate) fn reading(&self) -> Reading {
-        let weights = Weights::new(self.readable.released.substreams(), self.plan, self.stream, self.window);
-        Reading::new(self.readable.fits(), self.source(), weights)
+        Reading::new(self.readable.fits(), self.source(), self.window)
     }
 }
 
 impl Interpolated<'_> {
     pub(crate) fn span(&self) -> Range<u64> {
-        self.reading.weights.span.clone()
+        self.reading.weights().span.clone()
     }
 
     /// Keys of a list are answered from the cache of the whole window, which then answers everyone alike.
@@ -54,43 +53,67 @@ impl Interpolated<'_> {
 
     fn answer(&self, item: Item<'_>) -> Answer {
         let Asked { plan, readable, .. } = self.asked;
-        let keys = readable.released.keys(plan).filter(|_| self.is_whole);
+        let has_places = self.is_whole || 1 < plan.rungs().count();
+        let keys = readable.released.keys(plan).filter(|_| has_places);
         match keys.and_then(|keys| Some((keys, readable.place(keys, item)?))) {
-            Some((keys, place)) => self.reading.answer(&self.sums(keys)[place]),
-            None => readable.fits().answer(self.asked.source(), self.reading, item),
+            Some((keys, place)) if self.is_whole => self.answer_at(place, &self.sums(keys)),
+            Some((_, place)) if let Some(path) = self.paths().get(place) => self.answer_of(path),
+            _ => readable.fits().answer(self.asked.source(), self.reading, item),
         }
+    }
+
+    /// The answer of the key at this place.
+    fn answer_at(&self, place: usize, sums: &[KeySums]) -> Answer {
+        match self.paths().get(place) {
+            Some(path) => self.answer_of(path),
+            None => self.reading.answer(&sums[place]),
+        }
+    }
+
+    fn answer_of(&self, path: &Path) -> Answer {
+        let Asked { plan, noises, window, .. } = self.asked;
+        path.answer(plan, noises, window)
+    }
+
+    /// The keys that are cut more finely than most.
+    fn paths(&self) -> &Paths {
+        self.asked.readable.fits().paths(self.asked.source())
     }
 
     /// Items of the window, by noisy counters where presence is private.
     pub(crate) fn items(&self) -> u64 {
         let total = |node: &Node| {
-            let sketch = self.asked.readable.released.substreams()[node.index].sketch(WHOLE);
-            node.weight * sketch.map_or(0, SealedSketch::total) as f64
+            let substream = &self.asked.readable.released.substreams()[node.substream];
+            node.weight * node.part * substream.total() as f64
         };
-        self.reading.weights.nodes.iter().map(total).sum::<f64>().max(0.0) as u64
+        self.reading.weights().nodes.iter().map(total).sum::<f64>().max(0.0) as u64
     }
 
     /// Events of the window that the caps of users left out.
     fn capped(&self) -> Option<u64> {
         self.asked.plan.user_room()?;
         let capped = |node: &Node| {
-            let substream = &self.asked.readable.released.substreams()[node.index];
-            Some(node.weight * substream.capped()? as f64)
+            let substream = &self.asked.readable.released.substreams()[node.substream];
+            Some(node.weight * node.part * substream.capped()? as f64)
         };
-        self.reading.weights.nodes.iter().map(capped).sum::<Option<f64>>().map(|capped| capped.round() as u64)
+        self.reading
+            .weights()
+            .nodes
+            .iter()
+            .map(capped)
+            .sum::<Option<f64>>()
+            .map(|capped| capped.round() as u64)
     }
 
     /// Rows chosen from all keys by their estimates.
     pub(crate) fn list<'k>(&self, keys: &'k Keys, choose: impl FnOnce(&[f64]) -> Vec<usize>) -> List<'k> {
         let sums = self.sums(keys);
-        let outer = self.reading.weights.outer();
-        let values: Vec<f64> = sums.iter().map(|sums| sums.value(outer)).collect();
-        self.chosen(
-            &values,
-            choose(&values),
-            |place| self.reading.answer(&sums[place]),
-            |place| keys.get(place),
-        )
+        let parts = self.reading.parts();
+        let mut values: Vec<f64> = sums.iter().map(|sums| sums.value(parts)).collect();
+        for (place, path) in self.paths().iter() {
+            values[place] = path.value(self.asked.window);
+        }
+        self.chosen(&values, choose(&values), |place| self.answer_at(place, &sums), |place| keys.get(place))
     }
 
     /// Rows chosen from candidates by their estimates.
@@ -101,7 +124,7 @@ impl Interpolated<'_> {
     ) -> List<'i> {
         let answers: Vec<Answer> = candidates.iter().map(|item| self.answer(*item)).collect();
         let values: Vec<f64> = answers.iter().map(|answer| answer.value).collect();
-        self.chosen(&values, choose(&values), |place| answers[place], |place| candidates[place])
+        self.chosen(&values, choose(&values), |place| answers[place].clone(), |place| candidates[place])
     }
 
     fn chosen<'k>(
@@ -113,7 +136,7 @@ impl Interpolated<'_> {
     ) -> List<'k> {
         let row = |&place: &usize| {
             let answer = answer(place);
-            (Row { value: answer.value, unrest: answer.unrest }, self.estimate(answer))
+            (Row { value: answer.value, unrest: answer.unrest, errors: answer.errors }, self.estimate(answer))
         };
         let rows: Vec<(Row, Estimate)> = places.iter().map(row).collect();
         let shown = shown(self.reading.errors(), values, &rows);
@@ -136,13 +159,12 @@ impl Interpolated<'_> {
     }
 
     fn estimate(&self, answer: Answer) -> Estimate {
-        let weights = &self.reading.weights;
         let deviations = Deviations {
             noise: answer.noise.sqrt(),
             collisions: answer.collisions.max(0.0).sqrt(),
             misfit: answer.misfit.sqrt(),
         };
-        let is_known = !weights.nodes.is_empty();
+        let is_known = !self.reading.weights().nodes.is_empty();
         let error_bound = match is_known {
             true => answer.tail.reach_95() * deviations.total() + WHOLE_COUNTS,
             false => self.asked.unknown_bound(),
@@ -153,7 +175,7 @@ impl Interpolated<'_> {
             any_order: answer.any_order[0]..answer.any_order[1],
             deviations: Some(deviations),
             tail: answer.tail,
-            covered: weights.span.clone(),
+            covered: answer.covered,
             window: self.asked.window.clone(),
             capped: self.capped(),
         }

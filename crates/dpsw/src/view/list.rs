@@ -177,8 +177,8 @@ mod tests {
     fn where_all_are_listed_none_was_chosen() {
         let errors = Errors { base: Default::default(), chance_per_item: 0.0 };
         let rows = [
-            (Row { value: -3.0, unrest: 0.0 }, estimate(-3.0)),
-            (Row { value: 50.0, unrest: 0.0 }, estimate(50.0)),
+            (Row { value: -3.0, unrest: 0.0, errors }, estimate(-3.0)),
+            (Row { value: 50.0, unrest: 0.0, errors }, estimate(50.0)),
         ];
         let shown = shown(errors, &[-3.0, 50.0], &rows);
         assert_eq!((shown[0].value, shown[0].lower, shown[0].upper), (0.0, 0.0, 17.1));

@@ -106,6 +106,9 @@ impl WindowView {
         if self.plan.settings().unit.per_substream().is_some() {
             return Err(MergeError::Users);
         }
+        if 1 < self.plan.rungs().count() {
+            return Err(MergeError::Rungs);
+        }
         if self.readable.released.mapping().fingerprint_key
             != other.readable.released.mapping().fingerprint_key
         {

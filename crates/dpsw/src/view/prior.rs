@@ -29,7 +29,7 @@ const BIN: f64 = 0.25;
 const SIDE: f64 = 0.025;
 
 /// By how much estimates are off.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Errors {
     /// By noise and collisions.
     pub(crate) base: Moments,
@@ -72,6 +72,8 @@ pub(crate) struct Row {
     pub(crate) value: f64,
     /// The variance that its changes add; below 0 if it changes less than by chance.
     pub(crate) unrest: f64,
+    /// By how much it is off besides.
+    pub(crate) errors: Errors,
 }
 
 /// What a row probably counts.
@@ -102,7 +104,6 @@ struct Bin {
 /// All estimates that matter to some rows, in regions far apart from one another.
 #[derive(Debug)]
 pub(crate) struct Prior {
-    errors: Errors,
     regions: Vec<Region>,
 }
 
@@ -119,13 +120,13 @@ impl Prior {
             let inside: Vec<Row> = rows.iter().filter(|row| span.contains(&row.value)).copied().collect();
             (!inside.is_empty()).then(|| Region::new(errors, bins, span.start, &inside))
         };
-        Self { errors, regions: bins.chunk_by(is_near).filter_map(region).collect() }
+        Self { regions: bins.chunk_by(is_near).filter_map(region).collect() }
     }
 
     /// What a row probably counts; `None` if no other key is near it.
     pub(crate) fn posterior(&self, row: Row) -> Option<Posterior> {
         let region = self.regions.iter().rev().find(|region| region.least <= row.value)?;
-        (1.0 < region.keys).then(|| region.posterior(self.errors, row))
+        (1.0 < region.keys).then(|| region.posterior(row))
     }
 }
 
@@ -266,7 +267,8 @@ impl Region {
     }
 
     /// What a row probably counts by what the other keys count, and by its own estimate.
-    fn posterior(&self, errors: Errors, row: Row) -> Posterior {
+    fn posterior(&self, row: Row) -> Posterior {
+        let errors = row.errors;
         // A few differences may show less unrest than there is; keys of one list are alike.
         let (value, pooled) = (row.value, self.unrest * row.value.max(0.0).powi(2));
         let unrest = row.unrest.max(pooled);
@@ -392,6 +394,10 @@ mod tests {
         places
     }
 
+    fn row(value: f64, unrest: f64) -> Row {
+        Row { value, unrest, errors: errors() }
+    }
+
     /// How many of the largest 20 hold their count, shown and plainly, over many streams of keys with these counts.
     fn held(counts: &[f64], streams: u64) -> [f64; 2] {
         let plain = errors().deviation(0.0) * Tail::new(errors().base).reach(SIDE);
@@ -399,8 +405,7 @@ mod tests {
         for seed in 0..streams {
             let values = estimates(counts, &mut generator(seed));
             let places = largest(&values, 20);
-            let rows: Vec<Row> =
-                places.iter().map(|&place| Row { value: values[place], unrest: 0.0 }).collect();
+            let rows: Vec<Row> = places.iter().map(|&place| row(values[place], 0.0)).collect();
             let prior = Prior::new(errors(), &values, &rows);
             for (place, row) in places.into_iter().zip(rows) {
                 let shown = prior
@@ -438,8 +443,7 @@ mod tests {
     #[test]
     fn the_largest_of_many_absent_keys_may_be_noise_alone() {
         let values = estimates(&vec![0.0; 20_000], &mut generator(3));
-        let rows: Vec<Row> =
-            largest(&values, 20).iter().map(|&place| Row { value: values[place], unrest: 0.0 }).collect();
+        let rows: Vec<Row> = largest(&values, 20).iter().map(|&place| row(values[place], 0.0)).collect();
         let prior = Prior::new(errors(), &values, &rows);
         for row in rows {
             let Posterior { value, lower, .. } = prior.posterior(row).expect("others are near");
@@ -450,7 +454,7 @@ mod tests {
     #[test]
     fn a_key_far_above_all_others_stands_alone() {
         let values = [estimates(&vec![0.0; 1000], &mut generator(4)), vec![5000.0]].concat();
-        let row = Row { value: 5000.0, unrest: 0.0 };
+        let row = row(5000.0, 0.0);
         assert_eq!(Prior::new(errors(), &values, &[row]).posterior(row), None);
     }
 
@@ -460,7 +464,7 @@ mod tests {
         let values = estimates(&counts, &mut generator(5));
         let width = |unrest: f64| {
             let rows: Vec<Row> =
-                largest(&values, 20).iter().map(|&place| Row { value: values[place], unrest }).collect();
+                largest(&values, 20).iter().map(|&place| row(values[place], unrest)).collect();
             let prior = Prior::new(errors(), &values, &rows);
             let of = |row: &Row| prior.posterior(*row).map(|posterior| posterior.upper - posterior.lower);
             rows.iter().filter_map(of).sum::<f64>()

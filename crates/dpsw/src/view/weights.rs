@@ -6,43 +6,77 @@ use std::sync::Arc;
 
 use crate::plan::misfit::{Misfit, Piece};
 pub(crate) use crate::plan::range::WHOLE;
+use crate::plan::rungs::ranges_of;
 use crate::plan::settings::Window;
 use crate::plan::structure::Plan;
 use crate::sealed::substream::SealedSubstream;
 
-/// A sealed substream, as far as the stream reaches into it.
+/// A stretch of the stream with a counter of a key, as far as the stream reaches into it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Node {
-    /// Its place among the sealed substreams.
+    /// Its place among the nodes that are sealed.
     pub(crate) index: usize,
+    /// The place of its substream, and its range in there.
+    pub(crate) substream: usize,
+    pub(crate) range: usize,
     /// Its positions.
     pub(crate) span: Range<u64>,
-    /// The part of a planned substream that it is: below 1 where the stream begins or is over inside it.
+    /// The part of a planned substream that it is.
     pub(crate) length: f64,
+    /// Whether it is as long as planned: it is shorter where the stream begins or is over inside it.
+    pub(crate) is_whole: bool,
+    /// The part of what is sealed of its substream that it is, for most keys.
+    pub(crate) part: f64,
     /// How often it counts in the window.
     pub(crate) weight: f64,
 }
 
 impl Node {
-    /// The complete substreams that the stream reaches into, each without weight.
-    fn all(substreams: &[Arc<SealedSubstream>], plan: &Plan, stream: &Range<u64>) -> Vec<Self> {
-        let complete = substreams.iter().take_while(|substream| substream.sketch(WHOLE).is_some());
-        let node = |(index, substream): (usize, &Arc<SealedSubstream>)| {
-            let (span, length) = reached(substream.number, plan, stream);
-            (!span.is_empty()).then_some(Self { index, span, length, weight: 0.0 })
+    /// The sealed nodes of most keys that the stream reaches into, oldest first, each without weight.
+    pub(crate) fn all(substreams: &[Arc<SealedSubstream>], plan: &Plan, stream: &Range<u64>) -> Vec<Self> {
+        let ranges = |substream: &SealedSubstream| ranges_of(substream.rungs().base());
+        let node = |(place, substream): (usize, &Arc<SealedSubstream>)| {
+            let sealed = ranges(substream).take_while(|&range| substream.sketch(range).is_some());
+            let node = |range| Self::new((place, substream.number), range, plan, stream);
+            let nodes: Vec<Self> = sealed.filter_map(node).collect();
+            let part = 1.0 / nodes.len() as f64;
+            nodes.into_iter().map(move |node| Self { part, ..node })
         };
-        complete.enumerate().filter_map(node).collect()
+        let mut nodes: Vec<Self> = substreams.iter().enumerate().flat_map(node).collect();
+        nodes.iter_mut().enumerate().for_each(|(index, node)| node.index = index);
+        nodes
+    }
+
+    /// The range of a substream, of which the place and the number are given; `None` if the stream does not reach into it.
+    pub(crate) fn new(
+        (substream, number): (usize, u64),
+        range: usize,
+        plan: &Plan,
+        stream: &Range<u64>,
+    ) -> Option<Self> {
+        let (origin, offsets) = (number * plan.substream_len(), plan.ranges()[range].offsets());
+        let planned = origin + offsets.start..origin + offsets.end;
+        let span = planned.start.max(stream.start)..planned.end.min(stream.end);
+        let length = span.end.saturating_sub(span.start) as f64 / plan.substream_len() as f64;
+        let is_whole = span == planned;
+        let (index, part, weight) = (0, 1.0, 0.0);
+        (!span.is_empty()).then_some(Self { index, substream, range, span, length, is_whole, part, weight })
     }
 
     /// So many positions, in nodes of this length.
-    fn share(&self, positions: u64) -> f64 {
+    pub(crate) fn share(&self, positions: u64) -> f64 {
         positions as f64 / (self.span.end - self.span.start) as f64
     }
 
     /// The same, counted by the share of it that a window covers.
     fn inside(&self, window: &Range<u64>) -> Option<Self> {
-        let covered = self.span.end.min(window.end).saturating_sub(self.span.start.max(window.start));
-        (0 < covered).then(|| Self { weight: self.share(covered), ..self.clone() })
+        let weight = self.covered(window);
+        (0.0 < weight).then(|| Self { weight, ..self.clone() })
+    }
+
+    /// The share of it that a window covers.
+    fn covered(&self, window: &Range<u64>) -> f64 {
+        self.share(self.span.end.min(window.end).saturating_sub(self.span.start.max(window.start)))
     }
 
     fn is_touched(&self, window: &Range<u64>) -> bool {
@@ -62,19 +96,14 @@ impl Node {
     }
 }
 
-/// The positions of a substream that the stream reaches into, and the part of a planned one that they are.
-pub(crate) fn reached(number: u64, plan: &Plan, stream: &Range<u64>) -> (Range<u64>, f64) {
-    let len = plan.substream_len();
-    let end = ((number + 1) * len).min(stream.end);
-    let start = (number * len).max(stream.start).min(end);
-    (start..end, (end - start) as f64 / len as f64)
-}
-
-/// How much of each sealed substream a window takes.
+/// How much of each sealed node a window takes.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Weights {
-    /// Oldest first; those between the outer ones count in full.
+    /// All that are read, oldest first.
     pub(crate) nodes: Vec<Node>,
+    ends: Ends,
+    parts: Parts,
+    predicted: Predicted,
     /// All by which changes are judged: a whole window of them, whatever is asked.
     pub(crate) seen: Vec<Node>,
     /// The part of the window that is sealed.
@@ -126,51 +155,57 @@ fn outer(nodes: &[Node]) -> [Option<&Node>; 2] {
     }
 }
 
-/// The indices of the oldest and the newest substream of a window.
+/// The indices of the oldest and the newest node of a window.
 pub(crate) type Ends = Option<(usize, usize)>;
 
 impl Weights {
-    /// `stream` is where the stream began and how far it has come: what was sealed reaches no further.
-    pub(crate) fn new(
-        substreams: &[Arc<SealedSubstream>],
-        plan: &Plan,
-        stream: &Range<u64>,
-        window: &Range<u64>,
-    ) -> Self {
-        let sealed = Node::all(substreams, plan, stream);
-        let mut nodes: Vec<Node> = sealed.iter().filter_map(|node| node.inside(window)).collect();
+    /// From the sealed nodes, oldest first. What is not sealed is predicted from so many nodes, each as long as the newest.
+    pub(crate) fn new(sealed: &[Node], plan: &Plan, window: &Range<u64>, span: u32) -> Self {
         let sealed_end = sealed.last().map_or(window.start, |last| last.span.end);
-        let start = nodes.first().map_or(window.end, |first| first.span.start.max(window.start));
-        let span = start..sealed_end.clamp(start, window.end);
         let ahead = window.end.saturating_sub(sealed_end.max(window.start));
-        if let Some(newest) = sealed.last().filter(|_| 0 < ahead) {
-            predict(&mut nodes, newest, ahead);
+        let mut read: Vec<Node> = sealed.iter().filter_map(|node| node.inside(window)).collect();
+        let start = read.first().map_or(window.end, |first| first.span.start.max(window.start));
+        let newest = sealed.last().filter(|_| sealed_end <= window.end);
+        if read.is_empty() && 0 < ahead {
+            read.extend(newest.cloned());
         }
-        let whole = plan.settings().window.len().div_ceil(plan.substream_len()) as usize;
+        let predicted = newest.map(|newest| Predicted::new(sealed, newest, ahead, span)).unwrap_or_default();
+        let nodes: Vec<Node> = sealed.iter().filter_map(|node| predicted.with(node, window)).collect();
         let unit = plan.substream_len() as f64;
         let misfit = Misfit::of(&pieces(&nodes, sealed_end, window, unit));
         let len: f64 = nodes.iter().map(|node| node.weight * node.length).sum();
         Self {
-            seen: seen(sealed, &nodes, whole),
+            seen: seen(sealed, &read, plan),
             misfit,
-            any_order: AnyOrder::new(&nodes, window, ahead, plan.settings().window.time().is_some()),
+            any_order: AnyOrder::new(&read, window, ahead, plan.settings().window.time().is_some()),
             chance_per_item: if len == 0.0 { 0.0 } else { misfit.sampling / len },
             items: match plan.settings().window {
                 Window::Items(_) => Some((window.end - window.start) as f64),
                 Window::Time(_) => None,
             },
             nodes,
-            span,
+            ends: read.first().zip(read.last()).map(|(oldest, newest)| (oldest.index, newest.index)),
+            parts: Parts {
+                outer: outer(&read).map(|node| node.map_or(0.0, |node| node.weight)),
+                ahead: predicted.nodes,
+            },
+            predicted,
+            span: start..sealed_end.clamp(start, window.end),
         }
     }
 
     pub(crate) fn ends(&self) -> Ends {
-        Some((self.nodes.first()?.index, self.nodes.last()?.index))
+        self.ends
     }
 
-    /// The weights of the oldest and the newest substream; those between count in full. A single one is the newest.
-    pub(crate) fn outer(&self) -> [f64; 2] {
-        outer(&self.nodes).map(|node| node.map_or(0.0, |node| node.weight))
+    /// How much of the ends of the window counts.
+    pub(crate) fn parts(&self) -> Parts {
+        self.parts
+    }
+
+    /// How much of a node a predicted node of the newest one's length takes.
+    pub(crate) fn predicted(&self, node: &Node) -> f64 {
+        self.predicted.share(node)
     }
 
     /// The variance by chance that the edges add for an item with this count.
@@ -196,22 +231,58 @@ pub(crate) struct Changes {
     pub(crate) clumps: f64,
 }
 
-/// The newest node counts for so many positions after it as well.
-fn predict(nodes: &mut Vec<Node>, newest: &Node, positions: u64) {
-    let weight = newest.share(positions);
-    match nodes.last_mut().filter(|node| node.index == newest.index) {
-        Some(node) => node.weight += weight,
-        None => nodes.push(Node { weight, ..newest.clone() }),
+/// How much of the ends of a window counts; all between counts in full.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct Parts {
+    /// The shares of the oldest and the newest node that lie inside. A single one is the newest.
+    pub(crate) outer: [f64; 2],
+    /// How often a predicted node counts.
+    pub(crate) ahead: f64,
+}
+
+/// What runs since the last seal, and what it is predicted from.
+#[derive(Debug, Clone, PartialEq, Default)]
+struct Predicted {
+    /// How many nodes of the newest one's length run.
+    nodes: f64,
+    /// The positions that it is predicted from, and how many nodes they are.
+    from: Range<u64>,
+    span: f64,
+}
+
+impl Predicted {
+    fn new(sealed: &[Node], newest: &Node, ahead: u64, span: u32) -> Self {
+        let len = newest.span.end - newest.span.start;
+        let first = sealed.first().map_or(newest.span.start, |first| first.span.start);
+        let start = newest.span.end.saturating_sub(len.saturating_mul(span.into())).max(first);
+        Self {
+            nodes: newest.share(ahead),
+            from: start..newest.span.end,
+            span: newest.share(newest.span.end - start),
+        }
+    }
+
+    /// The share of a node that one predicted node takes.
+    fn share(&self, node: &Node) -> f64 {
+        if self.from.is_empty() { 0.0 } else { node.covered(&self.from) / self.span }
+    }
+
+    /// A node with its weight in a window, if it has one.
+    fn with(&self, node: &Node, window: &Range<u64>) -> Option<Node> {
+        let weight = node.covered(window) + self.nodes * self.share(node);
+        (0.0 < weight).then(|| Node { weight, ..node.clone() })
     }
 }
 
-/// The last of the sealed nodes that a window reaches, as many as a whole window has, or more if more are read.
-fn seen(sealed: Vec<Node>, read: &[Node], whole: usize) -> Vec<Node> {
+/// The last of the sealed nodes that a window reaches, over a whole window, or more if more are read.
+fn seen(sealed: &[Node], read: &[Node], plan: &Plan) -> Vec<Node> {
     let (Some(oldest), Some(newest)) = (read.first(), read.last()) else { return Vec::new() };
-    let is_seen = |node: &Node| {
-        node.index <= newest.index && (oldest.index <= node.index || newest.index < node.index + whole)
+    let window = plan.settings().window.len().next_multiple_of(plan.substream_len());
+    let is_seen = |node: &&Node| {
+        let is_near = newest.span.start < node.span.start + window;
+        node.index <= newest.index && (oldest.index <= node.index || is_near)
     };
-    sealed.into_iter().filter(is_seen).collect()
+    sealed.iter().filter(is_seen).cloned().collect()
 }
 
 /// The window and all that is read for it, piece by piece: the substreams, then what is not sealed.
@@ -234,7 +305,7 @@ mod tests {
     use crate::item::keys::Keys;
     use crate::item::mapping::{Columns, Mapping};
     use crate::noise::generator::Noise;
-    use crate::plan::settings::{CounterLayout, Method, NoiseChoice, Settings, TunedMethod, Unit, Window};
+    use crate::plan::settings::{CounterLayout, Method, Settings, TunedMethod, Unit, Window};
     use crate::privacy::parameters::Epsilon;
     use crate::sealed::sketch::SealedSketch;
 
@@ -249,7 +320,7 @@ mod tests {
             epsilon: Epsilon::new(1.0).expect("in range"),
             delta: None,
             domain: Domain::Public(Keys::Range(2)),
-            method: Some(Method::Tuned(TunedMethod { substreams: 8, counters, noise: NoiseChoice::Laplace })),
+            method: Some(Method::Tuned(TunedMethod { substreams: 8, counters, ..TunedMethod::default() })),
             retention: 1,
         };
         Plan::new(settings).expect("a valid plan")
@@ -271,7 +342,7 @@ mod tests {
     fn read_of(stream: Range<u64>, sealed: Range<u64>, window: Range<u64>) -> Weights {
         let plan = plan();
         let substreams: Vec<_> = sealed.map(|number| substream(&plan, number)).collect();
-        Weights::new(&substreams, &plan, &stream, &window)
+        Weights::new(&Node::all(&substreams, &plan, &stream), &plan, &window, 1)
     }
 
     fn parts(weights: &Weights) -> Vec<(usize, f64)> {
@@ -365,15 +436,15 @@ mod tests {
         let plan = plan();
         let whole = substream(&plan, 0);
         let running = Arc::new(SealedSubstream::new(1, whole.mapping.clone()));
-        let weights = Weights::new(&[whole, running], &plan, &(0..16), &(5..16));
+        let weights = Weights::new(&Node::all(&[whole, running], &plan, &(0..16)), &plan, &(5..16), 1);
         assert_eq!((parts(&weights), weights.span), (vec![(0, 1.1)], 5..10));
     }
 
     #[test]
     fn a_lone_substream_counts_once() {
-        assert_eq!(read(0..8, 12..15).outer(), [0.0, 0.3]);
-        assert_eq!(read(0..8, 15..40).outer(), [0.5, 1.0]);
-        assert_eq!(read(0..0, 0..5).outer(), [0.0, 0.0]);
+        assert_eq!(read(0..8, 12..15).parts().outer, [0.0, 0.3]);
+        assert_eq!(read(0..8, 15..40).parts().outer, [0.5, 1.0]);
+        assert_eq!(read(0..0, 0..5).parts().outer, [0.0, 0.0]);
     }
 
     /// The prediction of errors takes the sum of squared weights of a window of W substreams for W + 2x².

@@ -1,0 +1,180 @@
+//! How many nodes a key has in a substream: a frequent key is cut more finely than a rare one.
+//!
+//! On rung r a substream of a key is cut into 2^r nodes of equal length. The ranges of a plan are all nodes of all rungs:
+//! the whole first, then the two halves, then the four quarters.
+
+use crate::error::{PlanError, Quantity};
+use crate::noise::law::Law;
+use crate::plan::checkpoint::{Role, Span};
+use crate::plan::limits::{RUNGS_MAX, check};
+use crate::plan::settings::{CounterLayout, NoiseChoice, TunedMethod};
+
+/// The relative variance per window by which rates are expected to walk.
+const WALK: f64 = 0.4;
+/// What a walk adds to the variance of a count, at all phases on average.
+const MEAN_WALK: f64 = 0.2056;
+
+/// Which counts are cut how finely.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct PlannedRungs {
+    /// The count per window from which on two nodes are worth their noise in a window of one.
+    unit: f64,
+    /// A key above the first r of these counts per window has the rung r.
+    thresholds: Vec<f64>,
+    /// The most keys of each rung from 1 on.
+    most: Vec<usize>,
+}
+
+impl PlannedRungs {
+    /// For windows of so many substreams and items.
+    pub(crate) fn new(rungs: u32, substreams: u64, items: u64, keys: usize, law: Law) -> Self {
+        let drift = 7.0 / 8.0 * MEAN_WALK * WALK;
+        // More nodes are worth their noise v from the root of drift f² + f / 2 = v on, for a substream in one node.
+        let unit = ((0.25 + 4.0 * drift * law.variance()).sqrt() - 0.5) / (2.0 * drift);
+        let threshold = |rung: u32| unit * (substreams as f64 * f64::from(1 << rung)).powi(2);
+        let thresholds: Vec<f64> = (1..rungs).map(|rung| threshold(rung - 1)).collect();
+        // Half of the keys that a window can hold above a count.
+        let most = |count: &f64| ((items as f64 / (2.0 * count)).ceil() as usize).clamp(1, keys);
+        Self { unit, most: thresholds.iter().map(most).collect(), thresholds }
+    }
+
+    /// The count per window from which on two nodes are worth their noise in a window of one. In windows of more it grows
+    /// with the square of how many.
+    pub(crate) fn unit(&self) -> f64 {
+        self.unit
+    }
+
+    /// The number of rungs.
+    pub(crate) fn count(&self) -> u32 {
+        self.thresholds.len() as u32 + 1
+    }
+
+    /// The rung of a key with this count per window.
+    pub(crate) fn rung(&self, count: f64) -> u32 {
+        self.thresholds.iter().take_while(|threshold| **threshold < count).count() as u32
+    }
+
+    /// The smallest count above the first rung; infinite if there is one rung alone.
+    pub(crate) fn first(&self) -> f64 {
+        self.thresholds.first().copied().unwrap_or(f64::INFINITY)
+    }
+
+    /// Bytes of the sealed nodes of so many substreams, beside one counter for each key in each of them, and of the places of
+    /// their keys. In the first substream all keys are cut in two.
+    pub(crate) fn bytes(&self, substreams: u64, keys: u64) -> u64 {
+        if self.count() == 1 {
+            return 0;
+        }
+        let of_rung = |rung: u32| {
+            let each = size_of::<u32>() + (size_of::<i16>() << rung);
+            (self.most(rung) * each) as u64
+        };
+        substreams * (1..self.count()).map(of_rung).sum::<u64>() + 2 * keys * size_of::<i16>() as u64
+    }
+
+    /// The most keys of a rung from 1 on.
+    pub(crate) fn most(&self, rung: u32) -> usize {
+        self.most[rung as usize - 1]
+    }
+}
+
+/// The rung of a range.
+pub(crate) fn rung_of(range: usize) -> u32 {
+    (range + 1).ilog2()
+}
+
+/// The ranges of a rung, in time.
+pub(crate) fn ranges_of(rung: u32) -> std::ops::Range<usize> {
+    (1 << rung) - 1..(1 << (rung + 1)) - 1
+}
+
+/// All nodes of all rungs.
+pub(crate) fn spans(substream_len: u64, rungs: u32) -> Vec<Span> {
+    let span = |range: usize| {
+        let rung = rung_of(range);
+        let (len, part) = (substream_len >> rung, (range + 1 - (1 << rung)) as u64);
+        let role = if range == 0 { Role::Whole } else { Role::Node };
+        Span { role, offsets: part * len..(part + 1) * len, checkpoint: 0 }
+    };
+    (0..(1 << rungs) - 1).map(span).collect()
+}
+
+/// The length of a substream of at least this length that can be cut into the nodes of all rungs.
+///
+/// # Errors
+/// It is too short, or these counters or this noise have one rung alone.
+pub(crate) fn cut_len(substream_len: u64, method: &TunedMethod) -> Result<u64, PlanError> {
+    let most = RUNGS_MAX.min(substream_len.ilog2() + 1);
+    check(Quantity::Rungs, method.rungs.into(), 1, most.into())?;
+    let are_free = method.counters == CounterLayout::Identity && method.noise == NoiseChoice::Laplace;
+    if 1 < method.rungs && !are_free {
+        return Err(PlanError::RungsNeedOwnCounters);
+    }
+    Ok(substream_len.next_multiple_of(1 << (method.rungs - 1)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ratio::Ratio;
+
+    fn laplace(scale: u64) -> Law {
+        Law::Laplace { scale: Ratio::new(scale, 1).expect("a ratio") }
+    }
+
+    #[test]
+    fn thresholds_are_where_half_the_nodes_have_the_same_variance() {
+        for (scale, wanted) in
+            [(2, [752.0, 3_010.0, 12_038.0, 48_152.0]), (20, [10_201.0, 40_804.0, 163_216.0, 652_864.0])]
+        {
+            let law = laplace(scale);
+            let planned = PlannedRungs::new(5, 10, 1_000_000, 25_600, law);
+            for (rung, wanted) in (0..).zip(wanted) {
+                let count = planned.thresholds[rung as usize];
+                assert!((count / wanted - 1.0).abs() < 1e-3, "rung {rung}: {count}");
+                assert_eq!((planned.rung(0.99 * count), planned.rung(1.01 * count)), (rung, rung + 1));
+                let variance = |nodes: f64| {
+                    law.variance() * nodes + count / nodes + MEAN_WALK * WALK * count * count / nodes.powi(3)
+                };
+                let nodes = 10.0 * f64::from(1 << rung);
+                assert!((variance(nodes) / variance(2.0 * nodes) - 1.0).abs() < 1e-9, "rung {rung}");
+            }
+            assert!(planned.most(1) < 1_000 && 1 <= planned.most(4));
+        }
+        assert_eq!(PlannedRungs::new(1, 10, 1_000_000, 25_600, laplace(2)).rung(1e18), 0);
+    }
+
+    #[test]
+    fn the_nodes_of_each_rung_cut_the_substream_evenly() {
+        let spans = spans(80, 4);
+        assert_eq!(spans.len(), 15);
+        for rung in 0..4 {
+            let nodes: Vec<_> = ranges_of(rung).map(|range| spans[range].offsets.clone()).collect();
+            let len = 80 >> rung;
+            let wanted: Vec<_> = (0..1 << rung).map(|part| part * len..(part + 1) * len).collect();
+            assert_eq!(nodes, wanted);
+            assert!(ranges_of(rung).all(|range| rung_of(range) == rung));
+        }
+    }
+
+    #[test]
+    fn substreams_are_multiples_of_the_shortest_node() {
+        let method =
+            |rungs| TunedMethod { counters: CounterLayout::Identity, rungs, ..TunedMethod::default() };
+        for (len, rungs, wanted) in [(100, 1, 100), (100, 4, 104), (81, 4, 88), (8, 4, 8)] {
+            assert_eq!(cut_len(len, &method(rungs)), Ok(wanted));
+        }
+        for (len, rungs) in [(7, 4), (100, 0), (100_000, RUNGS_MAX + 1)] {
+            assert!(
+                matches!(cut_len(len, &method(rungs)), Err(PlanError::OutOfRange { .. })),
+                "{len} {rungs}"
+            );
+        }
+        let gaussian = TunedMethod { noise: NoiseChoice::Gaussian, ..method(2) };
+        assert_eq!(cut_len(100, &gaussian), Err(PlanError::RungsNeedOwnCounters));
+        assert_eq!(
+            cut_len(100, &TunedMethod { rungs: 2, ..TunedMethod::default() }),
+            Err(PlanError::RungsNeedOwnCounters)
+        );
+    }
+}

@@ -1,0 +1,161 @@
+//! Keys that are cut more finely than most: each has nodes of its own.
+
+use std::ops::Range;
+
+use crate::noise::tail::Moments;
+use crate::plan::rungs::{ranges_of, rung_of};
+use crate::plan::structure::Plan;
+use crate::sealed::substream::SealedSubstream;
+use crate::view::fits::{Answer, Reading, Source};
+use crate::view::spans::{Costs, is_jump};
+use crate::view::weights::{Node, WHOLE, Weights};
+
+/// Spans are judged by the nodes of so many substreams.
+const JUDGED_SUBSTREAMS: usize = 2;
+
+/// The nodes of a key, oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct Path {
+    nodes: Vec<Node>,
+    /// What each of them holds.
+    counts: Vec<f64>,
+    /// What all before each of them hold.
+    sums: Vec<f64>,
+    total: f64,
+    /// From how many nodes the next one is predicted.
+    span: u32,
+}
+
+/// The keys that are cut more finely in some substream, by their places.
+#[derive(Debug, Default)]
+pub(crate) struct Paths {
+    places: Vec<u32>,
+    paths: Vec<Path>,
+}
+
+impl Paths {
+    pub(crate) fn new(source: Source<'_>) -> Self {
+        let listed = source.substreams.iter().flat_map(|substream| substream.rungs().listed());
+        let mut places: Vec<u32> = listed.map(|(place, _)| place).collect();
+        places.sort_unstable();
+        places.dedup();
+        let mut paths = Self { paths: places.iter().map(|_| Path::default()).collect(), places };
+        for (index, substream) in source.substreams.iter().enumerate() {
+            paths.add(source, index, substream);
+        }
+        paths.choose_spans(source);
+        paths
+    }
+
+    /// Keys of the same rung are predicted from as many nodes.
+    fn choose_spans(&mut self, source: Source<'_>) {
+        let rungs = source.plan.rungs().count();
+        let noise = source.plan.ranges()[WHOLE].law().variance() * source.noises;
+        let window = source.plan.settings().window.len();
+        let mut costs = vec![Costs::default(); rungs as usize];
+        for path in &self.paths {
+            let rung = path.rung();
+            costs[rung as usize].add(path.trail(), JUDGED_SUBSTREAMS << rung, noise, window);
+        }
+        let spans: Vec<u32> = costs.iter().map(Costs::best).collect();
+        for path in &mut self.paths {
+            let span = spans[path.rung() as usize];
+            let (newest, predicted) =
+                (path.counts.last().copied().unwrap_or(0.0), path.trail().predicted(span));
+            path.span = if is_jump(newest, predicted, noise, span.into()) { 1 } else { span };
+        }
+    }
+
+    fn add(&mut self, source: Source<'_>, index: usize, substream: &SealedSubstream) {
+        let mut rungs = vec![(substream.rungs().base(), None); self.places.len()];
+        for (rung, places) in (1..).zip(substream.rungs().finer()) {
+            for (cell, place) in places.iter().enumerate() {
+                let path = self.places.binary_search(place).expect("all that are listed have a path");
+                rungs[path] = (rung, Some(cell));
+            }
+        }
+        let node = |range| Node::new((index, substream.number), range, source.plan, source.stream);
+        for ((place, path), (rung, cell)) in self.places.iter().zip(&mut self.paths).zip(rungs) {
+            for range in ranges_of(rung) {
+                let Some((sketch, node)) = substream.sketch(range).zip(node(range)) else { continue };
+                path.push(node, sketch.cell(cell.unwrap_or(*place as usize)).into());
+            }
+        }
+    }
+
+    /// The nodes of the key at a place, if they are its own.
+    pub(crate) fn get(&self, place: usize) -> Option<&Path> {
+        let index = self.places.binary_search(&u32::try_from(place).ok()?).ok()?;
+        Some(&self.paths[index])
+    }
+
+    /// All of them, by place.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, &Path)> {
+        self.places.iter().map(|&place| place as usize).zip(&self.paths)
+    }
+}
+
+impl Path {
+    fn push(&mut self, node: Node, count: f64) {
+        self.nodes.push(Node { index: self.nodes.len(), ..node });
+        self.counts.push(count);
+        self.sums.push(self.total);
+        self.total += count;
+    }
+
+    fn trail(&self) -> Trail<'_> {
+        Trail { nodes: &self.nodes, counts: &self.counts, sums: &self.sums, total: self.total }
+    }
+
+    /// The rung that it has now.
+    fn rung(&self) -> u32 {
+        self.nodes.last().map_or(0, |newest| rung_of(newest.range))
+    }
+
+    /// The estimate of a window: the same as [`answer`](Self::answer) gives.
+    pub(crate) fn value(&self, window: &Range<u64>) -> f64 {
+        let trail = self.trail();
+        let Some(newest) = self.nodes.last() else { return 0.0 };
+        let ahead = window.end.saturating_sub(newest.span.end.max(window.start));
+        trail.until(window.end) - trail.until(window.start) + trail.predicted(self.span) * newest.share(ahead)
+    }
+
+    /// The estimate of a window and its error.
+    pub(crate) fn answer(&self, plan: &Plan, noises: f64, window: &Range<u64>) -> Answer {
+        let weights = Weights::new(&self.nodes, plan, window, self.span);
+        let noise = Moments::of(plan.ranges()[WHOLE].law(), noises);
+        let reading = Reading::of_own(weights, noise);
+        let sums = reading.sums_of(&self.counts);
+        reading.answer(&sums)
+    }
+}
+
+/// What the nodes of a key hold, one after the other.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Trail<'a> {
+    pub(crate) nodes: &'a [Node],
+    pub(crate) counts: &'a [f64],
+    /// What all before each of them hold.
+    pub(crate) sums: &'a [f64],
+    pub(crate) total: f64,
+}
+
+impl Trail<'_> {
+    /// What the nodes hold up to a position: of a node that it cuts, a share.
+    pub(crate) fn until(&self, position: u64) -> f64 {
+        let next = self.nodes.partition_point(|node| node.span.end <= position);
+        let Some(cut) = self.nodes.get(next).filter(|node| node.span.start < position) else {
+            return self.sums.get(next).copied().unwrap_or(self.total);
+        };
+        self.sums[next] + self.counts[next] * cut.share(position - cut.span.start)
+    }
+
+    /// What the next node will hold, by so many before it.
+    fn predicted(&self, span: u32) -> f64 {
+        let Some(newest) = self.nodes.last() else { return 0.0 };
+        let len = newest.span.end - newest.span.start;
+        let first = self.nodes[0].span.start;
+        let start = newest.span.end.saturating_sub(len.saturating_mul(span.into())).max(first);
+        (self.total - self.until(start)) / newest.share(newest.span.end - start)
+    }
+}
