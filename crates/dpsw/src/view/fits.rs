@@ -348,9 +348,9 @@ impl Reading {
         sums
     }
 
-    /// Those of frequent keys: others are not farther off.
+    /// Those of rare keys, as most of a list are.
     pub(crate) fn errors(&self) -> Errors {
-        self.classes[self.classes.len() - 1].errors()
+        self.classes[0].errors()
     }
 
     /// The place of the oldest node that is read.
