@@ -1,6 +1,7 @@
 //! What may be shown: noisy, frozen sketches and the keys that were found.
 
 pub(crate) mod found;
+pub(crate) mod nodes;
 pub(crate) mod released;
 pub(crate) mod rungs;
 pub(crate) mod sketch;

@@ -7,10 +7,11 @@ use crate::item::keys::Keys;
 use crate::item::value::Item;
 use crate::view::asked::Asked;
 use crate::view::estimate::{Deviations, Estimate, Ranked, WHOLE_COUNTS};
-use crate::view::fits::{Answer, KeySums, Reading, Source};
 use crate::view::list::{List, shown};
 use crate::view::paths::{Path, Paths};
 use crate::view::prior::Row;
+use crate::view::reading::{Answer, KeySums, Reading};
+use crate::view::source::Source;
 use crate::view::weights::Node;
 
 /// Keys are looked at that lie this many standard errors below a threshold.
@@ -37,7 +38,7 @@ impl<'a> Asked<'a> {
 
     /// How the window is read.
     pub(crate) fn reading(&self) -> Reading {
-        Reading::new(self.readable.fits(), self.source(), self.window)
+        self.readable.fits().reading(self.source(), self.window)
     }
 }
 

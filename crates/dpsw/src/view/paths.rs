@@ -6,8 +6,10 @@ use crate::noise::tail::Moments;
 use crate::plan::rungs::{ranges_of, rung_of};
 use crate::plan::structure::Plan;
 use crate::sealed::substream::SealedSubstream;
-use crate::view::fits::{Answer, Reading, Source};
+use crate::view::reading::{Answer, Reading};
+use crate::view::source::Source;
 use crate::view::spans::{Costs, is_jump};
+use crate::view::trail::Trail;
 use crate::view::weights::{Node, WHOLE, Weights};
 
 /// Spans are judged by the nodes of so many substreams.
@@ -127,35 +129,5 @@ impl Path {
         let reading = Reading::of_own(weights, noise);
         let sums = reading.sums_of(&self.counts);
         reading.answer(&sums)
-    }
-}
-
-/// What the nodes of a key hold, one after the other.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Trail<'a> {
-    pub(crate) nodes: &'a [Node],
-    pub(crate) counts: &'a [f64],
-    /// What all before each of them hold.
-    pub(crate) sums: &'a [f64],
-    pub(crate) total: f64,
-}
-
-impl Trail<'_> {
-    /// What the nodes hold up to a position: of a node that it cuts, a share.
-    pub(crate) fn until(&self, position: u64) -> f64 {
-        let next = self.nodes.partition_point(|node| node.span.end <= position);
-        let Some(cut) = self.nodes.get(next).filter(|node| node.span.start < position) else {
-            return self.sums.get(next).copied().unwrap_or(self.total);
-        };
-        self.sums[next] + self.counts[next] * cut.share(position - cut.span.start)
-    }
-
-    /// What the next node will hold, by so many before it.
-    fn predicted(&self, span: u32) -> f64 {
-        let Some(newest) = self.nodes.last() else { return 0.0 };
-        let len = newest.span.end - newest.span.start;
-        let first = self.nodes[0].span.start;
-        let start = newest.span.end.saturating_sub(len.saturating_mul(span.into())).max(first);
-        (self.total - self.until(start)) / newest.share(newest.span.end - start)
     }
 }

@@ -1,8 +1,8 @@
 //! From how much of the past the newest part of a window is predicted: from much where counts stand still, from little where
 //! they move. Learned from how well what is sealed would have been predicted.
 
-use crate::view::fits::Source;
-use crate::view::paths::Trail;
+use crate::view::source::Source;
+use crate::view::trail::Trail;
 use crate::view::weights::{Node, WHOLE};
 
 /// The numbers of nodes that may be predicted from.

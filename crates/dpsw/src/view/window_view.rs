@@ -13,12 +13,12 @@ use crate::sealed::sketch::SealedSketch;
 use crate::sealed::substream::SealedSubstream;
 use crate::view::asked::Asked;
 use crate::view::estimate::{Certainty, Estimate, NORMAL_95, Ranked};
-use crate::view::fits::Reading;
 use crate::view::interpolated::Interpolated;
 use crate::view::list::List;
 use crate::view::nearest::Nearest;
 use crate::view::ranking::{at_least, largest};
 use crate::view::readable::Readable;
+use crate::view::reading::Reading;
 
 /// What can be seen of a stream at one position: immutable, cheap to clone, safe to share.
 ///
