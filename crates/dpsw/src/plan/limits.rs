@@ -31,7 +31,7 @@ pub(crate) const CANDIDATE_DEVIATIONS: f64 = 4.0;
 /// Beyond this many substreams that left since the last fit, the next one adds up the totals of the keys anew.
 pub(crate) const LEFT_MAX: usize = 2;
 /// Bytes that a view caches for each key of an interpolated plan.
-pub(crate) const KEY_SUMS_LEN: usize = 32;
+pub(crate) const KEY_SUMS_LEN: usize = 48;
 /// Bytes of a candidate in the map of a fit, at its usual load.
 pub(crate) const CANDIDATE_LEN: u64 = 28;
 /// The most substreams of a search for keys, and the longest keys that can be found.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use crate::error::PlanError;
+use crate::error::{PlanError, Quantity};
 use crate::item::domain::Domain;
 use crate::item::keys::Keys;
 use crate::noise::law::Law;
@@ -11,7 +11,7 @@ use crate::plan::budget::Budget;
 use crate::plan::discovery::PlannedDiscovery;
 use crate::plan::false_rows::LISTED;
 use crate::plan::layout::{kept, open_max, substream_items, touched};
-use crate::plan::limits::check_settings;
+use crate::plan::limits::{RUNGS_MAX, check, check_settings};
 use crate::plan::memory::overflow_bytes;
 use crate::plan::predict::{Expectation, Prediction, RankError, Structure};
 use crate::plan::reach::Reach;
@@ -225,6 +225,7 @@ impl Request {
     /// Every structure that fits, with its score: at least one.
     fn choices(&self, score: impl Fn(&Prediction) -> f64) -> Result<Vec<Choice>, PlanError> {
         check_settings(&self.settings)?;
+        check(Quantity::Rungs, self.rungs.into(), 1, RUNGS_MAX.into())?;
         let counts = self.expectation.counts(self.items())?;
         let mut choices = Vec::new();
         let (mut laws, mut share, mut refused) = (Vec::new(), None, None);
@@ -603,6 +604,10 @@ mod tests {
         assert_eq!((rungs(&plain), rungs(&finer)), (1, 5));
         assert!(finer.prediction.frequent() < plain.prediction.frequent(), "{finer} {plain}");
         assert!(finer.plan.sketch_bytes() <= 1_120_000);
+        for rungs in [0, RUNGS_MAX + 1, u32::MAX] {
+            let refused = request(1_120_000).with_rungs(rungs).plan();
+            assert!(matches!(refused, Err(PlanError::OutOfRange { name: Quantity::Rungs, .. })), "{rungs}");
+        }
         let small = request(560_000).with_rungs(5).plan().expect("a plan");
         assert!(small.plan.sketch_bytes() <= 560_000);
         let gaussian = Settings { delta: Delta::new(1e-9).ok(), ..settings() }.with_users(1);

@@ -858,7 +858,7 @@ mod tests {
         let (mut sketch, items) = rungs(window);
         sketch.advance(0).expect("a clock");
         for (now, block) in items.chunks(20).enumerate() {
-            // In pairs, the later one first, and up to a substream ahead of the clock.
+            // The newest of a block first, and two blocks ahead of the clock.
             let start = 20 * now as u64;
             let mut order: Vec<u64> = (start..start + block.len() as u64).collect();
             order.reverse();

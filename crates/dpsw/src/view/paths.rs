@@ -131,3 +131,42 @@ impl Path {
         reading.answer(&sums)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::item::batch::Batch;
+    use crate::noise::generator::Noise;
+    use crate::plan::settings::{CounterLayout, Settings, TunedMethod};
+    use crate::stream::sketch::DpswSketch;
+
+    /// Lists choose by the one and show the other.
+    #[test]
+    fn the_value_of_a_key_is_that_of_its_answer_in_every_window() {
+        let counters = CounterLayout::Identity;
+        let method = TunedMethod { substreams: 4, counters, rungs: 4, ..TunedMethod::default() };
+        let settings = Settings::last_items(256, 4.0).expect("in range").with_keys(0..40).with_method(method);
+        let plan = Plan::new(settings.with_retention(2)).expect("a plan");
+        let mut sketch = DpswSketch::with_noise(plan, Noise::seeded(4)).expect("seeded");
+        let item = |i: u64| if i * i % 7 < 3 { 0 } else { 1 + i * i * i % 39 };
+        let mut keys = 0;
+        for step in 0..90_u64 {
+            let items: Vec<u64> = (11 * step..11 * (step + 1)).map(item).collect();
+            sketch.extend(Batch::integers(&items)).expect("valid items");
+            let view = sketch.view();
+            for (end, len) in [(0, 256), (0, 100), (0, 5), (30, 200), (70, 9)] {
+                let Some(end) = view.window().end.checked_sub(end) else { continue };
+                let Ok(view) = view.last(len).and_then(|view| view.as_of(end)) else { continue };
+                let window = view.window();
+                let (plan, substreams) = (view.plan(), view.readable.released.substreams());
+                let source = Source { plan, substreams, stream: &view.stream, keys: None, noises: 1.0 };
+                for (_, path) in Paths::new(source).iter() {
+                    let answer = path.answer(plan, 1.0, &window).value;
+                    assert!((path.value(&window) - answer).abs() < 1e-9, "{window:?}: {answer}");
+                    keys += 1;
+                }
+            }
+        }
+        assert!(100 < keys, "{keys}");
+    }
+}

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use crate::noise::tail::{Moments, Tail};
+use crate::plan::limits::KEY_SUMS_LEN;
 use crate::view::estimate::WHOLE_COUNTS;
 use crate::view::fit::Spread;
 use crate::view::prior::Errors;
@@ -41,6 +42,8 @@ pub(crate) struct KeySums {
     clumps: f32,
     class: u8,
 }
+
+const _: () = assert!(size_of::<KeySums>() == KEY_SUMS_LEN, "the plan counts on it");
 
 impl KeySums {
     /// With so much of the ends of the window.

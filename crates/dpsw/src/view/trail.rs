@@ -25,9 +25,7 @@ impl Trail<'_> {
     /// What the next node will hold, by so many before it.
     pub(crate) fn predicted(&self, span: u32) -> f64 {
         let Some(newest) = self.nodes.last() else { return 0.0 };
-        let len = newest.span.end - newest.span.start;
-        let first = self.nodes[0].span.start;
-        let start = newest.span.end.saturating_sub(len.saturating_mul(span.into())).max(first);
+        let start = newest.back(span).max(self.nodes[0].span.start);
         (self.total - self.until(start)) / newest.share(newest.span.end - start)
     }
 }

@@ -63,6 +63,12 @@ impl Node {
         (!span.is_empty()).then_some(Self { index, substream, range, span, length, is_whole, part, weight })
     }
 
+    /// Where so many nodes of this length begin that end with it.
+    pub(crate) fn back(&self, nodes: u32) -> u64 {
+        let len = self.span.end - self.span.start;
+        self.span.end.saturating_sub(len.saturating_mul(nodes.into()))
+    }
+
     /// So many positions, in nodes of this length.
     pub(crate) fn share(&self, positions: u64) -> f64 {
         positions as f64 / (self.span.end - self.span.start) as f64
@@ -252,9 +258,7 @@ struct Predicted {
 
 impl Predicted {
     fn new(sealed: &[Node], newest: &Node, ahead: u64, span: u32) -> Self {
-        let len = newest.span.end - newest.span.start;
-        let first = sealed.first().map_or(newest.span.start, |first| first.span.start);
-        let start = newest.span.end.saturating_sub(len.saturating_mul(span.into())).max(first);
+        let start = newest.back(span).max(sealed.first().map_or(newest.span.start, |first| first.span.start));
         Self {
             nodes: newest.share(ahead),
             from: start..newest.span.end,
