@@ -114,8 +114,13 @@ pub enum PlanError {
     #[error("identity counters need a public domain; give one, or rows and columns")]
     IdentityNeedsDomain,
     /// Several rungs with shared counters or Gaussian noise.
-    #[error("several rungs need a counter for each key and Laplace noise; take one rung")]
+    #[error("several rungs need a counter for each key, or tracked keys, and Laplace noise; take one rung")]
     RungsNeedOwnCounters,
+    /// Tracked keys with counters for all, without a list, or with Gaussian noise.
+    #[error(
+        "tracked keys need hashed counters, a list of keys, public or found, and Laplace noise; track none"
+    )]
+    TrackedNeedList,
     /// Too few or too many explicit shares.
     #[error(
         "{wanted} checkpoints need {wanted} budget shares (whole first, then one per checkpoint), got {got}"
@@ -185,6 +190,8 @@ pub enum Quantity {
     Substreams,
     /// Rungs.
     Rungs,
+    /// Tracked keys.
+    Tracked,
     /// Length of a substream.
     SubstreamLen,
     /// Items of a substream, or about as many as are expected.
@@ -234,6 +241,7 @@ impl Quantity {
             | Self::UserItems
             | Self::Substreams
             | Self::Rungs
+            | Self::Tracked
             | Self::SubstreamLen
             | Self::Rows
             | Self::Columns
@@ -256,6 +264,7 @@ impl fmt::Display for Quantity {
             Self::Keys => "number of keys in the domain",
             Self::Substreams => "number of substreams",
             Self::Rungs => "number of rungs",
+            Self::Tracked => "number of tracked keys",
             Self::SubstreamLen => "substream length",
             Self::SubstreamItems => "number of items in a substream",
             Self::SubstreamsKept => "number of substreams kept",
@@ -564,8 +573,10 @@ pub enum PartialError {
     /// Positions of a count window cannot be known by one worker.
     #[error("partial counters need a time window: a worker cannot know positions in a count window")]
     CountWindow,
-    /// Users and found keys are counted by the sketch alone.
-    #[error("partial counters hold no users and no keys: use a public or asked domain and single events")]
+    /// Users, found keys and tracked ones are counted by the sketch alone.
+    #[error(
+        "partial counters hold no users and no keys: use a public or asked domain, single events and no tracked keys"
+    )]
     UsersOrKeys,
     /// The events of all workers together would move the clock.
     #[error("partial counters need the caller's clock")]

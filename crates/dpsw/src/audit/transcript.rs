@@ -89,8 +89,9 @@ fn with_cells(view: &WindowView, cell: i32) -> WindowView {
     };
     let released = &view.readable.released;
     let substreams = released.substreams().iter().map(substream).collect();
-    let blank =
-        Released::new(substreams, released.mapping().clone()).with_found(Arc::clone(released.found()));
+    let blank = Released::new(substreams, released.mapping().clone())
+        .with_found(Arc::clone(released.found()))
+        .with_leases(Arc::clone(released.leases()));
     let readable = Arc::new(Readable::new(blank));
     WindowView::new(Arc::clone(&view.plan), readable, view.claim, view.stream.clone(), view.sites.clone())
 }

@@ -103,13 +103,14 @@ impl Writer {
                 self.counters(*counters);
                 self.shares(shares);
             }
-            Method::Tuned(TunedMethod { substreams, counters, noise, rungs }) => {
+            Method::Tuned(TunedMethod { substreams, counters, noise, rungs, tracked }) => {
                 self.u8(1);
                 self.u64(*substreams);
                 self.counters(*counters);
                 let number = NoiseChoice::all().position(|known| known == *noise);
                 self.u8(number.expect("all laws are numbered") as u8);
                 self.u32(*rungs);
+                self.u32(*tracked);
             }
         }
     }
@@ -224,6 +225,7 @@ impl Reader<'_> {
                 counters: self.counters()?,
                 noise: self.noise()?,
                 rungs: self.rungs()?,
+                tracked: self.tracked()?,
             }),
             _ => return Err(SnapshotError::invalid("its method is unknown")),
         })
@@ -232,6 +234,11 @@ impl Reader<'_> {
     /// Before version 3 there was one rung alone.
     fn rungs(&mut self) -> Result<u32, SnapshotError> {
         if self.version() < 3 { Ok(1) } else { self.u32() }
+    }
+
+    /// Before version 4 no keys were tracked.
+    fn tracked(&mut self) -> Result<u32, SnapshotError> {
+        if self.version() < 4 { Ok(0) } else { self.u32() }
     }
 
     fn noise(&mut self) -> Result<NoiseChoice, SnapshotError> {

@@ -14,15 +14,17 @@ use crate::plan::mapper::Mapper;
 use crate::plan::structure::Plan;
 use crate::privacy::parameters::Claim;
 use crate::sealed::found::Found;
+use crate::sealed::leases::Leases;
 use crate::sealed::released::Released;
 use crate::sealed::rungs::Rungs;
 use crate::sealed::sketch::SealedSketch;
 use crate::sealed::substream::SealedSubstream;
 use crate::view::readable::Readable;
+use crate::view::scores::Tracking;
 use crate::view::window_view::WindowView;
 
 const MAGIC: &[u8; 8] = b"DPSWVIEW";
-pub(crate) const VERSION: u16 = 3;
+pub(crate) const VERSION: u16 = 4;
 /// Version 1 knew no stream that is over or begins inside a substream, and not how many events were left out by caps; it had
 /// the keys that each epoch found, and no scores.
 const VERSION_FIRST: u16 = 1;
@@ -62,6 +64,9 @@ pub(crate) fn write_view(writer: &mut Writer, view: &WindowView) {
     for substream in view.readable.released.substreams() {
         write_substream(writer, substream, &view.plan);
     }
+    if 0 < view.plan.tracked() {
+        write_leases(writer, view.readable.released.leases());
+    }
     if view.plan.discovery().is_some() {
         let found = view.readable.released.found();
         writer.keys(found.keys());
@@ -94,6 +99,30 @@ pub(crate) fn write_rungs(writer: &mut Writer, rungs: &Rungs) {
         writer.len(places.len());
         places.iter().for_each(|&place| writer.u32(place));
     }
+}
+
+fn write_leases(writer: &mut Writer, leases: &Leases) {
+    writer.u64(leases.decided().start);
+    writer.u64(leases.decided().end);
+    writer.len(leases.iter().len());
+    for (fingerprint, slot, range) in leases.iter() {
+        writer.u64(fingerprint);
+        writer.u32(slot);
+        writer.u64(range.start);
+        writer.u64(range.end);
+    }
+}
+
+fn read_leases(reader: &mut Reader<'_>, plan: &Plan) -> Result<Leases, SnapshotError> {
+    if plan.tracked() == 0 {
+        return Ok(Leases::default());
+    }
+    let decided = reader.u64()?..reader.u64()?;
+    let count = reader.len(28)?;
+    let lease = |_| Ok((reader.u64()?, reader.u32()?, reader.u64()?..reader.u64()?));
+    let leases = (0..count).map(lease).collect::<Result<Vec<_>, SnapshotError>>()?;
+    let leases = Leases::from_parts(plan, decided, &leases);
+    leases.ok_or(SnapshotError::invalid("its tracked keys do not fit together"))
 }
 
 pub(crate) fn read_rungs(reader: &mut Reader<'_>, plan: &Plan) -> Result<Rungs, SnapshotError> {
@@ -129,6 +158,7 @@ pub(crate) fn read_view(reader: &mut Reader<'_>) -> Result<WindowView, SnapshotE
     let first = if is_old { stream.start % plan.substream_len() } else { 0 };
     let stream = stream.start - first..stream.end;
     let released = Released::new(substreams.into_iter().map(Arc::new).collect(), reference);
+    let released = released.with_leases(Arc::new(read_leases(reader, &plan)?));
     let found = read_found(reader, &plan, &released)?;
     let released = released.with_found(Arc::new(found));
     let view = WindowView::new(plan, Arc::new(Readable::new(released)), claim, stream, sites);
@@ -186,16 +216,17 @@ fn read_sketch(
 fn read_found(reader: &mut Reader<'_>, plan: &Plan, released: &Released) -> Result<Found, SnapshotError> {
     let Some(discovery) = plan.discovery() else { return Ok(Found::default()) };
     let (by, kind) = (released.mapping().fingerprint_key, discovery.kind());
+    let tracking = Tracking { plan, leases: released.leases() };
     if reader.version() == VERSION_FIRST {
         let keys = read_epochs(reader, plan, by)?;
-        return Ok(Found::estimated(&keys, released.substreams(), plan, by));
+        return Ok(Found::estimated(&keys, released.substreams(), tracking, by));
     }
     let keys = reader.keys(kind)?;
     let scores = keys.iter().map(|_| reader.f64()).collect::<Result<Vec<_>, _>>()?;
     let is_sorted = keys.is_sorted_by(|a, b| (by.item(*a), a) < (by.item(*b), b));
     let len = keys.len();
     let keys = Keys::collect(kind, keys.into_iter());
-    let found = Found::scored(&keys, &scores, released.substreams(), plan, by);
+    let found = Found::scored(&keys, &scores, released.substreams(), tracking, by);
     if !is_sorted || found.keys().len() < len || scores.iter().any(|score| !score.is_finite()) {
         return Err(SnapshotError::invalid("its found keys are too many, out of order or without a score"));
     }

@@ -29,6 +29,8 @@ pub(crate) struct Mapping {
     pub(crate) shape: Shape,
     pub(crate) fingerprint_key: FingerprintKey,
     pub(crate) columns: Columns,
+    /// Tracked keys have a counter of their own behind the hashed ones, and count there alone.
+    pub(crate) tracked: Option<Arc<Index>>,
 }
 
 /// The rows of hashed counters, for passes over many keys.
@@ -39,6 +41,8 @@ pub(crate) struct Rows<'a> {
 }
 
 impl<'a> Rows<'a> {
+    const NONE: Self = Self { keys: &[], columns: 0 };
+
     /// The cells of a fingerprint, one per row.
     #[inline]
     pub(crate) fn cells(self, fingerprint: u64) -> impl Iterator<Item = usize> + use<'a> {
@@ -125,10 +129,23 @@ impl Mapping {
     /// The cells of a fingerprint, unless the items themselves are the places.
     pub(crate) fn hashed_cells(&self, fingerprint: u64) -> impl Iterator<Item = usize> {
         let place = match &self.columns {
-            Columns::Hashed(_) | Columns::Range => None,
+            Columns::Hashed(_) | Columns::Range => self.own_cell(fingerprint),
             Columns::Listed(index) => index.place(fingerprint),
         };
-        place.into_iter().chain(self.rows().cells(fingerprint))
+        let rows = if place.is_some() { Rows::NONE } else { self.rows() };
+        place.into_iter().chain(rows.cells(fingerprint))
+    }
+
+    /// The counter of a tracked key.
+    #[inline]
+    pub(crate) fn own_cell(&self, fingerprint: u64) -> Option<usize> {
+        let place = self.tracked.as_ref()?.place(fingerprint)?;
+        Some(self.shape.cells() + place)
+    }
+
+    /// The same without tracked keys, as sealed sketches are read.
+    pub(crate) fn untracked(&self) -> Self {
+        Self { tracked: None, ..self.clone() }
     }
 
     /// The rows of hashed counters; none for others.

@@ -9,7 +9,7 @@ use crate::plan::budget::Budget;
 use crate::plan::layout::{open_max, substream_items, touched};
 use crate::plan::limits::{
     KEY_LEN_MAX, KEYS_MAX, LIST_BYTES, LIST_KEYS, RECENT_LEN, ROOM, SEARCH_BYTES, SEARCH_ITEMS,
-    SEARCH_ITEMS_MAX, SEARCH_LEN_MAX, SEARCH_WINDOWS, TRACKED_LEN, check,
+    SEARCH_ITEMS_MAX, SEARCH_LEN_MAX, SEARCH_WINDOWS, SEARCHED_LEN, check,
 };
 use crate::plan::range::LazyTable;
 use crate::plan::release::Release;
@@ -201,7 +201,7 @@ impl PlannedDiscovery {
     fn entry_len(&self) -> u64 {
         match self.discovery.kind {
             Kind::Integers => 16,
-            Kind::Bytes => TRACKED_LEN as u64,
+            Kind::Bytes => SEARCHED_LEN as u64,
         }
     }
 

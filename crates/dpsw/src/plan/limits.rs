@@ -14,6 +14,12 @@ pub(crate) const SUBSTREAMS_MAX: u64 = 10_000;
 pub(crate) const CHECKPOINTS_MAX: usize = 200;
 /// The most numbers of nodes that a key may have in a substream.
 pub(crate) const RUNGS_MAX: u32 = 8;
+/// The most tracked keys.
+pub(crate) const TRACKED_MAX: u32 = 1 << 16;
+/// Keys that were tracked lately are remembered up to this part of those that are, beside them.
+pub(crate) const LEFT_SHARE: u32 = 4;
+/// Bytes of a key that is or was tracked.
+pub(crate) const LEASE_LEN: u64 = 16;
 /// The most rows of a sketch.
 pub(crate) const ROWS_MAX: u32 = 16;
 /// The most counters of a sketch.
@@ -46,7 +52,7 @@ pub(crate) const SEARCH_BYTES: u64 = 64 << 20;
 /// Time windows leave room for this many times the expected items of a search or substream.
 pub(crate) const ROOM: u64 = 2;
 /// Bytes of a key in the map of a search, without those of a byte string.
-pub(crate) const TRACKED_LEN: usize = 24;
+pub(crate) const SEARCHED_LEN: usize = 24;
 /// Bytes of the keys of a search that were met lately.
 pub(crate) const RECENT_LEN: usize = 1 << 16;
 /// The most found keys that are listed, and the most bytes of their names together, unless one name is longer.

@@ -8,7 +8,8 @@ use crate::noise::table::Table;
 use crate::plan::checkpoint::Role;
 use crate::plan::discovery::{ListLimits, PlannedDiscovery};
 use crate::plan::limits::{
-    CACHED_COVERS_MAX, CANDIDATE_LEN, CANDIDATE_SHARE, KEY_SUMS_LEN, LEFT_MAX, OVERFLOW_LEN, USER_LEN, Width,
+    CACHED_COVERS_MAX, CANDIDATE_LEN, CANDIDATE_SHARE, KEY_SUMS_LEN, LEASE_LEN, LEFT_MAX, LEFT_SHARE,
+    OVERFLOW_LEN, USER_LEN, Width,
 };
 use crate::plan::range::PlannedRange;
 use crate::plan::structure::{Covering, Plan};
@@ -21,18 +22,28 @@ impl Plan {
         let kept = self.ranges().iter().filter(is_kept).count() as u64;
         // Each further open substream holds at most one array per segment.
         let further = (self.open_substreams_max() - 1) * self.boundaries().len() as u64;
-        let cells = self.shape().cells() as u64;
+        let cells = self.counters_len() as u64;
         let sealed = kept * self.substreams_kept();
         let open = self.open_arrays_max() + further;
         let counters = match self.width() {
             Width::Wide => (sealed + open) * cells * size_of::<i32>() as u64,
             Width::Narrow => {
-                let reserve = sealed * overflow_bytes(self.shape().rows, self.substream_items());
+                let rows = self.shape().rows + u32::from(0 < self.tracked());
+                let reserve = sealed * overflow_bytes(rows, self.substream_items());
                 Self::flat_cell_bytes(sealed, open) * cells + reserve
             }
         };
-        let nodes = self.rungs().bytes(self.substreams_kept(), cells);
-        counters + nodes + self.found_bytes()
+        let nodes = self.rungs().bytes(self.substreams_kept(), if 0 < self.tracked() { 0 } else { cells });
+        counters + nodes + self.lease_bytes() + self.found_bytes()
+    }
+
+    /// The most keys that are or were tracked lately.
+    pub(crate) fn leases_max(&self) -> usize {
+        (self.tracked() + self.tracked().div_ceil(LEFT_SHARE)) as usize
+    }
+
+    fn lease_bytes(&self) -> u64 {
+        self.leases_max() as u64 * LEASE_LEN
     }
 
     /// The most bytes of the keys that were found: their names, and for each its end in the list, its score and its sum.
@@ -122,7 +133,7 @@ impl Plan {
     /// The most arrays that the running substream holds at a time: the segment, the ranges that started before it
     /// and are not complete, and the sealed prefixes.
     fn open_arrays_max(&self) -> u64 {
-        if 1 < self.rungs().count() {
+        if self.has_nodes() {
             // What is open runs on from segment to segment; those ahead of it have their own where a clock is waited for.
             return if self.settings().window.time().is_some() { self.boundaries().len() as u64 } else { 1 };
         }

@@ -184,7 +184,7 @@ impl Request {
             return Err(PlanError::OnlyNoise { epsilon: self.settings.epsilon.get(), items: self.items() });
         }
         let Choice { substreams, counters, noise, rungs, share, .. } = best;
-        let method = TunedMethod { substreams, counters, noise, rungs };
+        let method = TunedMethod { substreams, counters, noise, rungs, tracked: 0 };
         let plan = Plan::derive(with_share(self.settings.clone(), share), method.into())?;
         debug_assert!(plan.sketch_bytes() <= self.bytes, "{} bytes for {}", plan.sketch_bytes(), self.bytes);
         Ok(Planned { plan, prediction: best.prediction })

@@ -3,6 +3,8 @@
 //! On rung r a substream of a key is cut into 2^r nodes of equal length. The ranges of a plan are all nodes of all rungs:
 //! the whole first, then the two halves, then the four quarters.
 
+use std::ops::Range;
+
 use crate::error::{PlanError, Quantity};
 use crate::noise::law::Law;
 use crate::plan::checkpoint::{Role, Span};
@@ -14,9 +16,14 @@ const WALK: f64 = 0.4;
 /// What a walk adds to the variance of a count, at all phases on average.
 const MEAN_WALK: f64 = 0.2056;
 
+/// There is room for this part of the keys that a window can hold above a count, as Zipf's law has about it.
+const MOST: f64 = 16.0;
+
 /// Which counts are cut how finely.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct PlannedRungs {
+    /// The index of the first range with nodes: behind that of hashed counters, if there are some.
+    start: usize,
     /// The count per window from which on two nodes are worth their noise in a window of one.
     unit: f64,
     /// A key above the first r of these counts per window has the rung r.
@@ -33,9 +40,24 @@ impl PlannedRungs {
         let unit = ((0.25 + 4.0 * drift * law.variance()).sqrt() - 0.5) / (2.0 * drift);
         let threshold = |rung: u32| unit * (substreams as f64 * f64::from(1 << rung)).powi(2);
         let thresholds: Vec<f64> = (1..rungs).map(|rung| threshold(rung - 1)).collect();
-        // Half of the keys that a window can hold above a count.
-        let most = |count: &f64| ((items as f64 / (2.0 * count)).ceil() as usize).clamp(1, keys);
-        Self { unit, most: thresholds.iter().map(most).collect(), thresholds }
+        // An eighth of the keys that a window can hold above a count.
+        let most = |count: &f64| ((items as f64 / (MOST * count)).ceil() as usize).clamp(1, keys);
+        Self { start: 0, unit, most: thresholds.iter().map(most).collect(), thresholds }
+    }
+
+    /// The same beside hashed counters.
+    pub(crate) fn beside_hashed(self) -> Self {
+        Self { start: 1, ..self }
+    }
+
+    /// The rung of a range with nodes; the first one for that of hashed counters.
+    pub(crate) fn rung_of(&self, range: usize) -> u32 {
+        (range.saturating_sub(self.start) + 1).ilog2()
+    }
+
+    /// The ranges of a rung, in time.
+    pub(crate) fn ranges_of(&self, rung: u32) -> Range<usize> {
+        self.start + (1 << rung) - 1..self.start + (1 << (rung + 1)) - 1
     }
 
     /// The count per window from which on two nodes are worth their noise in a window of one. In windows of more it grows
@@ -62,14 +84,12 @@ impl PlannedRungs {
     /// Bytes of the sealed nodes of so many substreams, beside one counter for each key in each of them, and of the places of
     /// their keys. In the first substream all keys are cut in two.
     pub(crate) fn bytes(&self, substreams: u64, keys: u64) -> u64 {
-        if self.count() == 1 {
-            return 0;
-        }
         let of_rung = |rung: u32| {
             let each = size_of::<u32>() + (size_of::<i16>() << rung);
             (self.most(rung) * each) as u64
         };
-        substreams * (1..self.count()).map(of_rung).sum::<u64>() + 2 * keys * size_of::<i16>() as u64
+        let first = if self.count() == 1 { 0 } else { 2 * keys * size_of::<i16>() as u64 };
+        substreams * (1..self.count()).map(of_rung).sum::<u64>() + first
     }
 
     /// The most keys of a rung from 1 on.
@@ -78,25 +98,17 @@ impl PlannedRungs {
     }
 }
 
-/// The rung of a range.
-pub(crate) fn rung_of(range: usize) -> u32 {
-    (range + 1).ilog2()
-}
-
-/// The ranges of a rung, in time.
-pub(crate) fn ranges_of(rung: u32) -> std::ops::Range<usize> {
-    (1 << rung) - 1..(1 << (rung + 1)) - 1
-}
-
-/// All nodes of all rungs.
+/// All nodes of all rungs, the whole substream first.
 pub(crate) fn spans(substream_len: u64, rungs: u32) -> Vec<Span> {
-    let span = |range: usize| {
-        let rung = rung_of(range);
-        let (len, part) = (substream_len >> rung, (range + 1 - (1 << rung)) as u64);
-        let role = if range == 0 { Role::Whole } else { Role::Node };
-        Span { role, offsets: part * len..(part + 1) * len, checkpoint: 0 }
+    let nodes = |rung: u32| {
+        let len = substream_len >> rung;
+        (0..1 << rung).map(move |part| (rung, part * len..(part + 1) * len))
     };
-    (0..(1 << rungs) - 1).map(span).collect()
+    let span = |(rung, offsets)| {
+        let role = if rung == 0 { Role::Whole } else { Role::Node };
+        Span { role, offsets, checkpoint: 0 }
+    };
+    (0..rungs).flat_map(nodes).map(span).collect()
 }
 
 /// The length of a substream of at least this length that can be cut into the nodes of all rungs.
@@ -106,8 +118,8 @@ pub(crate) fn spans(substream_len: u64, rungs: u32) -> Vec<Span> {
 pub(crate) fn cut_len(substream_len: u64, method: &TunedMethod) -> Result<u64, PlanError> {
     let most = RUNGS_MAX.min(substream_len.ilog2() + 1);
     check(Quantity::Rungs, method.rungs.into(), 1, most.into())?;
-    let are_free = method.counters == CounterLayout::Identity && method.noise == NoiseChoice::Laplace;
-    if 1 < method.rungs && !are_free {
+    let has_own = method.counters == CounterLayout::Identity || 0 < method.tracked;
+    if 1 < method.rungs && !(has_own && method.noise == NoiseChoice::Laplace) {
         return Err(PlanError::RungsNeedOwnCounters);
     }
     Ok(substream_len.next_multiple_of(1 << (method.rungs - 1)))
@@ -148,12 +160,18 @@ mod tests {
     fn the_nodes_of_each_rung_cut_the_substream_evenly() {
         let spans = spans(80, 4);
         assert_eq!(spans.len(), 15);
-        for rung in 0..4 {
-            let nodes: Vec<_> = ranges_of(rung).map(|range| spans[range].offsets.clone()).collect();
-            let len = 80 >> rung;
-            let wanted: Vec<_> = (0..1 << rung).map(|part| part * len..(part + 1) * len).collect();
-            assert_eq!(nodes, wanted);
-            assert!(ranges_of(rung).all(|range| rung_of(range) == rung));
+        let own = PlannedRungs::new(4, 10, 800, 40, laplace(2));
+        for (rungs, before) in [(own.clone(), 0), (own.beside_hashed(), 1)] {
+            for rung in 0..4 {
+                let ranges = rungs.ranges_of(rung);
+                let nodes: Vec<_> =
+                    ranges.clone().map(|range| spans[range - before].offsets.clone()).collect();
+                let len = 80 >> rung;
+                let wanted: Vec<_> = (0..1 << rung).map(|part| part * len..(part + 1) * len).collect();
+                assert_eq!(nodes, wanted);
+                assert!(ranges.into_iter().all(|range| rungs.rung_of(range) == rung));
+            }
+            assert_eq!(rungs.rung_of(0), 0);
         }
     }
 

@@ -340,8 +340,11 @@ pub struct TunedMethod {
     /// The law of the noise.
     pub noise: NoiseChoice,
     /// How many numbers of nodes a key may have in a substream: 1, 2, 4 and so on. A frequent key is cut more finely than a
-    /// rare one. More than one needs counters of their own for all keys, and Laplace noise.
+    /// rare one. More than one needs counters of their own for all keys or for tracked ones, and Laplace noise.
     pub rungs: u32,
+    /// The most keys of a list, public or found, that have counters of their own beside hashed ones while they are frequent.
+    /// Needs Laplace noise.
+    pub tracked: u32,
 }
 
 impl Default for TunedMethod {
@@ -352,6 +355,7 @@ impl Default for TunedMethod {
             counters: CounterLayout::Hashed { rows: 2, columns: 6666 },
             noise: NoiseChoice::Laplace,
             rungs: 1,
+            tracked: 0,
         }
     }
 }

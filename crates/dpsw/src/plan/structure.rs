@@ -4,7 +4,6 @@ use crate::error::{PlanError, Quantity};
 use crate::item::domain::Domain;
 use crate::item::index::check_distinct;
 use crate::item::mapping::Shape;
-#[cfg(test)]
 use crate::noise::law::Law;
 use crate::plan::budget::Budget;
 use crate::plan::discovery::{ListLimits, PlannedDiscovery};
@@ -30,6 +29,7 @@ pub struct Plan {
     boundaries: Vec<u64>,
     discovery: Option<PlannedDiscovery>,
     rungs: PlannedRungs,
+    tracked: u32,
     ledger: Ledger,
 }
 
@@ -83,14 +83,31 @@ impl Plan {
         let domain = discovery.as_ref().map_or(settings.domain, |found| Domain::Discovered(found.chosen()));
         let settings = Settings { domain, method: Some(method.clone()), ..settings };
         let boundaries = boundaries(&ranges);
-        let rungs = match &method {
-            Method::Paper(_) => 1,
-            Method::Tuned(method) => method.rungs,
+        let (rungs, tracked) = match &method {
+            Method::Paper(_) => (1, 0),
+            Method::Tuned(method) => (method.rungs, method.tracked),
         };
         let substreams = settings.window.len().div_ceil(substream_len);
         let items = settings.window.expected_items();
-        let rungs = PlannedRungs::new(rungs, substreams, items, shape.columns as usize, ranges[WHOLE].law());
-        Ok(Self { settings, method, substream_len, shape, ranges, boundaries, discovery, rungs, ledger })
+        let rungs = match tracked {
+            0 => PlannedRungs::new(rungs, substreams, items, shape.columns as usize, ranges[WHOLE].law()),
+            keys => {
+                PlannedRungs::new(rungs, substreams, items, keys as usize, ranges[1].law()).beside_hashed()
+            }
+        };
+        let plan = Self {
+            settings,
+            method,
+            substream_len,
+            shape,
+            ranges,
+            boundaries,
+            discovery,
+            rungs,
+            tracked,
+            ledger,
+        };
+        Ok(plan)
     }
 
     /// How keys are found, if they are. Everything else has what they leave of the budget.
@@ -173,6 +190,41 @@ impl Plan {
     /// Which counts are cut how finely.
     pub(crate) fn rungs(&self) -> &PlannedRungs {
         &self.rungs
+    }
+
+    /// The most keys with counters of their own beside hashed ones.
+    pub(crate) fn tracked(&self) -> u32 {
+        self.tracked
+    }
+
+    /// Whether keys are cut into nodes.
+    pub(crate) fn has_nodes(&self) -> bool {
+        1 < self.rungs.count() || 0 < self.tracked
+    }
+
+    /// Whether keys are fitted in any case: those that were found, or what tracked ones leave.
+    pub(crate) fn has_few_keys(&self) -> bool {
+        self.discovery.is_some() || 0 < self.tracked
+    }
+
+    /// How many keys can have counters of their own.
+    pub(crate) fn own_len(&self) -> u32 {
+        if 0 < self.tracked { self.tracked } else { self.shape.columns }
+    }
+
+    /// The law of the noise on counters of their own.
+    pub(crate) fn own_law(&self) -> Law {
+        self.ranges[self.rungs.ranges_of(0).start].law()
+    }
+
+    /// Counters of a sketch and of tracked keys.
+    pub(crate) fn counters_len(&self) -> usize {
+        self.shape.cells() + self.tracked as usize
+    }
+
+    /// The ranges in which most keys count, where their lowest rung is this one.
+    pub(crate) fn ranges_of_most(&self, base: u32) -> std::ops::Range<usize> {
+        if self.is_identity() { self.rungs.ranges_of(base) } else { WHOLE..WHOLE + 1 }
     }
 
     /// Whether the number of items in a range is public.

@@ -38,6 +38,14 @@ impl fmt::Display for Plan {
             let Range { start, end } = range.offsets();
             writeln!(f, "  {:<8} [{start}, {end})  {}", format!("{:?}", range.role()), range.law())?;
         }
+        if 0 < self.tracked() {
+            writeln!(
+                f,
+                "tracked    up to {} frequent keys have counters of their own, {}",
+                self.tracked(),
+                self.own_law()
+            )?;
+        }
         if 1 < self.rungs().count() {
             let nodes = 1 << (self.rungs().count() - 1);
             let first = self.rungs().first();

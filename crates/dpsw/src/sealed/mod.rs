@@ -2,6 +2,7 @@
 
 pub(crate) mod found;
 pub(crate) mod nodes;
+pub(crate) mod leases;
 pub(crate) mod released;
 pub(crate) mod rungs;
 pub(crate) mod sketch;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::plan::range::WHOLE;
-use crate::plan::rungs::{PlannedRungs, ranges_of};
+use crate::plan::rungs::PlannedRungs;
 use crate::plan::structure::Plan;
 use crate::sealed::rungs::{Counted, Rungs};
 use crate::sealed::sketch::SealedSketch;
@@ -19,10 +19,10 @@ impl Rungs {
         let complete: Vec<_> = sealed.iter().filter(|substream| substream.sketch(WHOLE).is_some()).collect();
         let seen = &complete[complete.len().saturating_sub(window)..];
         let Some(newest) = seen.last().filter(|_| 1 < plan.rungs().count()) else { return Self::first(plan) };
-        let last = newest.totals();
+        let last = newest.totals(plan);
         let mut sums = last.clone();
         for substream in &seen[..seen.len() - 1] {
-            substream.add_totals(&mut sums);
+            substream.add_totals(&mut sums, plan);
         }
         let (window, noise) = (window as f64, plan.ranges()[WHOLE].law().variance());
         let longer = window / seen.len() as f64;
@@ -42,7 +42,7 @@ impl Rungs {
     }
 
     /// The largest counts have the finest rungs, as many as there is room for.
-    fn by_score(planned: &PlannedRungs, mut scores: Vec<(f64, u32)>) -> Self {
+    pub(crate) fn by_score(planned: &PlannedRungs, mut scores: Vec<(f64, u32)>) -> Self {
         scores.sort_unstable_by(|(one, place), (other, place_of_other)| {
             other.total_cmp(one).then(place.cmp(place_of_other))
         });
@@ -59,19 +59,19 @@ impl Rungs {
 
 impl SealedSubstream {
     /// The noisy counts of all keys, in nodes of their own.
-    fn totals(&self) -> Vec<i64> {
-        let mut totals = vec![0; self.mapping.shape.columns as usize];
-        self.add_totals(&mut totals);
+    pub(crate) fn totals(&self, plan: &Plan) -> Vec<i64> {
+        let mut totals = vec![0; plan.own_len() as usize];
+        self.add_totals(&mut totals, plan);
         totals
     }
 
-    fn add_totals(&self, totals: &mut [i64]) {
-        for range in ranges_of(self.rungs().base()) {
+    fn add_totals(&self, totals: &mut [i64], plan: &Plan) {
+        for range in plan.rungs().ranges_of(self.rungs().base()) {
             let sketch = self.sketch(range).expect("a complete substream has all its nodes");
             sketch.add_to(totals);
         }
         for (place, rung) in self.rungs().listed() {
-            let [count, of_base] = [rung, self.rungs().base()].map(|rung| self.count(place, rung));
+            let [count, of_base] = [rung, self.rungs().base()].map(|rung| self.count(place, rung, plan));
             totals[place as usize] += count - of_base;
         }
     }
@@ -86,13 +86,13 @@ impl SealedSubstream {
     }
 
     /// What the nodes of a rung hold of a key.
-    fn count(&self, place: u32, rung: u32) -> i64 {
-        ranges_of(rung).filter_map(|range| self.node(place, range)).sum()
+    pub(crate) fn count(&self, place: u32, rung: u32, plan: &Plan) -> i64 {
+        plan.rungs().ranges_of(rung).filter_map(|range| self.node(place, range, plan)).sum()
     }
 
     /// What a node holds of a key, if it is sealed and counts the key.
-    pub(crate) fn node(&self, place: u32, range: usize) -> Option<i64> {
-        let index = match self.rungs().counted(range) {
+    pub(crate) fn node(&self, place: u32, range: usize, plan: &Plan) -> Option<i64> {
+        let index = match self.rungs().counted(range, plan) {
             Counted::All => place as usize,
             Counted::Places(places) => places.binary_search(&place).ok()?,
         };

@@ -8,6 +8,7 @@ use crate::item::mapping::Mapping;
 use crate::item::value::Item;
 use crate::plan::structure::Plan;
 use crate::sealed::found::Found;
+use crate::sealed::leases::Leases;
 use crate::sealed::substream::SealedSubstream;
 
 /// Everything that is released and kept at some moment.
@@ -19,16 +20,27 @@ pub(crate) struct Released {
     mapping: Mapping,
     /// The keys that were found and are kept.
     found: Arc<Found>,
+    /// Which keys are or were tracked.
+    leases: Arc<Leases>,
 }
 
 impl Released {
     pub(crate) fn new(substreams: Vec<Arc<SealedSubstream>>, mapping: Mapping) -> Self {
-        Self { substreams, mapping, found: Arc::default() }
+        Self { substreams, mapping, found: Arc::default(), leases: Arc::default() }
     }
 
     /// The same with these keys.
     pub(crate) fn with_found(self, found: Arc<Found>) -> Self {
         Self { found, ..self }
+    }
+
+    /// The same with these keys tracked.
+    pub(crate) fn with_leases(self, leases: Arc<Leases>) -> Self {
+        Self { leases, ..self }
+    }
+
+    pub(crate) fn leases(&self) -> &Arc<Leases> {
+        &self.leases
     }
 
     pub(crate) fn found(&self) -> &Arc<Found> {

@@ -1,7 +1,6 @@
 //! Which keys of a substream are cut more finely than others.
 
 use crate::item::mapping::Shape;
-use crate::plan::rungs::rung_of;
 use crate::plan::structure::Plan;
 
 /// The rungs of the keys in one substream.
@@ -25,12 +24,14 @@ impl Rungs {
     /// Those of a substream before which nothing is sealed: no key is known to be rare.
     pub(crate) fn first(plan: &Plan) -> Self {
         let count = plan.rungs().count();
-        Self { base: 1.min(count - 1), finer: vec![Box::default(); count as usize - 1] }
+        // No key is tracked there, where only tracked ones have nodes.
+        let base = if 0 < plan.tracked() { 0 } else { 1.min(count - 1) };
+        Self { base, finer: vec![Box::default(); count as usize - 1] }
     }
 
     /// Lists that were made before; `None` unless they are ascending places of so many keys, each in one list.
     pub(crate) fn from_parts(base: u32, finer: Vec<Box<[u32]>>, plan: &Plan) -> Option<Self> {
-        let keys = plan.shape().columns;
+        let keys = plan.own_len();
         let mut all: Vec<u32> = finer.concat();
         all.sort_unstable();
         let is_right = finer.len() + 1 == plan.rungs().count() as usize
@@ -62,8 +63,8 @@ impl Rungs {
     }
 
     /// The keys that a range counts. The whole has a counter for every key: those of finer rungs have counted nothing by then.
-    pub(crate) fn counted(&self, range: usize) -> Counted<'_> {
-        match rung_of(range) {
+    pub(crate) fn counted(&self, range: usize, plan: &Plan) -> Counted<'_> {
+        match plan.rungs().rung_of(range) {
             0 => Counted::All,
             rung if rung == self.base => Counted::All,
             rung => Counted::Places(&self.finer[rung as usize - 1]),
@@ -72,8 +73,8 @@ impl Rungs {
 
     /// The shape of a node.
     pub(crate) fn shape(&self, range: usize, plan: &Plan) -> Shape {
-        match self.counted(range) {
-            Counted::All => plan.shape(),
+        match self.counted(range, plan) {
+            Counted::All => Shape { rows: 1, columns: plan.own_len() },
             Counted::Places(places) => Shape { rows: 1, columns: places.len() as u32 },
         }
     }

@@ -127,7 +127,7 @@ mod tests {
     fn substream(plan: &Plan, is_sealed: impl Fn(&Range<u64>) -> bool) -> SealedSubstream {
         let shape = Shape { rows: 1, columns: 4 };
         let fingerprint_key = StreamKey::from_bytes([3; 32]).fingerprint_key();
-        let mapping = Mapping { shape, fingerprint_key, columns: Columns::Hashed([1].into()) };
+        let mapping = Mapping { shape, fingerprint_key, columns: Columns::Hashed([1].into()), tracked: None };
         let sealed = (0..plan.ranges().len()).filter(|&index| is_sealed(&plan.ranges()[index].offsets()));
         let sketch = |index| (index, SealedSketch::new(shape, &[0; 4], Some(0), Width::Wide));
         SealedSubstream::new(0, mapping).with(sealed.map(sketch).collect(), plan)

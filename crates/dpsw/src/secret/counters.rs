@@ -21,6 +21,9 @@ use crate::testing::fault;
 /// more than one when an event is added, removed or replaced, so the noise still covers it.
 const COUNT_MAX: i32 = 1 << 30;
 
+/// Keys that are not tracked are counted in blocks.
+const OTHERS_AT_ONCE: usize = 128;
+
 /// Exact counters. No `Clone`, and a `Debug` that shows the shape alone; wiped when dropped. Their bytes are part of
 /// partial counters and of the encrypted state, and of nothing else.
 pub(crate) struct Counters {
@@ -37,8 +40,16 @@ impl std::fmt::Debug for Counters {
 }
 
 impl Counters {
-    pub(crate) fn new(shape: Shape) -> Self {
-        Self { shape, items: 0, cells: Zeroizing::new(vec![0; shape.cells()]) }
+    /// Of this shape, with so many tracked keys behind them.
+    pub(crate) fn new(shape: Shape, tracked: u32) -> Self {
+        Self { shape, items: 0, cells: Zeroizing::new(vec![0; shape.cells() + tracked as usize]) }
+    }
+
+    /// The counters of keys that have their own: behind hashed ones, if there are some.
+    fn own(&mut self) -> &mut [i32] {
+        let hashed = self.shape.cells();
+        let start = if hashed < self.cells.len() { hashed } else { 0 };
+        &mut self.cells[start..]
     }
 
     pub(crate) fn count_integers(&mut self, items: &[u64], mapping: &Mapping) {
@@ -47,10 +58,11 @@ impl Counters {
         }
         let key = mapping.fingerprint_key;
         let fingerprints = items.iter().map(|&item| key.integer(item));
-        match &mapping.columns {
-            Columns::Hashed(keys) => self.count_hashed(fingerprints, keys),
-            Columns::Listed(index) => self.count_listed(fingerprints, index),
-            Columns::Range => self.count_range(items),
+        match (&mapping.columns, &mapping.tracked) {
+            (Columns::Hashed(keys), Some(tracked)) => self.count_tracked(fingerprints, keys, tracked),
+            (Columns::Hashed(keys), None) => self.count_hashed(fingerprints, keys),
+            (Columns::Listed(index), _) => self.count_listed(fingerprints, index),
+            (Columns::Range, _) => self.count_range(items),
         }
     }
 
@@ -77,10 +89,11 @@ impl Counters {
             );
         }
         let fingerprints = fingerprints.iter().copied();
-        match &mapping.columns {
-            Columns::Hashed(keys) => self.count_hashed(fingerprints, keys),
-            Columns::Listed(index) => self.count_listed(fingerprints, index),
-            Columns::Range => unreachable!("a range of integers is a domain of integers"),
+        match (&mapping.columns, &mapping.tracked) {
+            (Columns::Hashed(keys), Some(tracked)) => self.count_tracked(fingerprints, keys, tracked),
+            (Columns::Hashed(keys), None) => self.count_hashed(fingerprints, keys),
+            (Columns::Listed(index), _) => self.count_listed(fingerprints, index),
+            (Columns::Range, _) => unreachable!("a range of integers is a domain of integers"),
         }
     }
 
@@ -110,6 +123,26 @@ impl Counters {
         for place in fingerprints.filter_map(|fingerprint| index.place(fingerprint)) {
             self.cells[place] += 1;
         }
+    }
+
+    /// Tracked keys count in their own counters, others in the rows.
+    fn count_tracked(&mut self, fingerprints: impl Iterator<Item = u64>, keys: &[u64], tracked: &Index) {
+        let hashed = self.shape.cells();
+        let mut others = [0; OTHERS_AT_ONCE];
+        let mut len = 0;
+        for fingerprint in fingerprints {
+            let place = tracked.place(fingerprint);
+            if let Some(place) = place {
+                self.cells[hashed + place] += 1;
+            }
+            others[len] = fingerprint;
+            len += usize::from(place.is_none());
+            if len == OTHERS_AT_ONCE {
+                self.count_hashed(others.into_iter(), keys);
+                len = 0;
+            }
+        }
+        self.count_hashed(others[..len].iter().copied(), keys);
     }
 
     fn count_hashed(&mut self, fingerprints: impl Iterator<Item = u64>, keys: &[u64]) {
@@ -160,9 +193,9 @@ impl Counters {
         writer.cells(&self.cells);
     }
 
-    pub(crate) fn read(reader: &mut Reader<'_>, shape: Shape) -> Result<Self, SnapshotError> {
+    pub(crate) fn read(reader: &mut Reader<'_>, shape: Shape, tracked: u32) -> Result<Self, SnapshotError> {
         let items = reader.u64()?;
-        let cells = Zeroizing::new(reader.cells(shape.cells())?);
+        let cells = Zeroizing::new(reader.cells(shape.cells() + tracked as usize)?);
         if ITEMS_MAX < items
             || cells.iter().any(|&cell| !(0..=COUNT_MAX).contains(&cell) || items < cell as u64)
         {
@@ -189,13 +222,14 @@ impl Counters {
         table: &Table,
         generator: &mut Generator,
     ) -> SealedSketch {
+        let own = self.own();
         let mut taken = Zeroizing::new(match keys {
-            Counted::All => self.cells.to_vec(),
-            Counted::Places(places) => places.iter().map(|&place| self.cells[place as usize]).collect(),
+            Counted::All => own.to_vec(),
+            Counted::Places(places) => places.iter().map(|&place| own[place as usize]).collect(),
         });
         match keys {
-            Counted::All => self.cells.fill(0),
-            Counted::Places(places) => places.iter().for_each(|&place| self.cells[place as usize] = 0),
+            Counted::All => own.fill(0),
+            Counted::Places(places) => places.iter().for_each(|&place| own[place as usize] = 0),
         }
         table.add_to(&mut taken, generator);
         let shape = Shape { rows: 1, columns: taken.len() as u32 };
@@ -213,12 +247,13 @@ impl Counters {
     ) -> SealedSketch {
         #[cfg(test)]
         let exact = self.copy();
-        table.add_to(&mut self.cells, generator);
+        let cells = &mut self.cells[..self.shape.cells()];
+        table.add_to(cells, generator);
         let items = match unit {
             Unit::ReplaceOne | Unit::Users { .. } => Some(self.items),
             Unit::AddRemove => None,
         };
-        let sealed = SealedSketch::new(self.shape, &self.cells, items, width);
+        let sealed = SealedSketch::new(self.shape, &self.cells[..self.shape.cells()], items, width);
         #[cfg(test)]
         let sealed = fault::sealed(sealed, &exact, table.law());
         sealed
@@ -236,7 +271,8 @@ mod tests {
     use crate::noise::law::Law;
 
     fn mapping(shape: Shape, columns: Columns) -> Mapping {
-        Mapping { shape, fingerprint_key: StreamKey::from_bytes([3; 32]).fingerprint_key(), columns }
+        let fingerprint_key = StreamKey::from_bytes([3; 32]).fingerprint_key();
+        Mapping { shape, fingerprint_key, columns, tracked: None }
     }
 
     /// Hashed with one to seven rows, a list and a range.
@@ -258,7 +294,7 @@ mod tests {
 
     /// Starts with this many items in all and in each cell.
     fn started(shape: Shape, items: u64, each: i32) -> Counters {
-        let mut counters = Counters::new(shape);
+        let mut counters = Counters::new(shape, 0);
         counters.items = items;
         counters.cells.fill(each);
         counters
@@ -304,12 +340,12 @@ mod tests {
 
     fn read(items: u64, cells: &[i32]) -> Result<Counters, SnapshotError> {
         let shape = Shape { rows: 1, columns: cells.len() as u32 };
-        let mut counters = Counters::new(shape);
+        let mut counters = Counters::new(shape, 0);
         (counters.items, *counters.cells) = (items, cells.to_vec());
         let mut writer = Writer::new(b"TESTTEST", 1);
         counters.write(&mut writer);
         let bytes = writer.finish();
-        Counters::read(&mut Reader::new(&bytes, b"TESTTEST", 1)?, shape)
+        Counters::read(&mut Reader::new(&bytes, b"TESTTEST", 1)?, shape, 0)
     }
 
     #[test]

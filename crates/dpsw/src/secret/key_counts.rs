@@ -6,7 +6,7 @@ use zeroize::Zeroize;
 
 use crate::item::hash::FingerprintKey;
 use crate::item::value::Item;
-use crate::plan::limits::{RECENT_LEN, TRACKED_LEN};
+use crate::plan::limits::{RECENT_LEN, SEARCHED_LEN};
 
 /// A key, how often it came, and where it stands in its search.
 pub(super) struct Entry<K> {
@@ -54,7 +54,7 @@ pub(super) struct Placed {
     len: u32,
 }
 
-const _: () = assert!(size_of::<Entry<Placed>>() <= TRACKED_LEN, "the plan counts on it");
+const _: () = assert!(size_of::<Entry<Placed>>() <= SEARCHED_LEN, "the plan counts on it");
 const _: () = assert!(RECENT * size_of::<u32>() == RECENT_LEN, "the plan counts on it");
 
 /// A key of the map, as it is stored.

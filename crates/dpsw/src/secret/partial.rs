@@ -135,7 +135,7 @@ fn read_segments(reader: &mut Reader<'_>, plan: &Plan) -> Result<Segments, Snaps
         let segment =
             usize::try_from(reader.u64()?).ok().filter(|&segment| segment < plan.boundaries().len());
         let segment = segment.ok_or(SnapshotError::invalid("a segment is not in its plan"))?;
-        if segments.insert(segment, Counters::read(reader, plan.shape())?).is_some() {
+        if segments.insert(segment, Counters::read(reader, plan.shape(), 0)?).is_some() {
             return Err(SnapshotError::invalid("a segment occurs twice"));
         }
     }
@@ -205,7 +205,7 @@ mod tests {
     fn partial(plan: &Plan, key: u8, substream: u64, parts: &[(u64, usize)]) -> PartialCounters {
         let origin = Origin::new(plan, &StreamKey::from_bytes([key; 32]));
         let part = |&(batch, segment): &(u64, usize)| {
-            let counters = Counters::new(plan.shape());
+            let counters = Counters::new(plan.shape(), 0);
             (PartialId { source: 1, batch, partition: 2 }, Segments::from([(segment, counters)]))
         };
         PartialCounters { origin, substream, parts: parts.iter().map(part).collect() }

@@ -31,6 +31,8 @@ pub(crate) struct Admitted {
 /// what those that are complete have left is in the whole.
 pub(crate) struct OpenSubstream {
     mapping: Mapping,
+    /// The most tracked keys.
+    tracked: u32,
     /// How many of the planned segments are closed.
     closed: usize,
     /// `None` before the first item.
@@ -49,8 +51,16 @@ impl std::fmt::Debug for OpenSubstream {
 }
 
 impl OpenSubstream {
-    pub(crate) fn new(mapping: Mapping) -> Self {
-        Self { mapping, closed: 0, segments: VecDeque::new(), spare: None, ranges: Vec::new(), caps: None }
+    pub(crate) fn new(plan: &Plan, mapping: Mapping) -> Self {
+        Self {
+            mapping,
+            tracked: plan.tracked(),
+            closed: 0,
+            segments: VecDeque::new(),
+            spare: None,
+            ranges: Vec::new(),
+            caps: None,
+        }
     }
 
     /// A substream with these counters; `None` unless they are those of open segments, each once, and of exactly the
@@ -62,7 +72,7 @@ impl OpenSubstream {
         segments: Vec<(usize, Counters)>,
         ranges: Vec<(usize, Counters)>,
     ) -> Option<Self> {
-        let mut open = Self { closed, ..Self::new(mapping) };
+        let mut open = Self { closed, ..Self::new(plan, mapping) };
         for (segment, counters) in segments {
             let index = segment.checked_sub(closed)?;
             if open.segments.len() <= index {
@@ -173,7 +183,7 @@ impl OpenSubstream {
     /// Counts what was taken. In a count window nothing comes before its turn: what complete nodes have left and the segment
     /// share one array.
     fn count_taken(&mut self, plan: &Plan, segment: usize, count: impl FnOnce(&mut Counters, &Mapping)) {
-        let shares = has_nodes(plan) && plan.settings().window.time().is_none();
+        let shares = plan.has_nodes() && plan.settings().window.time().is_none();
         match self.ranges.first_mut().filter(|_| shares) {
             Some((_, whole)) => count(whole, &self.mapping),
             None => self.count(segment, count),
@@ -186,14 +196,13 @@ impl OpenSubstream {
         if self.segments.len() <= index {
             self.segments.resize_with(index + 1, || None);
         }
-        let (spare, shape) = (&mut self.spare, self.mapping.shape);
-        let counters =
-            self.segments[index].get_or_insert_with(|| spare.take().unwrap_or_else(|| Counters::new(shape)));
-        count(counters, &self.mapping);
+        let (spare, shape, tracked) = (&mut self.spare, self.mapping.shape, self.tracked);
+        let empty = || spare.take().unwrap_or_else(|| Counters::new(shape, tracked));
+        count(self.segments[index].get_or_insert_with(empty), &self.mapping);
     }
 
     fn empty(&mut self) -> Counters {
-        self.spare.take().unwrap_or_else(|| Counters::new(self.mapping.shape))
+        self.spare.take().unwrap_or_else(|| Counters::new(self.mapping.shape, self.tracked))
     }
 
     /// The ranges that end with the oldest segment and count some key: nodes first, as they leave the rest to the whole.
@@ -212,7 +221,7 @@ impl OpenSubstream {
     ) -> Vec<(usize, SealedSketch)> {
         let end = self.next_boundary(plan).expect("a complete substream has no segment to close");
         let ending = self.ending(plan, rungs);
-        if has_nodes(plan) {
+        if plan.has_nodes() {
             return self.close_nodes(plan, rungs, &ending, generators);
         }
         let mut segment = self.take_segment(plan, end);
@@ -279,8 +288,7 @@ impl OpenSubstream {
         len: u64,
         generators: &mut impl Iterator<Item = Generator>,
     ) -> Vec<(usize, SealedSketch)> {
-        let shape = self.mapping.shape;
-        let mut whole = self.take_range(WHOLE).unwrap_or_else(|| Counters::new(shape));
+        let mut whole = self.take_range(WHOLE).unwrap_or_else(|| self.empty());
         let starts = [0].iter().chain(plan.boundaries()).skip(self.closed);
         for (segment, _) in self.segments.drain(..).zip(starts).filter(|(_, start)| **start < len) {
             segment.iter().for_each(|segment| whole.add(segment));
@@ -323,11 +331,6 @@ impl OpenSubstream {
     }
 }
 
-/// Whether keys are cut into nodes.
-fn has_nodes(plan: &Plan) -> bool {
-    1 < plan.rungs().count()
-}
-
 /// Seals a range: a node takes its keys out of the counters, the whole takes all.
 fn seal(
     counters: &mut Counters,
@@ -338,18 +341,19 @@ fn seal(
 ) -> SealedSketch {
     let (table, width) = (plan.ranges()[index].table(), plan.width());
     match plan.ranges()[index].role() {
-        Role::Node => counters.seal_keys(rungs.counted(index), width, table, generator),
+        Role::Node => counters.seal_keys(rungs.counted(index, plan), width, table, generator),
         Role::Whole | Role::Prefix | Role::Suffix => {
             counters.seal(plan.settings().unit, width, table, generator)
         }
     }
 }
 
-/// These ranges without nodes that count no key; the whole comes after its nodes.
+/// These ranges without nodes that count no key; the whole comes after its nodes, and hashed counters last.
 fn sealing_order(plan: &Plan, ranges: impl Iterator<Item = usize>, rungs: &Rungs) -> Vec<usize> {
     let is_node = |index: usize| plan.ranges()[index].role() == Role::Node;
-    let counts = |index: &usize| !is_node(*index) || rungs.counted(*index) != Counted::Places(&[]);
+    let counts = |index: &usize| !is_node(*index) || rungs.counted(*index, plan) != Counted::Places(&[]);
     let mut ranges: Vec<usize> = ranges.filter(counts).collect();
-    ranges.sort_by_key(|&index| !is_node(index));
+    let own_whole = plan.rungs().ranges_of(0).start;
+    ranges.sort_by_key(|&index| (!is_node(index), index == own_whole));
     ranges
 }

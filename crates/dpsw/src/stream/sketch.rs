@@ -7,12 +7,14 @@ use crate::error::{EntropyError, IngestError};
 use crate::item::batch::{Batch, ByteStrings, Items};
 use crate::item::hash::StreamKey;
 use crate::item::keys::Keys;
+use crate::item::mapping::Mapping;
 use crate::item::run::Run;
 use crate::item::value::Item;
 use crate::noise::generator::{Generator, Noise};
 use crate::plan::structure::Plan;
 use crate::privacy::parameters::Claim;
 use crate::sealed::found::Found;
+use crate::sealed::leases::Leases;
 use crate::sealed::released::Released;
 use crate::sealed::rungs::Rungs;
 use crate::sealed::sketch::SealedSketch;
@@ -24,6 +26,8 @@ use crate::stream::keys::HashKeys;
 #[cfg(test)]
 use crate::testing::fault;
 use crate::view::readable::Readable;
+use crate::view::scores::Tracking;
+use crate::view::tracking::Standing;
 use crate::view::window_view::WindowView;
 
 /// How many byte strings are hashed before they are counted: taking turns in blocks is faster than item by item.
@@ -88,6 +92,8 @@ pub struct DpswSketch {
     pub(crate) rungs: Arc<Rungs>,
     pub(crate) time: Time,
     pub(crate) readable: Arc<Readable>,
+    /// How frequent keys are, where some are tracked; a function of what is released.
+    standing: Standing,
     /// The keys of running searches, by search.
     pub(crate) trackers: BTreeMap<u64, Tracker>,
     /// An empty one, with its room at hand.
@@ -146,8 +152,9 @@ impl DpswSketch {
         let plan = plan.into();
         plan.prepare();
         let keys = HashKeys::new(&plan, key);
-        let open = OpenSubstream::new(keys.mapping(&plan, 0));
-        let readable = Arc::new(Readable::new(Released::new(Vec::new(), open.mapping().clone())));
+        let open = OpenSubstream::new(&plan, keys.mapping(&plan, 0));
+        let released = Released::new(Vec::new(), open.mapping().clone());
+        let readable = Arc::new(Readable::new(released.with_leases(Arc::new(Leases::new(&plan, 0)))));
         let start = plan.settings().window.time().is_none().then_some(0);
         Self {
             rungs: Arc::new(Rungs::first(&plan)),
@@ -159,6 +166,7 @@ impl DpswSketch {
             open: VecDeque::from([open]),
             time: Time { start, now: 0, late: 0 },
             readable,
+            standing: Standing::default(),
             trackers: BTreeMap::new(),
             spare_tracker: None,
             first_search: 0,
@@ -428,12 +436,33 @@ impl DpswSketch {
     /// Goes on with the next substream.
     fn turn_over(&mut self) {
         self.number += 1;
-        self.rungs = Arc::new(Rungs::next(&self.plan, self.readable.released.substreams()));
+        self.decide();
         let mut complete = self.open.pop_front().expect("a substream is always open");
         if self.open.is_empty() {
-            complete.turn_over(self.keys.mapping(&self.plan, self.number));
+            complete.turn_over(self.mapping(self.number));
             self.open.push_back(complete);
         }
+    }
+
+    /// Decides how finely keys are cut in the oldest open substream, and which are tracked in the next one that no event can
+    /// have reached: by what is sealed, and when the clock says so.
+    fn decide(&mut self) {
+        if self.plan.tracked() == 0 {
+            self.rungs = Arc::new(Rungs::next(&self.plan, self.readable.released.substreams()));
+            return;
+        }
+        let (leases, rungs) = self.standing.next(&self.plan, &self.readable.released, self.number);
+        self.rungs = Arc::new(rungs);
+        let released = &self.readable.released;
+        let (substreams, found) = (released.substreams().to_vec(), Arc::clone(released.found()));
+        self.readable = Arc::new(self.readable.next(substreams, found, Arc::new(leases)));
+    }
+
+    /// How items fall on the counters of a substream.
+    pub(crate) fn mapping(&self, number: u64) -> Mapping {
+        let mapping = self.keys.mapping(&self.plan, number);
+        let index = || Arc::new(self.readable.released.leases().index(number));
+        Mapping { tracked: (0 < self.plan.tracked()).then(index), ..mapping }
     }
 
     /// The open substream of this number, not before the oldest.
@@ -441,7 +470,7 @@ impl DpswSketch {
         let index = (number - self.number) as usize;
         while self.open.len() <= index {
             let next = self.number + self.open.len() as u64;
-            self.open.push_back(OpenSubstream::new(self.keys.mapping(&self.plan, next)));
+            self.open.push_back(OpenSubstream::new(&self.plan, self.mapping(next)));
         }
         &mut self.open[index]
     }
@@ -451,17 +480,19 @@ impl DpswSketch {
         let given_up = (number - self.number).min(self.open.len() as u64);
         self.open.drain(..given_up as usize);
         self.number = number;
-        if self.open.is_empty() {
-            self.open.push_back(OpenSubstream::new(self.keys.mapping(&self.plan, number)));
-        }
         if let Some(discovery) = self.plan.discovery() {
             self.trackers = self.trackers.split_off(&discovery.search(number));
         }
         let released = &self.readable.released;
         let found = Arc::new(released.found().without_substreams());
+        let leases = Arc::new(released.leases().since(number, &self.plan));
         let nothing = Released::new(Vec::new(), released.mapping().clone()).with_found(found);
-        self.readable = Arc::new(Readable::new(nothing));
+        self.readable = Arc::new(Readable::new(nothing.with_leases(leases)));
         self.rungs = Arc::new(Rungs::first(&self.plan));
+        self.standing = Standing::default();
+        if self.open.is_empty() {
+            self.open.push_back(OpenSubstream::new(&self.plan, self.mapping(number)));
+        }
     }
 
     pub(crate) fn release(&mut self, sealed: Vec<(usize, SealedSketch)>, found: Option<Keys>) {
@@ -469,7 +500,7 @@ impl DpswSketch {
         let (mapping, capped) = (open.mapping(), open.capped(&self.plan));
         let running = match self.readable.released.substream(self.number) {
             Some(substream) => substream.with(sealed, &self.plan),
-            None => SealedSubstream::new(self.number, mapping.clone()).with(sealed, &self.plan),
+            None => SealedSubstream::new(self.number, mapping.untracked()).with(sealed, &self.plan),
         };
         let running = running.with_capped(capped).with_rungs(Arc::clone(&self.rungs));
         let oldest = self.time.now.saturating_sub(self.plan.retained_len());
@@ -483,7 +514,12 @@ impl DpswSketch {
         let mut substreams: Vec<_> = before.cloned().collect();
         substreams.push(Arc::new(running));
         let listed = self.listed(&substreams, found);
-        self.readable = Arc::new(self.readable.next(substreams, listed));
+        let leases = self.readable.released.leases();
+        let leases = match self.plan.tracked() {
+            0 => Arc::clone(leases),
+            _ => Arc::new(leases.since(substreams[0].number, &self.plan)),
+        };
+        self.readable = Arc::new(self.readable.next(substreams, listed, leases));
     }
 
     /// The list of found keys after these substreams were sealed and these keys came out.
@@ -492,7 +528,8 @@ impl DpswSketch {
         if self.plan.discovery().is_none() {
             return Arc::clone(released.found());
         }
-        Arc::new(released.found().next(&found, released.substreams(), substreams, &self.plan))
+        let tracking = Tracking { plan: &self.plan, leases: released.leases() };
+        Arc::new(released.found().next(&found, released.substreams(), substreams, tracking))
     }
 }
 
@@ -506,7 +543,6 @@ mod tests {
     use crate::item::keys::Keys;
     use crate::item::value::Kind;
     use crate::plan::discovery::ListLimits;
-    use crate::plan::rungs::rung_of;
     use crate::plan::settings::{
         Clock, CounterLayout, Method, PaperMethod, Settings, SubstreamLen, TimeWindow, TunedMethod, Unit,
         Window,
@@ -809,13 +845,13 @@ mod tests {
                 let rung = substream.rungs().rung(place);
                 let mut nodes = 0;
                 for (range, planned) in sketch.plan.ranges().iter().enumerate() {
-                    let node = substream.node(place, range);
+                    let node = substream.node(place, range, &sketch.plan);
                     let Range { start, end: planned_end } = planned.offsets();
                     let origin = substream.number * 64;
                     let span = (origin + start).min(end)..(origin + planned_end).min(end);
                     let exact =
                         span.clone().filter(|&i| items[i as usize] == u64::from(place)).count() as i64;
-                    if rung_of(range) == rung {
+                    if sketch.plan.rungs().rung_of(range) == rung {
                         nodes += u32::from(node.is_some());
                         assert_eq!(node.unwrap_or(exact), exact, "{place} in {span:?}");
                         assert_eq!(node.is_some(), !span.is_empty(), "{place} in {span:?}");

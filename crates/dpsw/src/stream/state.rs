@@ -27,7 +27,7 @@ use crate::view::window_view::{Sealed, WindowView};
 
 const MAGIC: &[u8; 8] = b"DPSWSECR";
 const INNER_MAGIC: &[u8; 8] = b"DPSWOPEN";
-const VERSION: u16 = 4;
+const VERSION: u16 = 5;
 /// Version 1 had no padding.
 const VERSION_UNPADDED: u16 = 1;
 /// The version of the secret part: that of the view that it begins with.
@@ -236,6 +236,7 @@ impl DpswSketch {
             .map(|_| Ok((reader.u64()?, PartialId::read(&mut reader)?)))
             .collect::<Result<BTreeSet<_>, SnapshotError>>()?;
         sketch.rungs = Arc::new(read_rungs(&mut reader, &sketch.plan)?);
+        sketch.readable = Arc::clone(&view.readable);
         let count = reader.len(8)?;
         sketch.read_open(&mut reader, count)?;
         sketch.read_trackers(&mut reader)?;
@@ -251,7 +252,7 @@ impl DpswSketch {
         self.open.clear();
         for index in 0..count as u64 {
             let number = self.number.checked_add(index).ok_or(SnapshotError::Truncated)?;
-            let mapping = self.keys.mapping(&self.plan, number);
+            let mapping = self.mapping(number);
             self.open.push_back(OpenSubstream::read(reader, &self.plan, mapping)?);
         }
         Ok(())
@@ -310,7 +311,14 @@ impl DpswSketch {
             && (self.time.start.is_none() || start + sealed <= now)
             && (self.time.start.is_none() || now <= self.next_boundary())
             && self.open.iter().skip(1).all(|open| open.closed() == 0)
+            && self.has_decided(view)
             && view.sealed().all(is_new)
+    }
+
+    /// Whether it is decided for each substream that can be open which keys are tracked there, and for no other.
+    fn has_decided(&self, view: &WindowView) -> bool {
+        let end = self.number.checked_add(self.plan.open_substreams_max());
+        self.plan.tracked() == 0 || Some(view.readable.released.leases().decided().end) == end
     }
 
     fn take_view(&mut self, view: &WindowView) -> Result<(), SnapshotError> {
@@ -364,7 +372,7 @@ impl OpenSubstream {
     /// The most bytes of an open substream.
     fn len_max(plan: &Plan) -> u64 {
         let counters = (plan.boundaries().len() + plan.ranges().len()) as u64;
-        let each = 16 + 4 * plan.shape().cells() as u64;
+        let each = 16 + 4 * plan.counters_len() as u64;
         let users = plan.settings().unit.per_substream().map_or(0, |_| 16 + 12 * plan.users_max());
         32 + counters * each + users
     }
@@ -414,7 +422,7 @@ fn read_counters(
     let one = |_| {
         let index = usize::try_from(reader.u64()?).ok().filter(|&index| index < limit);
         let index = index.ok_or(SnapshotError::invalid("an index is not in its plan"))?;
-        Ok((index, Counters::read(reader, plan.shape())?))
+        Ok((index, Counters::read(reader, plan.shape(), plan.tracked())?))
     };
     (0..count).map(one).collect()
 }
@@ -653,7 +661,7 @@ mod tests {
     fn an_open_substream_has_room_for_all_its_counters_and_users_and_hardly_more() {
         for sketch in [running(), running_users()] {
             let plan = &sketch.plan;
-            let mut open = OpenSubstream::new(sketch.keys.mapping(plan, sketch.number));
+            let mut open = OpenSubstream::new(plan, sketch.keys.mapping(plan, sketch.number));
             let empty = written_len(|writer| open.write(writer));
             open.count(0, |counters, _| counters.count_nulls(1));
             let counters = (plan.boundaries().len() + plan.ranges().len()) as u64;

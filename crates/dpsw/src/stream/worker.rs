@@ -47,7 +47,8 @@ impl Worker {
         if time.clock != Clock::Caller {
             return Err(PartialError::EventsClock);
         }
-        if plan.discovery().is_some() || plan.settings().unit.per_substream().is_some() {
+        let sees_keys = plan.discovery().is_some() || 0 < plan.tracked();
+        if sees_keys || plan.settings().unit.per_substream().is_some() {
             return Err(PartialError::UsersOrKeys);
         }
         let origin = Origin::new(&plan, &key);
@@ -114,7 +115,7 @@ impl Worker {
             }
             let (_, mapping) = mapping.as_ref().expect("it was just made");
             let segments = substreams.get_mut(&substream).expect("the range touches the substream");
-            let counters = segments.entry(segment).or_insert_with(|| Counters::new(self.plan.shape()));
+            let counters = segments.entry(segment).or_insert_with(|| Counters::new(self.plan.shape(), 0));
             count(counters, start..start + run.len(), mapping);
         }
         outside

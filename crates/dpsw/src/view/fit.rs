@@ -8,6 +8,7 @@ use crate::item::keys::Keys;
 use crate::item::mapping::{Mapping, Shape};
 use crate::noise::tail::Moments;
 use crate::plan::limits::{CANDIDATE_DEVIATIONS, CANDIDATE_SHARE};
+use crate::sealed::leases::Leases;
 use crate::sealed::sketch::SealedSketch;
 
 /// Random bucket tuples by which the bias of a minimum is measured: to 1/32 of a deviation.
@@ -46,12 +47,19 @@ pub(crate) struct Observed<'a> {
     pub(crate) number: u64,
     /// The part of a planned substream that the stream reaches into.
     pub(crate) length: f64,
+    /// Tracked keys count elsewhere.
+    pub(crate) leases: &'a Leases,
 }
 
 impl Observed<'_> {
     /// Whether counts of keys that share a counter can be told apart.
     pub(crate) fn can_separate(&self) -> bool {
         1 < self.sketch.shape().rows
+    }
+
+    /// Whether a key is counted here.
+    pub(crate) fn counts(&self, fingerprint: u64) -> bool {
+        self.leases.slot(fingerprint, self.number).is_none()
     }
 
     /// The smallest counter of each fingerprint, by its place.
@@ -77,7 +85,16 @@ pub(crate) enum Fitted {
     /// The smallest counter of a key minus what an absent key would see.
     Minimum { bias: f64, all: Moments, noise: Moments },
     /// Fitted counts of the candidates and the mean over rows of what they leave.
-    Residual { residual: Box<[f32]>, mean: f64, counts: Box<[f32]>, scale: f64, all: Moments, noise: Moments },
+    Residual {
+        residual: Box<[f32]>,
+        mean: f64,
+        counts: Box<[f32]>,
+        scale: f64,
+        /// The share of the counters that the fit leaves free.
+        free: f64,
+        all: Moments,
+        noise: Moments,
+    },
 }
 
 impl Fitted {
@@ -110,14 +127,6 @@ impl Fitted {
             Self::Minimum { .. } if 1 < shape.rows => 1.0,
             Self::Residual { scale, .. } => *scale,
             _ => columns / (columns - 1.0),
-        }
-    }
-
-    /// The share of the counters that the fit leaves free.
-    fn free(&self, shape: Shape) -> f64 {
-        match self {
-            Self::Residual { counts, .. } => 1.0 - counts.len() as f64 / shape.cells() as f64,
-            _ => 1.0,
         }
     }
 
@@ -170,8 +179,8 @@ impl Fitted {
                 let all = all.times_root(square);
                 Spread { all, noise: all.variance.min(noise.mean_of(rows).variance) }
             }
-            Self::Residual { all, noise, .. } => {
-                let square = square * self.free(shape);
+            Self::Residual { all, noise, free, .. } => {
+                let square = square * free;
                 let noise = all.variance.min(noise.variance) * square / rows;
                 Spread { all: all.mean_of(rows).times_root(square), noise }
             }
@@ -198,7 +207,12 @@ pub(crate) fn fit(observed: &[Observed<'_>]) -> Vec<Fitted> {
 /// What a key that never occurred sees: the minimum over rows of random buckets, or any counter of a single row.
 fn absent_minima(observed: &Observed<'_>) -> Vec<f32> {
     match observed.can_separate() {
-        true => random_minima(observed),
+        true => {
+            let sketch = observed.sketch;
+            random_minima(sketch.shape(), observed.number, |cell| sketch.cell(cell))
+                .map(|least| least as f32)
+                .collect()
+        }
         false => observed.sketch.floats().0.into_vec(),
     }
 }
@@ -209,6 +223,23 @@ pub(crate) fn absent_level(observed: &Observed<'_>) -> f64 {
     sum_of(&minima, f64::from) / minima.len() as f64
 }
 
+/// The share of a normal law that lies less than two deviations above its median.
+const TWO_DEVIATIONS_SHARE: f64 = 0.977;
+
+/// The middle of what a key that never occurred sees in these counters, and how far it deviates downwards and upwards.
+pub(crate) fn absent_middle(shape: Shape, counters: &[i32], seed: u64) -> (f64, [f64; 2]) {
+    let mut minima = match shape.rows {
+        1 => counters.to_vec(),
+        _ => random_minima(shape, seed, |cell| counters[cell]).collect(),
+    };
+    let mut quantile = |share: f64| {
+        let index = (minima.len().saturating_sub(1) as f64 * share) as usize;
+        f64::from(*minima.select_nth_unstable(index).1)
+    };
+    let middle = quantile(0.5);
+    (middle, [middle - quantile(DEVIATION_SHARE), (quantile(TWO_DEVIATIONS_SHARE) - middle) / 2.0])
+}
+
 fn debiased_minimum(observed: &Observed<'_>) -> Fitted {
     let minima = absent_minima(observed);
     let count = minima.len() as f64;
@@ -216,14 +247,13 @@ fn debiased_minimum(observed: &Observed<'_>) -> Fitted {
     Fitted::Minimum { bias, all: measured(&minima, bias, count - 1.0), noise: observed.noise }
 }
 
-fn random_minima(observed: &Observed<'_>) -> Vec<f32> {
-    let shape = observed.sketch.shape();
-    let mut random = SplitMix(observed.number);
-    let mut minimum = || {
-        let cell = |row: u32| row as usize * shape.columns as usize + random.below(shape.columns);
-        observed.sketch.minimum((0..shape.rows).map(cell)) as f32
+fn random_minima(shape: Shape, seed: u64, counter: impl Fn(usize) -> i32) -> impl Iterator<Item = i32> {
+    let mut random = SplitMix(seed);
+    let minimum = move |_| {
+        let mut cell = |row: u32| row as usize * shape.columns as usize + random.below(shape.columns);
+        (0..shape.rows).map(|row| counter(cell(row))).min().unwrap_or(0)
     };
-    (0..DUMMIES).map(|_| minimum()).collect()
+    (0..DUMMIES).map(minimum)
 }
 
 /// Numbers that look random, the same for the same seed.
@@ -239,12 +269,34 @@ impl SplitMix {
     }
 }
 
+/// A key that is tracked in some substreams, and what its smallest counters sum up to in the others.
+pub(crate) struct Partly {
+    pub(crate) place: usize,
+    pub(crate) sum: i64,
+    /// The share of those others.
+    pub(crate) share: f64,
+}
+
+/// The total of a key that is tracked everywhere.
+const NOWHERE: i64 = i64::MIN;
+
+impl Partly {
+    /// A total in all substreams that stands out as much.
+    fn total(&self, middle: f64) -> i64 {
+        if self.share == 0.0 {
+            return NOWHERE;
+        }
+        (middle + (self.sum as f64 - middle * self.share) / self.share.sqrt()).round() as i64
+    }
+}
+
 /// Keys of a list that stand out, most frequent first.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Candidates {
     pub(crate) places: Vec<usize>,
-    /// What the smallest counters of a key sum up to, at least, if it stands out.
-    least: f64,
+    /// What the smallest counters of a key sum up to if it is absent, and by how much at least it is more if it stands out.
+    middle: f64,
+    reach: f64,
     /// Other keys that may stand out from what the candidates leave: their smallest counters lie above the bulk.
     near: Vec<usize>,
 }
@@ -252,29 +304,36 @@ pub(crate) struct Candidates {
 impl Candidates {
     /// `totals` are the smallest counters of each key, summed over the substreams. The bulk of the keys is noise; not more
     /// candidates are taken than a share of the cells.
-    pub(crate) fn new(totals: &[i64], cells: usize) -> Self {
-        let mut sorted = totals.to_vec();
+    pub(crate) fn new(mut totals: Vec<i64>, tracked: &[Partly], cells: usize) -> Self {
+        let mut sorted = totals.clone();
         let mut quantile = |share: f64| {
             let index = (sorted.len().saturating_sub(1) as f64 * share) as usize;
             *sorted.select_nth_unstable(index).1 as f64
         };
         let (median, lower) = (quantile(0.5), quantile(DEVIATION_SHARE));
         let deviation = median - lower;
+        tracked.iter().for_each(|key| totals[key.place] = key.total(median));
         let near = (0..totals.len()).filter(|&place| median + deviation < totals[place] as f64).collect();
-        Self { near, ..Self::above(median + CANDIDATE_DEVIATIONS * deviation, totals, cells) }
+        Self { near, ..Self::above([median, CANDIDATE_DEVIATIONS * deviation], &totals, cells) }
     }
 
     /// All keys, most frequent first.
-    pub(crate) fn all(totals: &[i64], cells: usize) -> Self {
-        Self::above(f64::NEG_INFINITY, totals, cells)
+    pub(crate) fn all(mut totals: Vec<i64>, tracked: &[Partly], cells: usize) -> Self {
+        tracked.iter().for_each(|key| totals[key.place] = key.total(0.0));
+        Self::above([0.0, f64::NEG_INFINITY], &totals, cells)
     }
 
-    fn above(least: f64, totals: &[i64], cells: usize) -> Self {
-        let mut places: Vec<usize> =
-            (0..totals.len()).filter(|&place| least < totals[place] as f64).collect();
+    fn above([middle, reach]: [f64; 2], totals: &[i64], cells: usize) -> Self {
+        let stands_out = |&place: &usize| totals[place] != NOWHERE && middle + reach < totals[place] as f64;
+        let mut places: Vec<usize> = (0..totals.len()).filter(stands_out).collect();
         places.sort_unstable_by_key(|&place| (Reverse(totals[place]), place));
         places.truncate((CANDIDATE_SHARE * cells as f64) as usize);
-        Self { places, least, near: Vec::new() }
+        Self { places, middle, reach, near: Vec::new() }
+    }
+
+    /// Whether a key stands out whose smallest counters sum up to this, in a share of the substreams.
+    fn stands_out(&self, sum: f64, share: f64) -> bool {
+        0.0 < share && self.middle * share + self.reach * share.sqrt() < sum
     }
 
     /// Least squares on the counts of the candidates in each substream. Candidates that only seemed to stand out, because
@@ -284,7 +343,9 @@ impl Candidates {
         let kept = self.peel(&mut fits);
         let mut kept_places = kept.iter();
         self.places.retain(|_| *kept_places.next().expect("one a candidate"));
-        if self.places.is_empty() {
+        // What tracked keys leave is the same in all rows.
+        let are_rare = observed.iter().any(|observed| !observed.leases.is_empty() && observed.can_separate());
+        if self.places.is_empty() && !are_rare {
             return fit(observed);
         }
         let finish = |(mut fit, observed): (Fit, &Observed<'_>)| {
@@ -323,7 +384,7 @@ impl Candidates {
         more.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         more.truncate(room - self.places.len());
         self.places.extend(more.iter().map(|(_, place)| place));
-        self.least = f64::NEG_INFINITY;
+        self.reach = f64::NEG_INFINITY;
         !more.is_empty()
     }
 
@@ -331,14 +392,17 @@ impl Candidates {
     /// still stand out when their turn comes. Each starts in a substream from what it has in those around it: where two
     /// cannot be told apart in one substream, its neighbours decide. A shorter substream starts from its share of that.
     fn peel(&self, fits: &mut [Fit]) -> Vec<bool> {
-        let mut leasts = vec![0.0; fits.len()];
+        let mut leasts = vec![None; fits.len()];
         let is_alone = fits.len() == 1;
         let stands_out = |candidate: usize| {
             leasts.iter_mut().zip(&*fits).for_each(|(least, fit)| *least = fit.least(candidate));
-            let is_kept = self.least < leasts.iter().sum();
+            let here = leasts.iter().flatten().count();
+            let is_kept = self.stands_out(leasts.iter().flatten().sum(), here as f64 / leasts.len() as f64);
             if is_kept {
-                leasts.iter_mut().zip(&*fits).for_each(|(least, fit)| *least = (*least - fit.level).max(0.0));
-                for (index, fit) in fits.iter_mut().enumerate() {
+                let above = |least: f64, fit: &Fit| (least - fit.level).max(0.0);
+                leasts.iter_mut().zip(&*fits).for_each(|(least, fit)| *least = least.map(|l| above(l, fit)));
+                for (index, fit) in fits.iter_mut().enumerate().filter(|(index, _)| leasts[*index].is_some())
+                {
                     let share = if is_alone { 1.0 } else { fit.length };
                     fit.take(candidate, share * around(&leasts, index));
                 }
@@ -350,8 +414,8 @@ impl Candidates {
 }
 
 /// The middle of the two values before and the two after a place, or of as many as there are; a lone value itself.
-fn around(values: &[f64], place: usize) -> f64 {
-    let at = |index: Option<usize>| index.and_then(|index| values.get(index)).copied();
+fn around(values: &[Option<f64>], place: usize) -> f64 {
+    let at = |index: Option<usize>| index.and_then(|index| values.get(index).copied().flatten());
     let near = [
         at(place.checked_sub(2)),
         at(place.checked_sub(1)),
@@ -365,7 +429,7 @@ fn around(values: &[f64], place: usize) -> f64 {
     let mut near: Vec<f64> = near.into_iter().flatten().collect();
     near.sort_unstable_by(f64::total_cmp);
     match near.len() {
-        0 => values[place],
+        0 => values[place].unwrap_or(0.0),
         len => f64::midpoint(near[(len - 1) / 2], near[len / 2]),
     }
 }
@@ -384,8 +448,10 @@ struct Fit {
     values: Vec<f64>,
     /// The values of each candidate, one per row.
     places: Vec<u32>,
-    /// Of each candidate.
+    /// Of each candidate that counts here.
     counts: Vec<f64>,
+    /// Which of them each candidate is, if it counts here.
+    ranks: Vec<Option<u32>>,
     /// The mean of what is left of all cells.
     level: f64,
     /// That of the substream.
@@ -398,13 +464,23 @@ impl Fit {
         let shape = observed.sketch.shape();
         let (cells, sum) = observed.sketch.floats();
         let mut place_of = vec![UNSEEN; cells.len()];
-        let (mut touched, mut places) = (Vec::new(), Vec::new());
-        for cell in candidates.iter().flat_map(|&place| observed.mapping.cells(keys.get(place))) {
-            if place_of[cell] == UNSEEN {
-                place_of[cell] = touched.len() as u32;
-                touched.push(cell);
+        let (mut touched, mut places, mut count) = (Vec::new(), Vec::new(), 0);
+        let mut ranks = Vec::with_capacity(candidates.len());
+        for item in candidates.iter().map(|&place| keys.get(place)) {
+            let fingerprint = observed.mapping.fingerprint_key.item(item);
+            let rank = observed.counts(fingerprint).then_some(count);
+            ranks.push(rank);
+            if rank.is_none() {
+                continue;
             }
-            places.push(place_of[cell]);
+            count += 1;
+            for cell in observed.mapping.cells_of(item, fingerprint) {
+                if place_of[cell] == UNSEEN {
+                    place_of[cell] = touched.len() as u32;
+                    touched.push(cell);
+                }
+                places.push(place_of[cell]);
+            }
         }
         Self {
             rows: shape.rows as usize,
@@ -412,36 +488,48 @@ impl Fit {
             values: touched.iter().map(|&cell| cells[cell].into()).collect(),
             touched,
             places,
-            counts: vec![0.0; candidates.len()],
+            counts: vec![0.0; count as usize],
+            ranks,
             level: sum as f64 / cells.len() as f64,
             length: observed.length,
             cells,
         }
     }
 
-    fn places(&self, candidate: usize) -> &[u32] {
-        &self.places[candidate * self.rows..(candidate + 1) * self.rows]
+    fn rank(&self, candidate: usize) -> Option<usize> {
+        self.ranks[candidate].map(|rank| rank as usize)
     }
 
-    fn least(&self, candidate: usize) -> f64 {
-        self.places(candidate)
-            .iter()
-            .fold(f64::INFINITY, |least, &place| least.min(self.values[place as usize]))
+    /// The smallest counter of a candidate, if it counts here.
+    fn least(&self, candidate: usize) -> Option<f64> {
+        let rank = self.rank(candidate)?;
+        let places = self.places[rank * self.rows..(rank + 1) * self.rows].iter();
+        Some(places.fold(f64::INFINITY, |least, &place| least.min(self.values[place as usize])))
     }
 
     fn take(&mut self, candidate: usize, count: f64) {
-        for place in candidate * self.rows..(candidate + 1) * self.rows {
+        let Some(rank) = self.rank(candidate) else { return };
+        for place in rank * self.rows..(rank + 1) * self.rows {
             self.values[self.places[place] as usize] -= count;
         }
-        self.counts[candidate] += count;
+        self.counts[rank] += count;
         self.level -= count / self.columns;
     }
 
     fn keep(&mut self, kept: &[bool]) {
-        let mut keep = kept.iter();
-        self.counts.retain(|_| *keep.next().expect("one a candidate"));
-        let mut keep = kept.iter().flat_map(|kept| std::iter::repeat_n(kept, self.rows));
-        self.places.retain(|_| *keep.next().expect("one a candidate and row"));
+        let here = || kept.iter().zip(&self.ranks).filter(|(_, rank)| rank.is_some()).map(|(kept, _)| *kept);
+        let mut keep = here();
+        self.counts.retain(|_| keep.next().expect("one a candidate"));
+        let mut keep = here().flat_map(|kept| std::iter::repeat_n(kept, self.rows));
+        self.places.retain(|_| keep.next().expect("one a candidate and row"));
+        let mut count = 0;
+        let ranks = kept.iter().zip(&self.ranks).filter(|(kept, _)| **kept).map(|(_, rank)| {
+            rank.map(|_| {
+                count += 1;
+                count - 1
+            })
+        });
+        self.ranks = ranks.collect();
     }
 
     /// Gauss-Seidel, largest first. The usual numbers of rows are unrolled.
@@ -474,14 +562,15 @@ impl Fit {
     fn finish(mut self, noise: Moments) -> Fitted {
         self.touched.iter().zip(&self.values).for_each(|(&cell, &value)| self.cells[cell] = value as f32);
         let free = (self.cells.len() - self.counts.len()) as f64;
+        let free_share = 1.0 - self.counts.len() as f64 / self.cells.len() as f64;
+        let count = |rank: &Option<u32>| rank.map_or(0.0, |rank| self.counts[rank as usize] as f32);
         Fitted::Residual {
             all: measured(&self.cells, self.level, free),
-            scale: self.columns
-                / (self.columns - 1.0)
-                / (1.0 - self.counts.len() as f64 / self.cells.len() as f64),
+            scale: self.columns / (self.columns - 1.0) / free_share,
+            free: free_share,
+            counts: self.ranks.iter().map(count).collect(),
             residual: self.cells,
             mean: self.level,
-            counts: self.counts.iter().map(|&count| count as f32).collect(),
             noise,
         }
     }
@@ -532,7 +621,8 @@ mod tests {
         fn new(shape: Shape, number: u64, counts: &[i32]) -> Self {
             let stream = StreamKey::from_bytes([9; 32]);
             let columns = Columns::Hashed(stream.row_keys(number, shape.rows as usize).into());
-            let mapping = Mapping { shape, fingerprint_key: stream.fingerprint_key(), columns };
+            let fingerprint_key = stream.fingerprint_key();
+            let mapping = Mapping { shape, fingerprint_key, columns, tracked: None };
             let mut cells = vec![0; shape.cells()];
             for (key, count) in counts.iter().enumerate() {
                 mapping.cells((key as u64).into()).for_each(|cell| cells[cell] += count);
@@ -551,7 +641,8 @@ mod tests {
 
         fn observed(&self) -> Observed<'_> {
             let Self { sketch, mapping, noise, number } = self;
-            Observed { sketch, mapping, noise: *noise, number: *number, length: 1.0 }
+            let leases = Leases::none();
+            Observed { sketch, mapping, noise: *noise, number: *number, length: 1.0, leases }
         }
 
         fn fingerprints(&self, keys: u64) -> Vec<u64> {
@@ -580,11 +671,11 @@ mod tests {
 
     fn heaviest(counts: &[i32], shape: Shape) -> Candidates {
         let totals: Vec<i64> = counts.iter().map(|&count| count.into()).collect();
-        Candidates::all(&totals, shape.cells())
+        Candidates::all(totals, &[], shape.cells())
     }
 
     fn no_candidates() -> Candidates {
-        Candidates { places: Vec::new(), least: 0.0, near: Vec::new() }
+        Candidates::default()
     }
 
     /// Over many substreams: the errors of some keys, and the variance claimed for each.
@@ -745,10 +836,10 @@ mod tests {
         let bulk =
             (0..10_000).map(|rank| (1000.0 * normal_quantile((f64::from(rank) + 0.5) / 10_000.0)) as i64);
         let totals: Vec<i64> = bulk.chain([3900, 4100, 5000, 4200]).collect();
-        assert_eq!(Candidates::new(&totals, 100_000).places, [10_002, 10_003, 10_001]);
+        assert_eq!(Candidates::new(totals.clone(), &[], 100_000).places, [10_002, 10_003, 10_001]);
         // A cell in seven can be spent.
-        assert_eq!(Candidates::new(&totals, 14).places, [10_002, 10_003]);
-        let near = Candidates::new(&totals, 100_000).near.len();
+        assert_eq!(Candidates::new(totals.clone(), &[], 14).places, [10_002, 10_003]);
+        let near = Candidates::new(totals.clone(), &[], 100_000).near.len();
         assert!((1580..1610).contains(&near), "{near} keys lie one deviation above the middle");
     }
 
@@ -763,7 +854,7 @@ mod tests {
         sample.observed().minima(&fingerprints, |place, minimum| totals[place] = minimum.into());
         let seen: Vec<usize> = (2..5000).filter(|&place| totals[place] == 900).collect();
         assert!(!seen.is_empty(), "one in 1,600 shares a counter with both");
-        let mut candidates = Candidates::above(200.0, &totals, shape.cells());
+        let mut candidates = Candidates::above([200.0, 0.0], &totals, shape.cells());
         assert!(2 < candidates.places.len());
         let fitted = candidates.fit(&[sample.observed()], &Keys::Range(5000)).remove(0);
         assert_eq!(candidates.places, [0, 1]);
@@ -810,9 +901,11 @@ mod tests {
         let values = [10.0, 2.0, 100.0, 4.0, 8.0, 1.0];
         let wanted = [51.0, 10.0, 6.0, 5.0, 4.0, 6.0];
         for (place, wanted) in wanted.into_iter().enumerate() {
-            assert_eq!(around(&values, place), wanted, "place {place}");
+            assert_eq!(around(&values.map(Some), place), wanted, "place {place}");
         }
-        assert_eq!([around(&[3.0], 0), around(&[3.0, 5.0], 0)], [3.0, 5.0]);
+        assert_eq!([around(&[Some(3.0)], 0), around(&[Some(3.0), Some(5.0)], 0)], [3.0, 5.0]);
+        // Where a key is tracked its neighbours do not count.
+        assert_eq!(around(&[Some(1.0), None, Some(3.0), Some(9.0), None], 2), 5.0);
     }
 
     #[test]

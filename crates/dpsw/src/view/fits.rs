@@ -1,6 +1,6 @@
 //! The fits of all sealed substreams, and the estimates of keys that come from them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -10,7 +10,7 @@ use crate::item::value::Item;
 use crate::noise::tail::Moments;
 use crate::plan::limits::LEFT_MAX;
 use crate::sealed::substream::SealedSubstream;
-use crate::view::fit::{Candidates, Fitted, Observed, by_blocks, fit};
+use crate::view::fit::{Candidates, Fitted, Observed, Partly, by_blocks, fit};
 use crate::view::paths::Paths;
 use crate::view::reading::{Answer, KeySums, Reading, Running, Seen, Step};
 use crate::view::source::Source;
@@ -95,13 +95,24 @@ impl<'a> Source<'a> {
         let noise = Moments::of(self.plan.ranges()[range].law(), self.noises);
         let sketch = substream.sketch(range)?;
         let (mapping, number) = (&substream.mapping, substream.number);
-        Some(Observed { sketch, mapping, noise, number, length })
+        Some(Observed { sketch, mapping, noise, number, length, leases: self.leases })
     }
 
     /// What they hold.
     fn observed(&self) -> Vec<Observed<'a>> {
         let observed = |node: &Node| self.observe(&self.substreams[node.substream], node.range, node.length);
         self.nodes().iter().map_while(observed).collect()
+    }
+
+    /// The keys that are or were tracked, with their places in the list.
+    fn tracked(&self, fingerprints: &[u64]) -> Vec<(u64, usize)> {
+        let leased: HashSet<u64, BuildHasherDefault<FingerprintHasher>> =
+            self.leases.iter().map(|(fingerprint, _, _)| fingerprint).collect();
+        if leased.is_empty() {
+            return Vec::new();
+        }
+        let listed = fingerprints.iter().enumerate().filter(|(_, fingerprint)| leased.contains(fingerprint));
+        listed.map(|(place, &fingerprint)| (fingerprint, place)).collect()
     }
 
     /// The smallest counters of all keys, summed over the substreams.
@@ -143,11 +154,11 @@ impl Fits {
         self.made.get_or_init(|| {
             let observed = source.observed();
             match (observed.first(), source.keys.filter(|keys| !keys.is_empty())) {
-                (Some(first), Some(keys)) if first.can_separate() || source.plan.discovery().is_some() => {
+                (Some(first), Some(keys)) if first.can_separate() || source.plan.has_few_keys() => {
                     Made::with_candidates(source, &observed, keys, self.earlier.as_ref())
                 }
                 _ => {
-                    let (candidates, paths) = (HashMap::default(), Paths::new(source));
+                    let (candidates, paths) = (HashMap::default(), Paths::own(source));
                     let classes =
                         (1 < source.plan.rungs().count()).then(|| Classes::new(source, &source.nodes()));
                     Made { totals: None, candidates, fitted: fit(&observed), paths, classes }
@@ -205,10 +216,13 @@ impl Made {
         let fingerprints = fingerprints(&observed[0], keys);
         let totals = source.totals(observed, &fingerprints, earlier);
         let cells = source.plan.shape().cells();
+        let places = source.tracked(&fingerprints);
+        let tracked: Vec<Partly> = places.iter().map(|&(key, place)| partly(observed, key, place)).collect();
         // Found keys all stand out; in a public list the bulk of the keys does not.
-        let (mut candidates, rounds) = match source.plan.discovery() {
-            Some(_) => (Candidates::all(&totals.sums, cells), 0),
-            None => (Candidates::new(&totals.sums, cells), MORE_ROUNDS),
+        let (mut candidates, rounds) = match (source.plan.discovery(), observed[0].can_separate()) {
+            (Some(_), _) => (Candidates::all(totals.sums.clone(), &tracked, cells), 0),
+            (None, true) => (Candidates::new(totals.sums.clone(), &tracked, cells), MORE_ROUNDS),
+            (None, false) => (Candidates::default(), 0),
         };
         let mut fitted = candidates.fit(observed, keys);
         for _ in 0..rounds {
@@ -221,8 +235,19 @@ impl Made {
             (fingerprints[place], Candidate { place: place as u32, rank: rank as u32 })
         };
         let candidates = candidates.places.iter().enumerate().map(candidate).collect();
-        let paths = Paths::default();
-        Self { totals: Some(Arc::new(totals)), candidates, fitted, paths, classes: None }
+        let (totals, paths) = (Some(Arc::new(totals)), Paths::default());
+        let made = Self { totals, candidates, fitted, paths, classes: None };
+        let hashed = |node: &Node, fingerprint: u64| made.estimate(source, node, fingerprint);
+        let spread = |node: &Node| made.fitted[node.index].spread(source.plan.shape());
+        let paths = Paths::tracked(source, &places, hashed, spread);
+        Self { paths, ..made }
+    }
+
+    /// What hashed counters of a substream hold of a key.
+    fn estimate(&self, source: Source<'_>, node: &Node, fingerprint: u64) -> f64 {
+        let candidate = self.candidates.get(&fingerprint).map(|candidate| candidate.rank as usize);
+        let cells = source.substreams[node.substream].mapping.hashed_cells(fingerprint);
+        self.fitted[node.index].estimate(source.sketch(node), cells, candidate)
     }
 
     fn key_sums(&self, source: Source<'_>, reading: &Reading, item: Item<'_>) -> KeySums {
@@ -292,6 +317,16 @@ impl Made {
     }
 }
 
+/// A key that is tracked in some of these substreams.
+fn partly(observed: &[Observed<'_>], fingerprint: u64, place: usize) -> Partly {
+    let (mut sum, mut count) = (0, 0);
+    for observed in observed.iter().filter(|observed| observed.counts(fingerprint)) {
+        observed.minima(&[fingerprint], |_, minimum| sum += i64::from(minimum));
+        count += 1;
+    }
+    Partly { place, sum, share: f64::from(count) / observed.len() as f64 }
+}
+
 /// The substreams that are seen, and what is to be done with each.
 #[derive(Clone, Copy)]
 struct Read<'a> {
@@ -318,6 +353,7 @@ mod tests {
     use crate::plan::settings::{CounterLayout, Method, Settings, TunedMethod, Unit, Window};
     use crate::plan::structure::Plan;
     use crate::privacy::parameters::Epsilon;
+    use crate::sealed::leases::Leases;
     use crate::sealed::sketch::SealedSketch;
 
     const KEYS: u64 = 400;
@@ -356,7 +392,14 @@ mod tests {
 
         fn source(&self, substreams: Range<usize>) -> Source<'_> {
             let (substreams, keys) = (&self.substreams[substreams], Some(&self.keys));
-            Source { plan: &self.plan, substreams, stream: &ENDLESS, keys, noises: 1.0 }
+            Source {
+                plan: &self.plan,
+                substreams,
+                stream: &ENDLESS,
+                keys,
+                leases: Leases::none(),
+                noises: 1.0,
+            }
         }
 
         fn reading(&self, fits: &Fits, source: Source<'_>) -> Reading {
@@ -377,7 +420,8 @@ mod tests {
             true => Columns::Range,
             false => Columns::Hashed(stream.row_keys(number, shape.rows as usize).into()),
         };
-        let mapping = Mapping { shape, fingerprint_key: stream.fingerprint_key(), columns };
+        let fingerprint_key = stream.fingerprint_key();
+        let mapping = Mapping { shape, fingerprint_key, columns, tracked: None };
         let law = plan.ranges()[WHOLE].law();
         let mut cells: Vec<i32> = (0..shape.cells()).map(|_| law.draw_exactly(generator) as i32).collect();
         for key in 0..KEYS {

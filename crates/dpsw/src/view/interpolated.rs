@@ -32,6 +32,7 @@ impl<'a> Asked<'a> {
             substreams: self.readable.released.substreams(),
             stream: self.stream,
             keys: self.readable.released.keys(self.plan),
+            leases: self.readable.released.leases(),
             noises: self.noises,
         }
     }
@@ -54,6 +55,11 @@ impl Interpolated<'_> {
 
     fn answer(&self, item: Item<'_>) -> Answer {
         let Asked { plan, readable, .. } = self.asked;
+        if 0 < plan.tracked()
+            && let Some(path) = self.paths().of(readable.released.mapping().fingerprint_key.item(item))
+        {
+            return self.answer_of(path);
+        }
         let has_places = self.is_whole || 1 < plan.rungs().count();
         let keys = readable.released.keys(plan).filter(|_| has_places);
         match keys.and_then(|keys| Some((keys, readable.place(keys, item)?))) {
@@ -73,7 +79,7 @@ impl Interpolated<'_> {
 
     fn answer_of(&self, path: &Path) -> Answer {
         let Asked { plan, noises, window, .. } = self.asked;
-        path.answer(plan, noises, window)
+        self.paths().answer(path, plan, noises, window)
     }
 
     /// The keys that are cut more finely than most.

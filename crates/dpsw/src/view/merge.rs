@@ -11,6 +11,7 @@ use crate::sealed::released::Released;
 use crate::sealed::sketch::SealedSketch;
 use crate::sealed::substream::SealedSubstream;
 use crate::view::readable::Readable;
+use crate::view::scores::Tracking;
 use crate::view::window_view::WindowView;
 
 impl WindowView {
@@ -93,7 +94,8 @@ impl WindowView {
         });
         let keys = Keys::collect(self.plan.settings().domain.kind(), all.iter().map(|kept| kept.item));
         let scores: Vec<f64> = all.iter().map(|kept| kept.score).collect();
-        Found::scored(&keys, &scores, substreams, &self.plan, by)
+        let tracking = Tracking { plan: &self.plan, leases: self.readable.released.leases() };
+        Found::scored(&keys, &scores, substreams, tracking, by)
     }
 
     fn check_mergeable(&self, other: &Self) -> Result<(), MergeError> {
@@ -106,7 +108,7 @@ impl WindowView {
         if self.plan.settings().unit.per_substream().is_some() {
             return Err(MergeError::Users);
         }
-        if 1 < self.plan.rungs().count() {
+        if self.plan.has_nodes() {
             return Err(MergeError::Rungs);
         }
         if self.readable.released.mapping().fingerprint_key

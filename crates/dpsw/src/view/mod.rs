@@ -17,6 +17,7 @@ pub(crate) mod reading;
 pub(crate) mod scores;
 pub(crate) mod source;
 pub(crate) mod spans;
+pub(crate) mod tracking;
 pub(crate) mod trail;
 pub(crate) mod trend;
 pub(crate) mod weights;

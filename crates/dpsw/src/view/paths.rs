@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use crate::noise::tail::Moments;
-use crate::plan::rungs::{ranges_of, rung_of};
 use crate::plan::structure::Plan;
 use crate::sealed::substream::SealedSubstream;
+use crate::view::fit::Spread;
 use crate::view::reading::{Answer, Reading};
 use crate::view::source::Source;
 use crate::view::spans::{Costs, is_jump};
@@ -28,20 +28,30 @@ pub(crate) struct Path {
     span: u32,
 }
 
-/// The keys that are cut more finely in some substream, by their places.
+/// The keys that have nodes of their own: those that are cut more finely in some substream, or tracked there.
 #[derive(Debug, Default)]
 pub(crate) struct Paths {
-    places: Vec<u32>,
     paths: Vec<Path>,
+    /// Their places in the list, ascending, and which of the paths it is.
+    places: Vec<(u32, u32)>,
+    /// The same by fingerprint, where keys are tracked.
+    fingerprints: Vec<(u64, u32)>,
+    /// How far hashed counters are off, by substream.
+    hashed: Vec<Option<Spread>>,
 }
 
 impl Paths {
-    pub(crate) fn new(source: Source<'_>) -> Self {
+    /// Of keys that all have counters of their own.
+    pub(crate) fn own(source: Source<'_>) -> Self {
         let listed = source.substreams.iter().flat_map(|substream| substream.rungs().listed());
         let mut places: Vec<u32> = listed.map(|(place, _)| place).collect();
         places.sort_unstable();
         places.dedup();
-        let mut paths = Self { paths: places.iter().map(|_| Path::default()).collect(), places };
+        let mut paths = Self {
+            paths: places.iter().map(|_| Path::default()).collect(),
+            places: places.iter().copied().zip(0..).collect(),
+            ..Self::default()
+        };
         for (index, substream) in source.substreams.iter().enumerate() {
             paths.add(source, index, substream);
         }
@@ -49,19 +59,49 @@ impl Paths {
         paths
     }
 
+    /// Of tracked keys, with the places of those that are listed. Where one is not tracked, hashed counters hold it.
+    pub(crate) fn tracked(
+        source: Source<'_>,
+        listed: &[(u64, usize)],
+        hashed: impl Fn(&Node, u64) -> f64,
+        spread: impl Fn(&Node) -> Spread,
+    ) -> Self {
+        let mut fingerprints: Vec<u64> =
+            source.leases.iter().map(|(fingerprint, _, _)| fingerprint).collect();
+        fingerprints.dedup();
+        let mut wholes = vec![None; source.substreams.len()];
+        source.nodes().into_iter().for_each(|node| {
+            let substream = node.substream;
+            wholes[substream] = Some(node);
+        });
+        let path = |&fingerprint: &u64| Path::tracked(source, fingerprint, &wholes, &hashed);
+        let mut paths = Self {
+            paths: fingerprints.iter().map(path).collect(),
+            fingerprints: fingerprints.into_iter().zip(0..).collect(),
+            hashed: wholes.iter().map(|node| node.as_ref().map(&spread)).collect(),
+            places: Vec::new(),
+        };
+        let place = |&(fingerprint, place): &(u64, usize)| Some((place as u32, paths.rank(fingerprint)?));
+        let mut places: Vec<(u32, u32)> = listed.iter().filter_map(place).collect();
+        places.sort_unstable();
+        paths.places = places;
+        paths.choose_spans(source);
+        paths
+    }
+
     /// Keys of the same rung are predicted from as many nodes.
     fn choose_spans(&mut self, source: Source<'_>) {
-        let rungs = source.plan.rungs().count();
-        let noise = source.plan.ranges()[WHOLE].law().variance() * source.noises;
+        let rungs = source.plan.rungs();
+        let noise = source.plan.own_law().variance() * source.noises;
         let window = source.plan.settings().window.len();
-        let mut costs = vec![Costs::default(); rungs as usize];
+        let mut costs = vec![Costs::default(); rungs.count() as usize];
         for path in &self.paths {
-            let rung = path.rung();
+            let rung = path.rung(source.plan);
             costs[rung as usize].add(path.trail(), JUDGED_SUBSTREAMS << rung, noise, window);
         }
         let spans: Vec<u32> = costs.iter().map(Costs::best).collect();
         for path in &mut self.paths {
-            let span = spans[path.rung() as usize];
+            let span = spans[path.rung(source.plan) as usize];
             let (newest, predicted) =
                 (path.counts.last().copied().unwrap_or(0.0), path.trail().predicted(span));
             path.span = if is_jump(newest, predicted, noise, span.into()) { 1 } else { span };
@@ -72,13 +112,13 @@ impl Paths {
         let mut rungs = vec![(substream.rungs().base(), None); self.places.len()];
         for (rung, places) in (1..).zip(substream.rungs().finer()) {
             for (cell, place) in places.iter().enumerate() {
-                let path = self.places.binary_search(place).expect("all that are listed have a path");
-                rungs[path] = (rung, Some(cell));
+                let path = self.places.binary_search_by_key(place, |(place, _)| *place);
+                rungs[path.expect("all that are listed have a path")] = (rung, Some(cell));
             }
         }
         let node = |range| Node::new((index, substream.number), range, source.plan, source.stream);
-        for ((place, path), (rung, cell)) in self.places.iter().zip(&mut self.paths).zip(rungs) {
-            for range in ranges_of(rung) {
+        for (((place, _), path), (rung, cell)) in self.places.iter().zip(&mut self.paths).zip(rungs) {
+            for range in source.plan.rungs().ranges_of(rung) {
                 let Some((sketch, node)) = substream.sketch(range).zip(node(range)) else { continue };
                 path.push(node, sketch.cell(cell.unwrap_or(*place as usize)).into());
             }
@@ -87,13 +127,37 @@ impl Paths {
 
     /// The nodes of the key at a place, if they are its own.
     pub(crate) fn get(&self, place: usize) -> Option<&Path> {
-        let index = self.places.binary_search(&u32::try_from(place).ok()?).ok()?;
-        Some(&self.paths[index])
+        let index =
+            self.places.binary_search_by_key(&u32::try_from(place).ok()?, |(place, _)| *place).ok()?;
+        Some(&self.paths[self.places[index].1 as usize])
     }
 
-    /// All of them, by place.
+    fn rank(&self, fingerprint: u64) -> Option<u32> {
+        let index = self.fingerprints.binary_search_by_key(&fingerprint, |(known, _)| *known).ok()?;
+        Some(self.fingerprints[index].1)
+    }
+
+    /// The nodes of a tracked key.
+    pub(crate) fn of(&self, fingerprint: u64) -> Option<&Path> {
+        self.rank(fingerprint).map(|rank| &self.paths[rank as usize])
+    }
+
+    /// All of them that are listed, by place.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, &Path)> {
-        self.places.iter().map(|&place| place as usize).zip(&self.paths)
+        self.places.iter().map(|&(place, rank)| (place as usize, &self.paths[rank as usize]))
+    }
+
+    /// The estimate of a window and its error.
+    pub(crate) fn answer(&self, path: &Path, plan: &Plan, noises: f64, window: &Range<u64>) -> Answer {
+        let weights = Weights::new(&path.nodes, plan, window, path.span);
+        let own = Moments::of(plan.own_law(), noises);
+        let own = Spread { all: own, noise: own.variance };
+        let hashed = |node: &Node| self.hashed.get(node.substream).copied().flatten();
+        let is_hashed = |node: &Node| !plan.is_identity() && node.range == WHOLE;
+        let spread = |node: &Node| if is_hashed(node) { hashed(node).unwrap_or(own) } else { own };
+        let reading = Reading::of_own(weights, spread);
+        let sums = reading.sums_of(&path.counts);
+        reading.answer(&sums)
     }
 }
 
@@ -109,26 +173,42 @@ impl Path {
         Trail { nodes: &self.nodes, counts: &self.counts, sums: &self.sums, total: self.total }
     }
 
-    /// The rung that it has now.
-    fn rung(&self) -> u32 {
-        self.nodes.last().map_or(0, |newest| rung_of(newest.range))
+    /// Of a tracked key: its own nodes where it has them.
+    fn tracked(
+        source: Source<'_>,
+        fingerprint: u64,
+        wholes: &[Option<Node>],
+        hashed: impl Fn(&Node, u64) -> f64,
+    ) -> Self {
+        let mut path = Self::default();
+        for (index, substream) in source.substreams.iter().enumerate() {
+            let Some(slot) = source.leases.slot(fingerprint, substream.number) else {
+                let whole = wholes[index].iter();
+                whole.for_each(|node| path.push(node.clone(), hashed(node, fingerprint)));
+                continue;
+            };
+            for range in source.plan.rungs().ranges_of(substream.rungs().rung(slot)) {
+                let node = Node::new((index, substream.number), range, source.plan, source.stream);
+                let Some((count, node)) = substream.node(slot, range, source.plan).zip(node) else {
+                    continue;
+                };
+                path.push(node, count as f64);
+            }
+        }
+        path
     }
 
-    /// The estimate of a window: the same as [`answer`](Self::answer) gives.
+    /// The rung that it has now.
+    fn rung(&self, plan: &Plan) -> u32 {
+        self.nodes.last().map_or(0, |newest| plan.rungs().rung_of(newest.range))
+    }
+
+    /// The estimate of a window: the same as [`Paths::answer`] gives.
     pub(crate) fn value(&self, window: &Range<u64>) -> f64 {
         let trail = self.trail();
         let Some(newest) = self.nodes.last() else { return 0.0 };
         let ahead = window.end.saturating_sub(newest.span.end.max(window.start));
         trail.until(window.end) - trail.until(window.start) + trail.predicted(self.span) * newest.share(ahead)
-    }
-
-    /// The estimate of a window and its error.
-    pub(crate) fn answer(&self, plan: &Plan, noises: f64, window: &Range<u64>) -> Answer {
-        let weights = Weights::new(&self.nodes, plan, window, self.span);
-        let noise = Moments::of(plan.ranges()[WHOLE].law(), noises);
-        let reading = Reading::of_own(weights, noise);
-        let sums = reading.sums_of(&self.counts);
-        reading.answer(&sums)
     }
 }
 
@@ -138,6 +218,7 @@ mod tests {
     use crate::item::batch::Batch;
     use crate::noise::generator::Noise;
     use crate::plan::settings::{CounterLayout, Settings, TunedMethod};
+    use crate::sealed::leases::Leases;
     use crate::stream::sketch::DpswSketch;
 
     /// Lists choose by the one and show the other.
@@ -159,9 +240,17 @@ mod tests {
                 let Ok(view) = view.last(len).and_then(|view| view.as_of(end)) else { continue };
                 let window = view.window();
                 let (plan, substreams) = (view.plan(), view.readable.released.substreams());
-                let source = Source { plan, substreams, stream: &view.stream, keys: None, noises: 1.0 };
-                for (_, path) in Paths::new(source).iter() {
-                    let answer = path.answer(plan, 1.0, &window).value;
+                let source = Source {
+                    plan,
+                    substreams,
+                    stream: &view.stream,
+                    keys: None,
+                    leases: Leases::none(),
+                    noises: 1.0,
+                };
+                let paths = Paths::own(source);
+                for (_, path) in paths.iter() {
+                    let answer = paths.answer(path, plan, 1.0, &window).value;
                     assert!((path.value(&window) - answer).abs() < 1e-9, "{window:?}: {answer}");
                     keys += 1;
                 }

@@ -8,6 +8,7 @@ use crate::item::mapping::Columns;
 use crate::item::value::Item;
 use crate::plan::limits::CACHED_COVERS_MAX;
 use crate::sealed::found::Found;
+use crate::sealed::leases::Leases;
 use crate::sealed::released::Released;
 use crate::sealed::substream::SealedSubstream;
 use crate::view::cover::Cover;
@@ -29,7 +30,12 @@ impl Readable {
     }
 
     /// What is readable after these substreams were sealed or have left.
-    pub(crate) fn next(&self, substreams: Vec<Arc<SealedSubstream>>, found: Arc<Found>) -> Self {
+    pub(crate) fn next(
+        &self,
+        substreams: Vec<Arc<SealedSubstream>>,
+        found: Arc<Found>,
+        leases: Arc<Leases>,
+    ) -> Self {
         let first = substreams.first().map_or(u64::MAX, |substream| substream.number);
         // Sums over keys can only be carried on for the same keys.
         let fits = if found.keys() == self.released.found().keys() {
@@ -38,6 +44,7 @@ impl Readable {
             Fits::default()
         };
         let released = Released::new(substreams, self.released.mapping().clone()).with_found(found);
+        let released = released.with_leases(leases);
         Self { fits, ..Self::new(released) }
     }
 

@@ -123,9 +123,8 @@ impl Reading {
         Self { classes: spans.map(class).collect(), by, whole: OnceLock::new() }
     }
 
-    /// Of nodes that a key has for itself, with this noise on each.
-    pub(crate) fn of_own(weights: Weights, noise: Moments) -> Self {
-        let spread = |_: &Node| Spread { all: noise, noise: noise.variance };
+    /// Of nodes that a key has for itself.
+    pub(crate) fn of_own(weights: Weights, spread: impl Fn(&Node) -> Spread) -> Self {
         let class = Class { variances: Variances::new(&weights, spread), weights };
         Self { classes: vec![class], by: None, whole: OnceLock::new() }
     }
@@ -386,7 +385,8 @@ mod tests {
     impl Key {
         fn new(variance: f64) -> Self {
             static PLAN: LazyLock<Plan> = LazyLock::new(plan);
-            let mut reading = Reading::of_own(Weights::new(&[], &PLAN, &(0..1), 1), Moments::default());
+            let none = |_: &Node| Spread { all: Moments::default(), noise: 0.0 };
+            let mut reading = Reading::of_own(Weights::new(&[], &PLAN, &(0..1), 1), none);
             reading.classes[0].variances.mean = variance;
             Self { reading, seen: Seen::default(), running: Running::NONE }
         }

@@ -8,6 +8,7 @@ use crate::noise::tail::Moments;
 use crate::plan::limits::SCORE_WINDOWS;
 use crate::plan::structure::Plan;
 use crate::sealed::found::{Found, Kept};
+use crate::sealed::leases::Leases;
 use crate::sealed::substream::SealedSubstream;
 use crate::view::fit::{Observed, absent_level};
 use crate::view::weights::WHOLE;
@@ -18,7 +19,14 @@ type Substreams<'a> = &'a [Arc<SealedSubstream>];
 impl Found {
     /// The list after something was sealed, with the keys that came out if that was a whole substream. A score falls slowly and is at least the
     /// estimate of the newest window, by debiased minima.
-    pub(crate) fn next(&self, more: &Keys, before: Substreams<'_>, now: Substreams<'_>, plan: &Plan) -> Self {
+    pub(crate) fn next(
+        &self,
+        more: &Keys,
+        before: Substreams<'_>,
+        now: Substreams<'_>,
+        tracking: Tracking<'_>,
+    ) -> Self {
+        let plan = tracking.plan;
         let (before, now) = (newest_window(before, plan), newest_window(now, plan));
         let Some(newest) = now.last() else { return self.clone() };
         let (first, by) = (now[0].number, newest.mapping.fingerprint_key);
@@ -29,28 +37,28 @@ impl Found {
         let mut sums = self.sums().to_vec();
         let hashes = hashes(self.keys(), by);
         for left in before.iter().filter(|substream| substream.number < first) {
-            add_minima(left, &hashes, -1, &mut sums);
+            tracking.add(left, &hashes, -1, &mut sums);
         }
         for new in now.iter().filter(|substream| known <= substream.number) {
-            add_minima(new, &hashes, 1, &mut sums);
+            tracking.add(new, &hashes, 1, &mut sums);
         }
         let level = level(now);
         let kept = 1.0 - 1.0 / (SCORE_WINDOWS * substreams_per_window(plan)) as f64;
         let score = |(score, &sum): (&f64, &i64)| (score * kept).max(sum as f64 - level);
         let scores = self.scores().iter().zip(&sums).map(score).collect();
         let next = self.with(scores, sums);
-        if more.is_empty() { next } else { next.union(&estimated(more, now, by), plan, by) }
+        if more.is_empty() { next } else { next.union(&estimated(more, now, tracking, by), plan, by) }
     }
 
     /// These keys with the estimates of the newest window as their scores.
     pub(crate) fn estimated(
         keys: &Keys,
         substreams: Substreams<'_>,
-        plan: &Plan,
+        tracking: Tracking<'_>,
         by: FingerprintKey,
     ) -> Self {
-        let kept = estimated(keys, newest_window(substreams, plan), by);
-        Self::default().union(&kept, plan, by)
+        let kept = estimated(keys, newest_window(substreams, tracking.plan), tracking, by);
+        Self::default().union(&kept, tracking.plan, by)
     }
 
     /// These keys with these scores.
@@ -58,12 +66,12 @@ impl Found {
         keys: &Keys,
         scores: &[f64],
         substreams: Substreams<'_>,
-        plan: &Plan,
+        tracking: Tracking<'_>,
         by: FingerprintKey,
     ) -> Self {
-        let mut kept = estimated(keys, newest_window(substreams, plan), by);
+        let mut kept = estimated(keys, newest_window(substreams, tracking.plan), tracking, by);
         kept.iter_mut().zip(scores).for_each(|(kept, &score)| kept.score = score);
-        Self::default().union(&kept, plan, by)
+        Self::default().union(&kept, tracking.plan, by)
     }
 
     /// The same with other keys, none of which is listed here.
@@ -74,10 +82,15 @@ impl Found {
     }
 }
 
-fn estimated<'k>(keys: &'k Keys, window: Substreams<'_>, by: FingerprintKey) -> Vec<Kept<'k>> {
+fn estimated<'k>(
+    keys: &'k Keys,
+    window: Substreams<'_>,
+    tracking: Tracking<'_>,
+    by: FingerprintKey,
+) -> Vec<Kept<'k>> {
     let hashes = hashes(keys, by);
     let mut sums = vec![0; keys.len()];
-    window.iter().for_each(|substream| add_minima(substream, &hashes, 1, &mut sums));
+    window.iter().for_each(|substream| tracking.add(substream, &hashes, 1, &mut sums));
     let level = level(window);
     let kept = |((item, hash), sum)| Kept { hash, item, score: sum as f64 - level, sum };
     keys.iter().zip(hashes).zip(sums).map(kept).collect()
@@ -92,7 +105,7 @@ fn substreams_per_window(plan: &Plan) -> u64 {
 }
 
 /// The complete ones of the newest window.
-fn newest_window<'a>(substreams: Substreams<'a>, plan: &Plan) -> Substreams<'a> {
+pub(crate) fn newest_window<'a>(substreams: Substreams<'a>, plan: &Plan) -> Substreams<'a> {
     let complete = substreams.iter().take_while(|substream| substream.sketch(WHOLE).is_some()).count();
     let complete = &substreams[..complete];
     let most = usize::try_from(substreams_per_window(plan)).unwrap_or(usize::MAX);
@@ -107,20 +120,37 @@ fn observed(substream: &SealedSubstream) -> Option<Observed<'_>> {
         noise: Moments::default(),
         number: substream.number,
         length: 1.0,
+        leases: Leases::none(),
     })
 }
 
-/// Adds the smallest counter of each key, or takes it off.
-fn add_minima(substream: &SealedSubstream, hashes: &[u64], sign: i64, sums: &mut [i64]) {
-    if let Some(observed) = observed(substream) {
-        observed.minima(hashes, |place, minimum| sums[place] += sign * i64::from(minimum));
+/// A plan and which of its keys are tracked.
+#[derive(Clone, Copy)]
+pub(crate) struct Tracking<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) leases: &'a Leases,
+}
+
+impl Tracking<'_> {
+    /// Adds the smallest counter of each key, or takes it off; of a tracked key its own count and what an absent one sees.
+    fn add(self, substream: &SealedSubstream, hashes: &[u64], sign: i64, sums: &mut [i64]) {
+        let Some(observed) = observed(substream) else { return };
+        observed.minima(hashes, |place, minimum| {
+            let own = self.leases.slot(hashes[place], substream.number).map(|slot| {
+                let count = substream.count(slot, substream.rungs().rung(slot), self.plan);
+                count + absent(substream).round() as i64
+            });
+            sums[place] += sign * own.unwrap_or_else(|| minimum.into());
+        });
     }
 }
 
 /// What the smallest counters of a key that never occurred add up to.
 fn level(window: Substreams<'_>) -> f64 {
-    let of = |substream: &Arc<SealedSubstream>| {
-        *substream.absent.get_or_init(|| observed(substream).map_or(0.0, |observed| absent_level(&observed)))
-    };
-    window.iter().map(of).sum()
+    window.iter().map(|substream| absent(substream)).sum()
+}
+
+fn absent(substream: &SealedSubstream) -> f64 {
+    let level = || observed(substream).map_or(0.0, |observed| absent_level(&observed));
+    *substream.absent.get_or_init(level)
 }

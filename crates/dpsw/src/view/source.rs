@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::item::keys::Keys;
 use crate::plan::structure::Plan;
+use crate::sealed::leases::Leases;
 use crate::sealed::sketch::SealedSketch;
 use crate::sealed::substream::SealedSubstream;
 use crate::view::weights::Node;
@@ -18,6 +19,8 @@ pub(crate) struct Source<'a> {
     pub(crate) stream: &'a Range<u64>,
     /// The keys that may be listed.
     pub(crate) keys: Option<&'a Keys>,
+    /// Which keys are tracked.
+    pub(crate) leases: &'a Leases,
     /// How many independent noises are in each counter.
     pub(crate) noises: f64,
 }

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use crate::plan::misfit::{Misfit, Piece};
 pub(crate) use crate::plan::range::WHOLE;
-use crate::plan::rungs::ranges_of;
 use crate::plan::settings::Window;
 use crate::plan::structure::Plan;
 use crate::sealed::substream::SealedSubstream;
@@ -34,7 +33,7 @@ pub(crate) struct Node {
 impl Node {
     /// The sealed nodes of most keys that the stream reaches into, oldest first, each without weight.
     pub(crate) fn all(substreams: &[Arc<SealedSubstream>], plan: &Plan, stream: &Range<u64>) -> Vec<Self> {
-        let ranges = |substream: &SealedSubstream| ranges_of(substream.rungs().base());
+        let ranges = |substream: &SealedSubstream| plan.ranges_of_most(substream.rungs().base());
         let node = |(place, substream): (usize, &Arc<SealedSubstream>)| {
             let sealed = ranges(substream).take_while(|&range| substream.sketch(range).is_some());
             let node = |range| Self::new((place, substream.number), range, plan, stream);
@@ -332,7 +331,12 @@ mod tests {
 
     fn substream(plan: &Plan, number: u64) -> Arc<SealedSubstream> {
         let shape = plan.shape();
-        let mapping = Mapping { shape, fingerprint_key: FingerprintKey::new(7), columns: Columns::Range };
+        let mapping = Mapping {
+            shape,
+            fingerprint_key: FingerprintKey::new(7),
+            columns: Columns::Range,
+            tracked: None,
+        };
         let whole = SealedSketch::new(shape, &[0, 0], Some(LEN), plan.width());
         Arc::new(SealedSubstream::from_parts(number, mapping, vec![(WHOLE, Arc::new(whole))]))
     }

@@ -1,0 +1,243 @@
+//! Which keys are tracked next, and how finely tracked ones are cut: by what is sealed of the last window. Cheap enough for
+//! every seal.
+
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+use crate::item::hash::FingerprintKey;
+use crate::item::keys::Keys;
+use crate::plan::range::WHOLE;
+use crate::plan::structure::Plan;
+use crate::sealed::leases::Leases;
+use crate::sealed::released::Released;
+use crate::sealed::rungs::Rungs;
+use crate::sealed::sketch::SealedSketch;
+use crate::sealed::substream::SealedSubstream;
+use crate::view::fit::absent_middle;
+use crate::view::scores::newest_window;
+
+/// A key is tracked that stands out in the window by so many deviations of an absent one; no longer if it falls below the
+/// second number; or if it stands out in the newest substream by the third.
+const FREQUENT: f64 = 3.0;
+const STILL_FREQUENT: f64 = 1.5;
+const RISING: f64 = 5.0;
+/// A count of one substream must exceed what it has to by this many deviations to be taken for the whole window.
+const SURE: f64 = 2.0;
+
+/// How frequent keys are in the last window.
+#[derive(Debug, Default)]
+pub(crate) struct Standing {
+    /// Of the public list, made when it is first needed.
+    fingerprints: Vec<u64>,
+    /// What the smallest hashed counters of each of them add up to, without keys that stood out in their substream.
+    sums: Vec<i64>,
+    seen: VecDeque<Seen>,
+}
+
+/// A substream of the last window.
+#[derive(Debug)]
+struct Seen {
+    substream: Arc<SealedSubstream>,
+    /// What an absent key sees in the hashed counters, and its deviation.
+    absent: (f64, f64),
+    /// What keys that stand out here without being tracked leave of the hashed counters, and what they count.
+    residual: Vec<i32>,
+    peeled: HashMap<u64, i32>,
+    /// By slot: what tracked keys count, and in how many nodes.
+    own: Vec<(i64, u8)>,
+}
+
+/// What is known of a key.
+#[derive(Debug, Clone, Copy, Default)]
+struct Known {
+    sum: f64,
+    variance: f64,
+    last: f64,
+    last_variance: f64,
+}
+
+impl Known {
+    fn add(&mut self, count: f64, variance: f64) {
+        self.sum += count;
+        self.variance += variance;
+        (self.last, self.last_variance) = (count, variance);
+    }
+
+    fn stands_out(&self, deviations: f64) -> bool {
+        deviations * self.variance.sqrt() < self.sum || RISING * self.last_variance.sqrt() < self.last
+    }
+}
+
+impl Seen {
+    fn new(substream: &Arc<SealedSubstream>, plan: &Plan) -> Self {
+        let mut nodes = vec![1; plan.own_len() as usize];
+        substream.rungs().listed().for_each(|(slot, rung)| nodes[slot as usize] = 1 << rung);
+        let own = substream.totals(plan).into_iter().zip(nodes).collect();
+        let residual = substream.sketch(WHOLE).map_or_else(Vec::new, SealedSketch::cells);
+        let mut seen = Self {
+            substream: Arc::clone(substream),
+            absent: (0.0, 0.0),
+            residual,
+            peeled: HashMap::new(),
+            own,
+        };
+        // Frequent keys that are not tracked yet are above the middle.
+        let (level, [below, _]) = seen.absent();
+        seen.absent = (level, below);
+        seen
+    }
+
+    fn absent(&self) -> (f64, [f64; 2]) {
+        absent_middle(self.substream.mapping.shape, &self.residual, self.substream.number)
+    }
+
+    /// The smallest counter of each key, without those that stand out.
+    fn minima(&self, fingerprints: &[u64], put: impl FnMut(usize, i32)) {
+        let rows = self.substream.mapping.rows();
+        rows.fold_all(fingerprints, &self.residual, i32::MAX, i32::min, put);
+    }
+
+    /// Takes keys away that stand out here, the largest first: others that share counters with them do no longer.
+    fn peel(&mut self, mut keys: Vec<(i32, u64)>) {
+        keys.sort_unstable_by_key(|&(minimum, fingerprint)| (Reverse(minimum), fingerprint));
+        let (level, least) = (self.absent.0, RISING * self.absent.1);
+        for (_, fingerprint) in keys {
+            let cells = || self.substream.mapping.rows().cells(fingerprint);
+            let count = cells().map(|cell| self.residual[cell]).min().unwrap_or(0) - level as i32;
+            if least < f64::from(count) {
+                cells().for_each(|cell| self.residual[cell] -= count);
+                self.peeled.insert(fingerprint, count);
+            }
+        }
+        let (level, [below, above]) = self.absent();
+        self.absent = (level, below.max(above));
+    }
+
+    /// What hashed counters hold of a key.
+    fn count(&self, fingerprint: u64) -> f64 {
+        if let Some(&count) = self.peeled.get(&fingerprint) {
+            return count.into();
+        }
+        let mut minimum = 0;
+        self.minima(&[fingerprint], |_, least| minimum = least);
+        f64::from(minimum) - self.absent.0
+    }
+}
+
+impl Standing {
+    /// Who is tracked in the substream that is to be decided next, and how finely those are cut that are tracked in the
+    /// oldest open one.
+    pub(crate) fn next(&mut self, plan: &Plan, released: &Released, oldest: u64) -> (Leases, Rungs) {
+        if let (true, Some(keys)) = (self.fingerprints.is_empty(), plan.settings().domain.keys()) {
+            self.fingerprints = fingerprints(keys, released.mapping().fingerprint_key);
+            self.sums = vec![0; keys.len()];
+        }
+        self.see(plan, released);
+        let frequent = self.frequent(plan, released);
+        let leases = Leases::clone(released.leases()).next(&frequent, plan);
+        let rungs = self.rungs(plan, &leases, oldest);
+        (leases, rungs)
+    }
+
+    /// Takes new substreams in and those that left out.
+    fn see(&mut self, plan: &Plan, released: &Released) {
+        let window = newest_window(released.substreams(), plan);
+        let first = window.first().map_or(u64::MAX, |first| first.number);
+        let gone = self.seen.iter().take_while(|seen| seen.substream.number < first).count();
+        for left in self.seen.drain(..gone) {
+            let sums = &mut self.sums;
+            left.minima(&self.fingerprints, |place, minimum| sums[place] -= i64::from(minimum));
+        }
+        let known = self.seen.back().map_or(0, |seen| seen.substream.number + 1);
+        for substream in window.iter().filter(|substream| known <= substream.number) {
+            let mut seen = Seen::new(substream, plan);
+            seen.peel(self.rising(&seen, released));
+            let sums = &mut self.sums;
+            seen.minima(&self.fingerprints, |place, minimum| sums[place] += i64::from(minimum));
+            self.seen.push_back(seen);
+        }
+    }
+
+    /// Keys that are not tracked in a substream and stand out there, with their smallest counters.
+    fn rising(&self, seen: &Seen, released: &Released) -> Vec<(i32, u64)> {
+        let found = fingerprints(released.found().keys(), released.mapping().fingerprint_key);
+        let (number, least) = (seen.substream.number, seen.absent.0 + RISING * seen.absent.1);
+        let mut rising = Vec::new();
+        for keys in [&self.fingerprints, &found] {
+            seen.minima(keys, |place, minimum| {
+                if least < f64::from(minimum) && released.leases().slot(keys[place], number).is_none() {
+                    rising.push((minimum, keys[place]));
+                }
+            });
+        }
+        rising
+    }
+
+    /// Keys that are frequent enough to be tracked, the most frequent first.
+    fn frequent(&self, plan: &Plan, released: &Released) -> Vec<u64> {
+        let leases = released.leases();
+        let last = leases.decided().end - 1;
+        let score = |fingerprint: u64| {
+            let known = self.known(plan, leases, fingerprint);
+            let is_tracked = leases.slot(fingerprint, last).is_some();
+            let stands_out = known.stands_out(if is_tracked { STILL_FREQUENT } else { FREQUENT });
+            stands_out.then(|| (self.score(plan, &known), fingerprint))
+        };
+        let mut scores: Vec<(f64, u64)> = self.considered(released).into_iter().filter_map(score).collect();
+        scores.sort_unstable_by(|(one, key), (other, key_of_other)| {
+            other.total_cmp(one).then(key.cmp(key_of_other))
+        });
+        scores.into_iter().map(|(_, fingerprint)| fingerprint).collect()
+    }
+
+    /// Keys that may be frequent: tracked ones, those that stood out in a substream, found ones and those that stand out in
+    /// what these leave.
+    fn considered(&self, released: &Released) -> HashSet<u64> {
+        let (level, variance) = self.seen.iter().fold((0.0, 0.0), |(level, variance), seen| {
+            (level + seen.absent.0, variance + seen.absent.1.powi(2))
+        });
+        let least = level + FREQUENT * f64::sqrt(variance);
+        let counts = self.fingerprints.iter().zip(&self.sums);
+        let frequent = counts.filter(|(_, sum)| least < **sum as f64).map(|(key, _)| *key);
+        let peeled = self.seen.iter().flat_map(|seen| seen.peeled.keys().copied());
+        let tracked = released.leases().iter().map(|(key, _, _)| key);
+        let found = fingerprints(released.found().keys(), released.mapping().fingerprint_key);
+        frequent.chain(peeled).chain(tracked).chain(found).collect()
+    }
+
+    fn known(&self, plan: &Plan, leases: &Leases, fingerprint: u64) -> Known {
+        let noise = plan.own_law().variance();
+        let mut known = Known::default();
+        for seen in &self.seen {
+            match leases.slot(fingerprint, seen.substream.number) {
+                Some(slot) => {
+                    let (count, nodes) = seen.own[slot as usize];
+                    known.add(count as f64, noise * f64::from(nodes));
+                }
+                None => known.add(seen.count(fingerprint), seen.absent.1.powi(2)),
+            }
+        }
+        known
+    }
+
+    /// A key's count per window.
+    fn score(&self, plan: &Plan, known: &Known) -> f64 {
+        let substreams = plan.settings().window.len().div_ceil(plan.substream_len()) as f64;
+        let rising = substreams * (known.last - SURE * known.last_variance.sqrt());
+        (known.sum * substreams / self.seen.len().max(1) as f64).max(rising)
+    }
+
+    fn rungs(&self, plan: &Plan, leases: &Leases, oldest: u64) -> Rungs {
+        if plan.rungs().count() == 1 || self.seen.is_empty() {
+            return Rungs::first(plan);
+        }
+        let score = |(key, slot)| (self.score(plan, &self.known(plan, leases, key)), slot);
+        let scores = leases.at(oldest).map(score).filter(|(score, _)| plan.rungs().first() < *score);
+        Rungs::by_score(plan.rungs(), scores.collect())
+    }
+}
+
+fn fingerprints(keys: &Keys, by: FingerprintKey) -> Vec<u64> {
+    keys.iter().map(|item| by.item(item)).collect()
+}
