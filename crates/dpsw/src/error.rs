@@ -547,11 +547,6 @@ pub enum MergeError {
     /// Reproducible noise claims no privacy.
     #[error("a view of reproducible noise claims no privacy and is not merged")]
     NoClaim,
-    /// Sites cut different keys finely.
-    #[error(
-        "views of plans with several rungs cannot be merged: each site cuts other keys finely; take one rung"
-    )]
-    Rungs,
     /// Sites have no common order of items.
     #[error("views of count windows cannot be merged: sites have no common order; use time windows")]
     CountWindow,
