@@ -18,7 +18,8 @@ use crate::view::window_view::WindowView;
 
 impl WindowView {
     /// The view of the union of what several sites count, each with its own noise. Only the substreams that all of
-    /// them have are in it.
+    /// them have are in it. Where keys are cut into nodes, each site cuts others finely, and the view keeps what each has
+    /// sealed: it grows with the sites.
     ///
     /// Sites that are over in the same substream are over together, where the last of them is. Else the view ends where the
     /// first one does and is not over: of the substream in which a site is over, the others have more.

@@ -132,20 +132,22 @@ fn mean_edges(sites: &[Answer]) -> Edges {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::item::batch::Batch;
     use crate::item::hash::StreamKey;
     use crate::noise::generator::{Generator, Noise};
     use crate::plan::settings::{Clock, CounterLayout, Settings, TimeWindow, TunedMethod, Window};
     use crate::plan::structure::Plan;
     use crate::stream::sketch::DpswSketch;
-    use crate::view::estimate::Estimate;
     use crate::view::window_view::WindowView;
-    use std::ops::Range;
 
     const KEYS: u64 = 40;
     const WINDOW: u64 = 512;
     /// Substreams of 128 ticks, in up to eight nodes.
     const SUBSTREAMS: u64 = 4;
+    /// Keys before this one are frequent at some site.
+    const FREQUENT: u64 = 9;
+    const MOST: f64 = 2.5;
 
     fn plan(epsilon: f64) -> Plan {
         let method = TunedMethod {
@@ -173,20 +175,18 @@ mod tests {
     fn count(site: u64, key: u64) -> f64 {
         match key {
             0..3 => 1500.0 / (key + 1) as f64,
-            3..9 if key % 3 == site % 3 => 700.0,
+            3..FREQUENT if key % 3 == site % 3 => 700.0,
             _ => 12.0 * (key % 4) as f64,
         }
     }
 
-    /// A Poisson stream: the events of a site as (time, key). The rate of a key is never above `most` times its count, and
-    /// `rate` is its part of that at a time.
+    /// A Poisson stream: the events of a site as (time, key). `rate` is that of a key at a time, at most [`MOST`].
     fn events(
         site: u64,
         span: Range<u64>,
         generator: &mut Generator,
         rate: impl Fn(u64, u64) -> f64,
     ) -> Vec<(u64, u64)> {
-        const MOST: f64 = 3.0;
         let mut events = Vec::new();
         for key in 0..KEYS {
             let mut time = span.start as f64;
@@ -298,6 +298,132 @@ mod tests {
                 assert_eq!((one.top(5), one.items()), (other.top(5), other.items()));
             }
             assert!(merged.to_bytes() == other.to_bytes());
+        }
+    }
+
+    /// What a site counts in the part of a window in which it has events.
+    fn value_at(site: &WindowView, key: u64, window: &Range<u64>) -> f64 {
+        let Range { start, end } = site.stream;
+        let inside = window.start.clamp(start, end)..window.end.clamp(start, end);
+        if inside.is_empty() {
+            return 0.0;
+        }
+        let view = site.with_window(inside.end - inside.start, inside.end).expect("retained");
+        view.frequency(key).expect("a key").value
+    }
+
+    #[track_caller]
+    fn check_sums(merged: &WindowView, sites: &[WindowView], window: Range<u64>) {
+        let view = merged.with_window(window.end - window.start, window.end).expect("retained");
+        for key in 0..KEYS {
+            let estimate = view.frequency(key).expect("a key");
+            let sum: f64 = sites.iter().map(|site| value_at(site, key, &window)).sum();
+            assert!((estimate.value - sum).abs() < 1e-9, "{key} in {window:?}: {}, {sum}", estimate.value);
+            assert_eq!(estimate.covered, window);
+        }
+    }
+
+    /// The first substream of the second site is its third one of the others: there all of its keys are cut in two.
+    #[test]
+    fn sites_that_began_at_other_times_add_up_where_all_are_sealed() {
+        let spans = [0..1111, 270..1150, 31..1200];
+        let site = |(site, span)| claimed(steady(site, span).view());
+        let sites: Vec<WindowView> = (0..).zip(spans).map(site).collect();
+        let merged = merge(&sites);
+        assert_eq!((merged.stream.clone(), merged.retained()), (256..1111, 256..1111));
+        assert_eq!(merged.readable.released.substreams().len(), 7, "one of them is running");
+        for window in [256..700, 256..260, 260..275, 300..301, 310..450, 400..1024, 1000..1020] {
+            check_sums(&merged, &sites, window);
+        }
+        let held = |view: &WindowView| view.apart.iter().flat_map(WindowView::sealed).count();
+        assert!(merged.apart.iter().all(|site| site.stream.end == 1111), "later nodes are left out");
+        assert!(held(&merged) < sites.iter().flat_map(WindowView::sealed).count());
+    }
+
+    #[test]
+    fn sites_that_are_over_in_the_same_substream_predict_nothing() {
+        let spans = [0..1100, 5..1040, 0..1071];
+        let site = |(site, span)| claimed(steady(site, span).finish().expect("seeded"));
+        let sites: Vec<WindowView> = (0..).zip(spans).map(site).collect();
+        let merged = merge(&sites);
+        assert_eq!((merged.finished(), merged.window()), (Some(1100), 588..1100));
+        for window in [588..1100, 1000..1100, 1030..1060, 1050..1080, 1072..1099] {
+            check_sums(&merged, &sites, window);
+        }
+        let over = merged.last(1100 - 640).expect("retained");
+        for estimate in answers(&over) {
+            assert_eq!(estimate.deviations.map(|parts| parts.misfit), Some(0.0), "no node is cut");
+        }
+        let loaded = WindowView::from_bytes(&merged.to_bytes()).expect("valid bytes");
+        assert_eq!((answers(&loaded), loaded.finished()), (answers(&merged), merged.finished()));
+        let other = claimed(steady(7, 0..1130).view());
+        let merged = merge(&[merged, other]);
+        assert_eq!((merged.finished(), merged.window()), (None, 588..1100));
+        assert_eq!(merged.covered(), 588..1024, "the last substream of the others is left out");
+    }
+
+    /// The rate of a key at each time: its logarithm walks with a variance of 0.4 per window.
+    fn walk(generator: &mut Generator, span: u64) -> Vec<f64> {
+        const STEP: u64 = 8;
+        let width = (12.0 * 0.4 * STEP as f64 / WINDOW as f64).sqrt();
+        let mut log = 0.0_f64;
+        let steps = (0..=span / STEP).map(|_| {
+            log = (log + width * (uniform(generator) - 0.5)).clamp(-1.5, MOST.ln());
+            log.exp()
+        });
+        let steps: Vec<f64> = steps.collect();
+        (0..span).map(|time| steps[(time / STEP) as usize]).collect()
+    }
+
+    /// How the rates of keys move.
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    enum Rates {
+        Stand,
+        MoveApart,
+        MoveTogether,
+    }
+
+    /// A merged view of three sites, and how often each key occurred in its window.
+    fn run(rates: Rates, plan: &Plan, seed: u64) -> (WindowView, Vec<u64>) {
+        let mut generator = generator(7000 + seed);
+        let end = 3 * WINDOW / 2 + generator.next_u64() % WINDOW;
+        let mut truth = vec![0; KEYS as usize];
+        let mut walks = || -> Vec<Vec<f64>> { (0..KEYS).map(|_| walk(&mut generator, end)).collect() };
+        let (common, own) = (walks(), [walks(), walks(), walks()]);
+        let site = |site: u64| {
+            let rate = |key: u64, time: u64| match rates {
+                Rates::Stand => 1.0,
+                Rates::MoveApart => own[site as usize][key as usize][time as usize],
+                Rates::MoveTogether => common[key as usize][time as usize],
+            };
+            let events = events(site, 0..end, &mut generator, rate);
+            let inside = events.iter().filter(|(time, _)| end - WINDOW <= *time);
+            inside.for_each(|(_, key)| truth[*key as usize] += 1);
+            claimed(counted(site, plan, &events, 0..end, 10 * seed + site).view())
+        };
+        let sites: Vec<WindowView> = (0..3).map(site).collect();
+        (merge(&sites), truth)
+    }
+
+    /// Measured: 0.958 to 0.969. The share of 1,440 answers about frequent keys has a deviation of 0.0048. Intervals that hold
+    /// with probability 0.966 are above 0.98 for two in 1,000 choices of seeds, and those that hold with 0.955 are below 0.93
+    /// for three in 1,000,000. Were sites taken to move independently, ten that move together would hold 0.92.
+    #[test]
+    fn intervals_of_merged_views_hold_the_truth() {
+        const RUNS: u64 = 160;
+        let plan = plan(1.0);
+        for rates in [Rates::Stand, Rates::MoveApart, Rates::MoveTogether] {
+            let mut held = [[0_u64; 2]; 2];
+            for (merged, truth) in (0..RUNS).map(|seed| run(rates, &plan, seed)) {
+                for (key, estimate) in answers(&merged).iter().enumerate() {
+                    let is_held = (estimate.value - truth[key] as f64).abs() <= estimate.error_bound;
+                    held[usize::from(FREQUENT <= key as u64)][usize::from(is_held)] += 1;
+                }
+            }
+            for [missed, held] in held {
+                let share = held as f64 / (held + missed) as f64;
+                assert!((0.93..0.98).contains(&share), "{rates:?}: {share}");
+            }
         }
     }
 }
