@@ -19,6 +19,7 @@ use crate::sealed::released::Released;
 use crate::sealed::rungs::Rungs;
 use crate::sealed::sketch::SealedSketch;
 use crate::sealed::substream::SealedSubstream;
+use crate::view::merge::together;
 use crate::view::readable::Readable;
 use crate::view::window_view::WindowView;
 
@@ -183,10 +184,12 @@ fn merged(sites: Vec<WindowView>, stream: Range<u64>) -> Result<WindowView, Snap
     let numbers = |site: &WindowView| -> Vec<u64> {
         site.readable.released.substreams().iter().map(|substream| substream.number).collect()
     };
-    if sites.iter().any(|site| numbers(site) != numbers(&sites[0])) {
+    let common = numbers(&sites[0]);
+    if sites.iter().any(|site| numbers(site) != common) {
         return Err(SnapshotError::invalid("its sites have different substreams"));
     }
-    Ok(WindowView::of_sites(sites, stream))
+    let together = together(&sites.iter().collect::<Vec<_>>(), &common);
+    Ok(WindowView::of_sites(sites, together, stream))
 }
 
 fn read_substreams(

@@ -61,7 +61,7 @@ impl WindowView {
                 let end = finished.is_none().then_some(end);
                 let sites = [self, other].into_iter().flat_map(Self::each);
                 let sites = sites.map(|site| site.cut(&common, stream.start, end)).collect();
-                Self::of_sites(sites, stream)
+                Self::of_sites(sites, together(&[self, other], &common), stream)
             }
         };
         Ok(if finished.is_some() { merged.into_finished() } else { merged })
@@ -81,12 +81,14 @@ impl WindowView {
         Ok(Self::new(Arc::clone(&self.plan), readable, self.claim, stream, sites))
     }
 
-    /// The view of sites that cut different keys finely: each is read for itself.
-    pub(crate) fn of_sites(mut sites: Vec<Self>, stream: Range<u64>) -> Self {
+    /// The view of sites that cut different keys finely, each of which is read for itself, with what they hold together.
+    pub(crate) fn of_sites(
+        mut sites: Vec<Self>,
+        together: Vec<Arc<SealedSubstream>>,
+        stream: Range<u64>,
+    ) -> Self {
         sites.sort_unstable_by_key(|site| site.sites[0]);
         let Self { plan, readable, claim, .. } = sites[0].clone();
-        let numbers = readable.released.substreams().iter().map(|substream| substream.number);
-        let together = numbers.map(|number| Arc::new(together(&sites, number))).collect();
         let readable = Arc::new(Readable::new(Released::new(together, readable.released.mapping().clone())));
         let numbers = sites.iter().map(|site| site.sites[0]).collect();
         Self::new(plan, readable, claim, stream, numbers).with_sites(sites)
@@ -165,13 +167,17 @@ impl WindowView {
     }
 }
 
-/// What all sites hold of each key in a substream, in one node; nothing unless all have sealed it.
-fn together(sites: &[WindowView], number: u64) -> SealedSubstream {
-    let plan = &sites[0].plan;
-    let substreams = sites.iter().filter_map(|site| site.readable.released.substream(number));
-    let mapping = sites[0].readable.released.mapping().clone();
+/// What all views hold of each key in these substreams, each in one node.
+pub(crate) fn together(views: &[&WindowView], numbers: &[u64]) -> Vec<Arc<SealedSubstream>> {
+    numbers.iter().map(|&number| Arc::new(in_one_node(views, number))).collect()
+}
+
+/// Nothing unless all have sealed it.
+fn in_one_node(views: &[&WindowView], number: u64) -> SealedSubstream {
+    let substreams = views.iter().filter_map(|view| view.readable.released.substream(number));
+    let mapping = views[0].readable.released.mapping().clone();
     let wholes = substreams.clone().filter_map(|substream| substream.sketch(WHOLE));
-    if wholes.clone().count() < sites.len() {
+    if wholes.clone().count() < views.len() {
         return SealedSubstream::new(number, mapping);
     }
     let mut totals = vec![0; mapping.shape.cells()];
@@ -180,7 +186,7 @@ fn together(sites: &[WindowView], number: u64) -> SealedSubstream {
         totals.iter().map(|&total| total.clamp(i32::MIN.into(), i32::MAX.into()) as i32).collect();
     let items =
         wholes.map(SealedSketch::items).try_fold(0_u64, |sum, items| Some(sum.saturating_add(items?)));
-    let whole = SealedSketch::new(mapping.shape, &cells, items, plan.width());
+    let whole = SealedSketch::new(mapping.shape, &cells, items, views[0].plan.width());
     SealedSubstream::from_parts(number, mapping, vec![(WHOLE, Arc::new(whole))])
 }
 
