@@ -332,9 +332,10 @@ fn check_sites(kind: usize) {
 /// The noise of sites that merge is the system's, so that their own views are kept as well.
 #[test]
 fn the_format_of_sites_that_are_kept_apart_is_that_of_the_golden_files() {
+    let settings = Settings { domain: Domain::Public(Keys::Range(12)), retention: 1, ..kinds()[11].clone() };
     let site = |number: u64| {
-        let mut sketch = sketch(&kinds()[11], Noise::from_system()).at_site(number);
-        fill(&mut sketch, 40 * number, 257);
+        let mut sketch = sketch(&settings, Noise::from_system()).at_site(number);
+        fill(&mut sketch, 130 * number, 257);
         let bytes = sketch.finish().expect("the system has randomness").to_bytes();
         WindowView::from_bytes(&blessed(&format!("view-4-site-{number}.bin"), &bytes)).expect("a golden view")
     };
@@ -343,6 +344,7 @@ fn the_format_of_sites_that_are_kept_apart_is_that_of_the_golden_files() {
     assert!(golden == merged.to_bytes());
     let loaded = WindowView::from_bytes(&golden).expect("a golden view");
     assert_eq!((loaded.sites(), answers(&loaded)), (merged.sites(), answers(&merged)));
+    assert!(loaded.sealed().any(|sealed| 2 < sealed.range()), "some keys are cut into four");
 }
 
 #[test]
