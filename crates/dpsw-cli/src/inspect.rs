@@ -1,5 +1,6 @@
 //! `dpsw inspect`: what a saved view holds and promises.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use anyhow::Result;
@@ -55,10 +56,16 @@ fn document(view: &WindowView, file: String, bytes: u64) -> Document {
         retained: positions(view.retained()),
         finished: view.finished(),
         sites: view.sites().to_vec(),
-        sealed_substreams: view.sealed().filter(|sealed| sealed.range() == 0).count(),
+        sealed_substreams: sealed_substreams(view),
         keys: view.plan().settings().domain.keys().map(dpsw::Keys::len),
         plan: PlanDocument::new(view.plan(), None),
     }
+}
+
+/// Each one once, also where several sites have sealed it.
+fn sealed_substreams(view: &WindowView) -> usize {
+    let whole = view.sealed().filter(|sealed| sealed.range() == 0);
+    whole.map(|sealed| sealed.substream()).collect::<BTreeSet<u64>>().len()
 }
 
 fn page(document: &Document, view: &WindowView) -> String {

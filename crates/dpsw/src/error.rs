@@ -550,17 +550,15 @@ pub enum MergeError {
         /// The site.
         site: u64,
     },
+    /// Each site tracks other keys.
+    #[error("views of plans with tracked keys cannot be merged: each site tracks other keys; track none")]
+    Tracked,
     /// Too many sites.
     #[error("more than 1000 sites cannot be merged")]
     Sites,
     /// Reproducible noise claims no privacy.
     #[error("a view of reproducible noise claims no privacy and is not merged")]
     NoClaim,
-    /// Sites cut different keys finely.
-    #[error(
-        "views of plans with several rungs cannot be merged: each site cuts other keys finely; take one rung"
-    )]
-    Rungs,
     /// Sites have no common order of items.
     #[error("views of count windows cannot be merged: sites have no common order; use time windows")]
     CountWindow,

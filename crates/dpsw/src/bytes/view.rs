@@ -1,6 +1,7 @@
 //! WindowView ↔ versioned bytes.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::bytes::codec::{Reader, Writer};
@@ -19,6 +20,7 @@ use crate::sealed::released::Released;
 use crate::sealed::rungs::Rungs;
 use crate::sealed::sketch::SealedSketch;
 use crate::sealed::substream::SealedSubstream;
+use crate::view::merge::together;
 use crate::view::readable::Readable;
 use crate::view::scores::Tracking;
 use crate::view::window_view::WindowView;
@@ -28,6 +30,8 @@ pub(crate) const VERSION: u16 = 4;
 /// Version 1 knew no stream that is over or begins inside a substream, and not how many events were left out by caps; it had
 /// the keys that each epoch found, and no scores.
 const VERSION_FIRST: u16 = 1;
+/// From this version on sites that cut different keys finely are merged.
+const VERSION_APART: u16 = 4;
 
 impl WindowView {
     /// The view as bytes: the public plan, the hash keys of its substreams and their sealed counters. They may be
@@ -60,9 +64,13 @@ pub(crate) fn write_view(writer: &mut Writer, view: &WindowView) {
     writer.u64(view.stream.end);
     writer.u8(view.finished().is_some().into());
     writer.u64(view.readable.released.mapping().fingerprint_key.get());
-    writer.len(view.readable.released.substreams().len());
-    for substream in view.readable.released.substreams() {
-        write_substream(writer, substream, &view.plan);
+    if view.apart.is_empty() {
+        write_substreams(writer, view);
+    }
+    for site in &*view.apart {
+        writer.u64(site.stream.start);
+        writer.u64(site.stream.end);
+        write_substreams(writer, site);
     }
     if 0 < view.plan.tracked() {
         write_leases(writer, view.readable.released.leases());
@@ -71,6 +79,13 @@ pub(crate) fn write_view(writer: &mut Writer, view: &WindowView) {
         let found = view.readable.released.found();
         writer.keys(found.keys());
         found.scores().iter().for_each(|&score| writer.f64(score));
+    }
+}
+
+fn write_substreams(writer: &mut Writer, view: &WindowView) {
+    writer.len(view.readable.released.substreams().len());
+    for substream in view.readable.released.substreams() {
+        write_substream(writer, substream, &view.plan);
     }
 }
 
@@ -149,15 +164,22 @@ pub(crate) fn read_view(reader: &mut Reader<'_>) -> Result<WindowView, SnapshotE
     let is_old = reader.version() == VERSION_FIRST;
     let is_finished = !is_old && reader.flag()?;
     let mapper = Mapper::new(&plan, FingerprintKey::new(reader.u64()?));
-    let count = reader.len(8)?;
-    let substreams =
-        (0..count).map(|_| read_substream(reader, &plan, &mapper)).collect::<Result<Vec<_>, _>>()?;
-    check_numbers(&substreams, &plan, stream.end, is_finished)?;
     let reference = mapper.mapping(&plan, |rows| Ok::<_, SnapshotError>(vec![1; rows]))?;
+    if 1 < sites.len() && 1 < plan.rungs().count() {
+        let site = |&site: &u64| {
+            let stream = read_site(reader, &stream)?;
+            let substreams = read_substreams(reader, &plan, &mapper, stream.end, is_finished)?;
+            let readable = Arc::new(Readable::new(Released::new(substreams, reference.clone())));
+            Ok(WindowView::new(Arc::clone(&plan), readable, claim, stream, vec![site]))
+        };
+        let view = merged(sites.iter().map(site).collect::<Result<_, SnapshotError>>()?, stream)?;
+        return Ok(if is_finished { view.into_finished() } else { view });
+    }
+    let substreams = read_substreams(reader, &plan, &mapper, stream.end, is_finished)?;
     // A merged view could begin inside a substream whose counters reached back to its start.
     let first = if is_old { stream.start % plan.substream_len() } else { 0 };
     let stream = stream.start - first..stream.end;
-    let released = Released::new(substreams.into_iter().map(Arc::new).collect(), reference);
+    let released = Released::new(substreams, reference);
     let released = released.with_leases(Arc::new(read_leases(reader, &plan)?));
     let found = read_found(reader, &plan, &released)?;
     let released = released.with_found(Arc::new(found));
@@ -175,6 +197,43 @@ fn read_sites(reader: &mut Reader<'_>) -> Result<Vec<u64>, SnapshotError> {
         return Err(SnapshotError::invalid("its sites are not a sorted list of 1 to 1000"));
     }
     Ok(sites)
+}
+
+/// Where the stream of a site begins and how far it is known, inside that of all.
+fn read_site(reader: &mut Reader<'_>, all: &Range<u64>) -> Result<Range<u64>, SnapshotError> {
+    let stream = reader.u64()?..reader.u64()?;
+    let is_inside = all.start <= stream.start && stream.start <= stream.end && stream.end <= all.end;
+    if reader.version() < VERSION_APART || !is_inside {
+        return Err(SnapshotError::invalid("its sites do not fit together"));
+    }
+    Ok(stream)
+}
+
+/// The view of these sites, which all have the same substreams.
+fn merged(sites: Vec<WindowView>, stream: Range<u64>) -> Result<WindowView, SnapshotError> {
+    let numbers = |site: &WindowView| -> Vec<u64> {
+        site.readable.released.substreams().iter().map(|substream| substream.number).collect()
+    };
+    let common = numbers(&sites[0]);
+    if sites.iter().any(|site| numbers(site) != common) {
+        return Err(SnapshotError::invalid("its sites have different substreams"));
+    }
+    let together = together(&sites.iter().collect::<Vec<_>>(), &common);
+    Ok(WindowView::of_sites(sites, together, stream))
+}
+
+fn read_substreams(
+    reader: &mut Reader<'_>,
+    plan: &Plan,
+    mapper: &Mapper,
+    end: u64,
+    is_finished: bool,
+) -> Result<Vec<Arc<SealedSubstream>>, SnapshotError> {
+    let count = reader.len(8)?;
+    let substreams =
+        (0..count).map(|_| read_substream(reader, plan, mapper)).collect::<Result<Vec<_>, _>>()?;
+    check_numbers(&substreams, plan, end, is_finished)?;
+    Ok(substreams.into_iter().map(Arc::new).collect())
 }
 
 fn read_substream(

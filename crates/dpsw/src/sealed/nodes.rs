@@ -65,9 +65,10 @@ impl SealedSubstream {
         totals
     }
 
-    fn add_totals(&self, totals: &mut [i64], plan: &Plan) {
-        for range in plan.rungs().ranges_of(self.rungs().base()) {
-            let sketch = self.sketch(range).expect("a complete substream has all its nodes");
+    /// Adds what is sealed of each key; where the stream is over, not all nodes are.
+    pub(crate) fn add_totals(&self, totals: &mut [i64], plan: &Plan) {
+        let ranges = plan.rungs().ranges_of(self.rungs().base());
+        for sketch in ranges.filter_map(|range| self.sketch(range)) {
             sketch.add_to(totals);
         }
         for (place, rung) in self.rungs().listed() {

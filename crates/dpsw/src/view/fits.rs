@@ -472,8 +472,7 @@ mod tests {
                 noise += weight.powi(2) * spread.noise;
             }
             let answer = fits.answer(source, &reading, 3_u64.into());
-            let off =
-                [answer.value - value, answer.noise - noise, answer.noise + answer.collisions - variance];
+            let off = [answer.value - value, answer.noise - noise, answer.base.variance - variance];
             assert!(off.iter().all(|off| off.abs() < 1e-6), "{counters:?}: {off:?}");
         }
     }

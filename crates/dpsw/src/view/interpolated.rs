@@ -9,13 +9,13 @@ use crate::view::asked::Asked;
 use crate::view::estimate::{Deviations, Estimate, Ranked, WHOLE_COUNTS};
 use crate::view::list::{List, shown};
 use crate::view::paths::{Path, Paths};
-use crate::view::prior::Row;
+use crate::view::prior::{Errors, Row};
 use crate::view::reading::{Answer, KeySums, Reading};
 use crate::view::source::Source;
 use crate::view::weights::Node;
 
 /// Keys are looked at that lie this many standard errors below a threshold.
-const SLACK: f64 = 6.0;
+pub(crate) const SLACK: f64 = 6.0;
 
 /// A window and how it is read.
 pub(crate) struct Interpolated<'a> {
@@ -53,7 +53,7 @@ impl Interpolated<'_> {
         self.estimate(self.answer(item))
     }
 
-    fn answer(&self, item: Item<'_>) -> Answer {
+    pub(crate) fn answer(&self, item: Item<'_>) -> Answer {
         let Asked { plan, readable, .. } = self.asked;
         if 0 < plan.tracked()
             && let Some(path) = self.paths().of(readable.released.mapping().fingerprint_key.item(item))
@@ -115,12 +115,28 @@ impl Interpolated<'_> {
     /// Rows chosen from all keys by their estimates.
     pub(crate) fn list<'k>(&self, keys: &'k Keys, choose: impl FnOnce(&[f64]) -> Vec<usize>) -> List<'k> {
         let sums = self.sums(keys);
+        let values = self.values_of(&sums);
+        let answer = |place| self.answer_at(place, &sums);
+        self.chosen(self.errors(), &values, choose(&values), answer, |place| keys.get(place))
+    }
+
+    /// The estimates of all keys.
+    pub(crate) fn values(&self, keys: &Keys) -> Vec<f64> {
+        self.values_of(&self.sums(keys))
+    }
+
+    fn values_of(&self, sums: &[KeySums]) -> Vec<f64> {
         let parts = self.reading.parts();
         let mut values: Vec<f64> = sums.iter().map(|sums| sums.value(parts)).collect();
         for (place, path) in self.paths().iter() {
             values[place] = path.value(self.asked.window);
         }
-        self.chosen(&values, choose(&values), |place| self.answer_at(place, &sums), |place| keys.get(place))
+        values
+    }
+
+    /// By how much rare keys are off, as most of a list are.
+    pub(crate) fn errors(&self) -> Errors {
+        self.reading.errors()
     }
 
     /// Rows chosen from candidates by their estimates.
@@ -131,11 +147,14 @@ impl Interpolated<'_> {
     ) -> List<'i> {
         let answers: Vec<Answer> = candidates.iter().map(|item| self.answer(*item)).collect();
         let values: Vec<f64> = answers.iter().map(|answer| answer.value).collect();
-        self.chosen(&values, choose(&values), |place| answers[place].clone(), |place| candidates[place])
+        let answer = |place: usize| answers[place].clone();
+        self.chosen(self.errors(), &values, choose(&values), answer, |place| candidates[place])
     }
 
-    fn chosen<'k>(
+    /// Rows at these places, chosen from all values; `errors` are those of rare keys.
+    pub(crate) fn chosen<'k>(
         &self,
+        errors: Errors,
         values: &[f64],
         places: Vec<usize>,
         answer: impl Fn(usize) -> Answer,
@@ -143,17 +162,18 @@ impl Interpolated<'_> {
     ) -> List<'k> {
         let row = |&place: &usize| {
             let answer = answer(place);
-            (Row { value: answer.value, unrest: answer.unrest, errors: answer.errors }, self.estimate(answer))
+            let row = Row { value: answer.value, unrest: answer.unrest(), errors: answer.errors() };
+            (row, self.estimate(answer))
         };
         let rows: Vec<(Row, Estimate)> = places.iter().map(row).collect();
-        let shown = shown(self.reading.errors(), values, &rows);
+        let shown = shown(errors, values, &rows);
         let ranked = |((place, (_, estimate)), shown)| Ranked { item: item(place), estimate, shown };
         List::new(places.into_iter().zip(rows).zip(shown).map(ranked).collect(), values.len())
     }
 
     /// How far a key with this count may be estimated below it.
     pub(crate) fn slack(&self, count: f64) -> f64 {
-        SLACK * self.reading.errors().deviation(count)
+        SLACK * self.errors().deviation(count)
     }
 
     fn sums(&self, keys: &Keys) -> Cow<'_, [KeySums]> {
@@ -165,23 +185,23 @@ impl Interpolated<'_> {
         }
     }
 
-    fn estimate(&self, answer: Answer) -> Estimate {
+    pub(crate) fn estimate(&self, answer: Answer) -> Estimate {
+        let tail = answer.tail();
         let deviations = Deviations {
             noise: answer.noise.sqrt(),
-            collisions: answer.collisions.max(0.0).sqrt(),
-            misfit: answer.misfit.sqrt(),
+            collisions: answer.collisions().max(0.0).sqrt(),
+            misfit: answer.misfit().sqrt(),
         };
-        let is_known = !self.reading.weights().nodes.is_empty();
-        let error_bound = match is_known {
-            true => answer.tail.reach_95() * deviations.total() + WHOLE_COUNTS,
+        let error_bound = match answer.is_known {
+            true => tail.reach_95() * deviations.total() + WHOLE_COUNTS,
             false => self.asked.unknown_bound(),
         };
         Estimate {
             value: answer.value,
             error_bound,
-            any_order: answer.any_order[0]..answer.any_order[1],
+            any_order: answer.any_order(),
             deviations: Some(deviations),
-            tail: answer.tail,
+            tail,
             covered: answer.covered,
             window: self.asked.window.clone(),
             capped: self.capped(),

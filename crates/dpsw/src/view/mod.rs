@@ -15,6 +15,7 @@ pub(crate) mod ranking;
 pub(crate) mod readable;
 pub(crate) mod reading;
 pub(crate) mod scores;
+pub(crate) mod sites;
 pub(crate) mod source;
 pub(crate) mod spans;
 pub(crate) mod tracking;

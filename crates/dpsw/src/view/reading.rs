@@ -10,24 +10,70 @@ use crate::view::fit::Spread;
 use crate::view::prior::Errors;
 use crate::view::source::Source;
 use crate::view::spans::{CLASSES, Classed, Classes};
-use crate::view::weights::{AnyOrder, Changes, Node, Parts, Weights};
+use crate::view::weights::{AnyOrder, Changes, Edges, Node, Parts, Weights};
 
-/// An estimate and the variances behind it.
+/// An estimate and what its error is made of.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Answer {
     pub(crate) value: f64,
+    /// By how much noise and collisions make it off.
+    pub(crate) base: Moments,
+    /// The part of that variance that is noise.
     pub(crate) noise: f64,
-    pub(crate) collisions: f64,
-    pub(crate) misfit: f64,
-    /// The part of the misfit that comes from changes; below 0 if there are fewer than by chance.
-    pub(crate) unrest: f64,
-    pub(crate) tail: Tail,
-    /// The least and the most that it may be, whatever the order of the items is.
-    pub(crate) any_order: [f64; 2],
-    /// By how much keys that are cut alike are off.
-    pub(crate) errors: Errors,
+    pub(crate) edges: Edges,
+    pub(crate) changes: Changes,
+    pub(crate) order: Order,
     /// The part of the window that is sealed.
     pub(crate) covered: Range<u64>,
+    /// Whether anything is sealed that it comes from.
+    pub(crate) is_known: bool,
+}
+
+/// What is certain of a count whatever the order of the items is.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Order {
+    /// The estimates of the least and of the most that is sealed of it, and how far these may be off.
+    pub(crate) least: f64,
+    pub(crate) most: f64,
+    pub(crate) reach: f64,
+    /// The items that may lie beyond what is sealed.
+    pub(crate) beyond: f64,
+    /// The items of the window, where that is known.
+    pub(crate) items: f64,
+}
+
+impl Answer {
+    pub(crate) fn collisions(&self) -> f64 {
+        self.base.variance - self.noise
+    }
+
+    /// The part of the misfit that comes from changes; below 0 if there are fewer than by chance.
+    pub(crate) fn unrest(&self) -> f64 {
+        self.edges.unrest(self.changes)
+    }
+
+    /// The variance that the edges of the window add.
+    pub(crate) fn misfit(&self) -> f64 {
+        let unrest = self.unrest().max(0.0);
+        // The count may well be a standard error larger than its estimate.
+        let known = self.base.variance + unrest + self.edges.chance(self.value);
+        unrest + self.edges.chance(self.value.max(0.0) + known.sqrt())
+    }
+
+    pub(crate) fn tail(&self) -> Tail {
+        Tail::new(Moments { variance: self.base.variance + self.misfit(), ..self.base })
+    }
+
+    /// By how much keys that are cut alike are off.
+    pub(crate) fn errors(&self) -> Errors {
+        Errors { base: self.base, chance_per_item: self.edges.chance_per_item }
+    }
+
+    /// Where it lies whatever the order of the items is.
+    pub(crate) fn any_order(&self) -> Range<f64> {
+        let Order { least, most, reach, beyond, items } = self.order;
+        (least - reach).max(0.0)..(most + reach + beyond).clamp(0.0, items)
+    }
 }
 
 /// The estimates of a key in the oldest and the newest substream of a window, the sum of those between, and how it changes.
@@ -166,27 +212,26 @@ impl Reading {
 
 impl Class {
     fn errors(&self) -> Errors {
-        Errors { base: self.variances.all, chance_per_item: self.weights.chance_per_item }
+        Errors { base: self.variances.all, chance_per_item: self.weights.edges.chance_per_item }
     }
 
     fn answer(&self, sums: &KeySums) -> Answer {
-        let Variances { all, noise, .. } = self.variances;
-        let (value, unrest) = (sums.value(self.weights.parts()), self.weights.unrest(sums.changes()));
-        // The count may well be a standard error larger than its estimate.
-        let known = all.variance + unrest.max(0.0) + self.weights.chance(value);
-        let misfit = unrest.max(0.0) + self.weights.chance(value.max(0.0) + known.sqrt());
-        let tail = Tail::new(Moments { variance: all.variance + misfit, ..all });
-        let any_order = self.any_order(sums);
-        let (collisions, covered) = (all.variance - noise, self.weights.span.clone());
-        let errors = self.errors();
-        Answer { value, noise, collisions, misfit, unrest, tail, any_order, errors, covered }
+        Answer {
+            value: sums.value(self.weights.parts()),
+            base: self.variances.all,
+            noise: self.variances.noise,
+            edges: self.weights.edges,
+            changes: sums.changes(),
+            order: self.order(sums),
+            covered: self.weights.span.clone(),
+            is_known: !self.weights.nodes.is_empty(),
+        }
     }
 
-    fn any_order(&self, sums: &KeySums) -> [f64; 2] {
-        let (AnyOrder { least, most, beyond, items }, reach) =
-            (&self.weights.any_order, self.variances.reach_touched);
-        let most = sums.sealed(*most) + reach + beyond;
-        [(sums.sealed(*least) - reach).max(0.0), most.clamp(0.0, *items)]
+    fn order(&self, sums: &KeySums) -> Order {
+        let AnyOrder { least, most, beyond, items } = self.weights.any_order;
+        let (least, most) = (sums.sealed(least), sums.sealed(most));
+        Order { least, most, reach: self.variances.reach_touched, beyond, items }
     }
 }
 

@@ -113,13 +113,34 @@ pub(crate) struct Weights {
     pub(crate) seen: Vec<Node>,
     /// The part of the window that is sealed.
     pub(crate) span: Range<u64>,
-    misfit: Misfit,
+    pub(crate) edges: Edges,
     /// What is certain whatever the order of the items is.
     pub(crate) any_order: AnyOrder,
-    /// The variance by chance that the edges add for each item of a rare key.
+}
+
+/// What the edges of a window add to the variance of an estimate.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Edges {
+    pub(crate) misfit: Misfit,
+    /// The variance by chance that they add for each item of a rare key.
     pub(crate) chance_per_item: f64,
     /// Items of the window, where every position holds one.
-    items: Option<f64>,
+    pub(crate) items: Option<f64>,
+}
+
+impl Edges {
+    /// The variance by chance that they add for an item with this count.
+    pub(crate) fn chance(&self, count: f64) -> f64 {
+        let share = self.items.map_or(0.0, |items| (count / items).clamp(0.0, 1.0));
+        self.chance_per_item * count.max(0.0) * (1.0 - share)
+    }
+
+    /// The variance that they add for an item that changes like this, by clumps where these explain more than a walk;
+    /// below 0 if it changes less than by chance.
+    pub(crate) fn unrest(&self, changes: Changes) -> f64 {
+        let (walk, clumps) = (changes.walk * self.misfit.walk, changes.clumps * self.misfit.sampling);
+        if walk.max(0.0) < clumps { clumps } else { walk }
+    }
 }
 
 /// What is certain of a window whatever the order of the items inside its substreams is.
@@ -181,13 +202,15 @@ impl Weights {
         let len: f64 = nodes.iter().map(|node| node.weight * node.length).sum();
         Self {
             seen: seen(sealed, &read, plan),
-            misfit,
-            any_order: AnyOrder::new(&read, window, ahead, plan.settings().window.time().is_some()),
-            chance_per_item: if len == 0.0 { 0.0 } else { misfit.sampling / len },
-            items: match plan.settings().window {
-                Window::Items(_) => Some((window.end - window.start) as f64),
-                Window::Time(_) => None,
+            edges: Edges {
+                misfit,
+                chance_per_item: if len == 0.0 { 0.0 } else { misfit.sampling / len },
+                items: match plan.settings().window {
+                    Window::Items(_) => Some((window.end - window.start) as f64),
+                    Window::Time(_) => None,
+                },
             },
+            any_order: AnyOrder::new(&read, window, ahead, plan.settings().window.time().is_some()),
             nodes,
             ends: read.first().zip(read.last()).map(|(oldest, newest)| (oldest.index, newest.index)),
             parts: Parts {
@@ -211,19 +234,6 @@ impl Weights {
     /// How much of a node a predicted node of the newest one's length takes.
     pub(crate) fn predicted(&self, node: &Node) -> f64 {
         self.predicted.share(node)
-    }
-
-    /// The variance by chance that the edges add for an item with this count.
-    pub(crate) fn chance(&self, count: f64) -> f64 {
-        let share = self.items.map_or(0.0, |items| (count / items).clamp(0.0, 1.0));
-        self.chance_per_item * count.max(0.0) * (1.0 - share)
-    }
-
-    /// The variance that the edges add for an item that changes like this, by clumps where these explain more than a walk;
-    /// below 0 if it changes less than by chance.
-    pub(crate) fn unrest(&self, changes: Changes) -> f64 {
-        let (walk, clumps) = (changes.walk * self.misfit.walk, changes.clumps * self.misfit.sampling);
-        if walk.max(0.0) < clumps { clumps } else { walk }
     }
 }
 
@@ -434,9 +444,9 @@ mod tests {
         check(15..36, &[(1, 0.5), (2, 1.0), (3, 1.0)], 15..36);
         check(15..33, &[(1, 0.5), (2, 1.0), (3, 0.5)], 15..33);
         check(33..36, &[(3, 0.5)], 33..36);
-        assert_eq!(read_of(0..36, 0..4, 0..36).misfit, Misfit::default());
+        assert_eq!(read_of(0..36, 0..4, 0..36).edges.misfit, Misfit::default());
         let lone = read_of(24..27, 2..3, 24..27);
-        assert_eq!((parts(&lone), lone.misfit), (vec![(0, 1.0)], Misfit::default()));
+        assert_eq!((parts(&lone), lone.edges.misfit), (vec![(0, 1.0)], Misfit::default()));
     }
 
     #[test]
@@ -488,21 +498,21 @@ mod tests {
             };
             let measured = (0..RUNS).map(|_| error().powi(2)).sum::<f64>() / RUNS as f64;
             let expected = 0.25 * (window.end - window.start) as f64;
-            let claimed = weights.chance(expected);
+            let claimed = weights.edges.chance(expected);
             assert!((measured / claimed - 1.0).abs() < 0.12, "{window:?}: {measured}, {claimed} claimed");
         }
     }
 
     #[test]
     fn a_negative_estimate_adds_no_chance() {
-        assert_eq!(read(0..8, 13..86).chance(-5.0), 0.0);
+        assert_eq!(read(0..8, 13..86).edges.chance(-5.0), 0.0);
     }
 
     #[test]
     fn changes_count_by_what_explains_more() {
         let weights = read(0..8, 13..86);
-        let Misfit { sampling, walk } = weights.misfit;
-        let unrest = |walk, clumps| weights.unrest(Changes { walk, clumps });
+        let Misfit { sampling, walk } = weights.edges.misfit;
+        let unrest = |walk, clumps| weights.edges.unrest(Changes { walk, clumps });
         assert_eq!((unrest(-1.0, -1.0), unrest(2.0, 0.0)), (-walk, 2.0 * walk));
         assert_eq!((unrest(0.0, 2.0), unrest(1.0, 50.0)), (2.0 * sampling, 50.0 * sampling));
     }
@@ -522,7 +532,7 @@ mod tests {
     /// integrals over both have variances 0.6³/3 and 0.3³/3.
     #[test]
     fn the_drift_at_a_shorter_node_is_that_of_its_length() {
-        let walk = read_of(4..90, 0..1, 4..13).misfit.walk;
+        let walk = read_of(4..90, 0..1, 4..13).edges.misfit.walk;
         let wanted = (0.3_f64.powi(3) + 0.5_f64.powi(2) * 0.6_f64.powi(3)) / 3.0;
         assert!((walk - wanted).abs() < 1e-12, "{walk}, not {wanted}");
     }

@@ -19,6 +19,7 @@ use crate::view::nearest::Nearest;
 use crate::view::ranking::{at_least, largest};
 use crate::view::readable::Readable;
 use crate::view::reading::Reading;
+use crate::view::sites::Sites;
 
 /// What can be seen of a stream at one position: immutable, cheap to clone, safe to share.
 ///
@@ -34,6 +35,9 @@ pub struct WindowView {
     is_finished: bool,
     /// Where the events were counted, ascending.
     pub(crate) sites: Vec<u64>,
+    /// The view of each site, where each one cuts other keys finely: then `readable` has what all of them hold together, each
+    /// substream in one node.
+    pub(crate) apart: Arc<[WindowView]>,
     /// The length asked for; the window is shorter while the stream is.
     window_len: u64,
     window: Range<u64>,
@@ -51,8 +55,14 @@ impl WindowView {
     ) -> Self {
         let window_len = plan.settings().window.len();
         let window = last_of(&stream, window_len);
-        let (is_finished, reading) = (false, OnceLock::new());
-        Self { plan, readable, claim, stream, is_finished, sites, window_len, window, reading }
+        let (is_finished, apart, reading) = (false, Arc::default(), OnceLock::new());
+        Self { plan, readable, claim, stream, is_finished, sites, apart, window_len, window, reading }
+    }
+
+    /// The same of sites that are read apart.
+    pub(crate) fn with_sites(self, apart: Vec<Self>) -> Self {
+        let (window_len, window) = (self.window_len, self.window.clone());
+        Self { apart: apart.into(), ..self }.at(window_len, window)
     }
 
     /// The same of a stream that is over.
@@ -132,7 +142,15 @@ impl WindowView {
         if window.start < retained.start || retained.end < window.end {
             return Err(QueryError::NotRetained { asked: window, retained });
         }
-        Ok(Self { window_len, window, reading: OnceLock::new(), ..self.clone() })
+        Ok(self.at(window_len, window))
+    }
+
+    fn at(&self, window_len: u64, window: Range<u64>) -> Self {
+        let apart = self.apart.iter().map(|site| {
+            let Range { start, end } = site.stream;
+            site.at(window_len, window.start.clamp(start, end)..window.end.clamp(start, end))
+        });
+        Self { apart: apart.collect(), window_len, window, reading: OnceLock::new(), ..self.clone() }
     }
 
     /// How often an item occurred in the window. A few reads per substream.
@@ -222,9 +240,12 @@ impl WindowView {
         self.readable.released.keys(&self.plan).ok_or(QueryError::NoDomain)
     }
 
-    /// Every sealed sketch that the view holds, oldest first. All answers come from these.
+    /// Every sealed sketch that the view holds, oldest first; where keys are cut into nodes, those of each site one after the
+    /// other. All answers come from these.
     pub fn sealed(&self) -> impl Iterator<Item = Sealed<'_>> {
-        self.readable.released.substreams().iter().flat_map(|substream| {
+        let lone = self.apart.is_empty().then_some(self);
+        let views = self.apart.iter().chain(lone);
+        views.flat_map(|view| view.readable.released.substreams()).flat_map(|substream| {
             let sketches = substream.sketches().iter();
             sketches.map(move |(range, sketch)| Sealed { substream, range: *range, sketch })
         })
@@ -270,20 +291,30 @@ impl WindowView {
     }
 
     fn answers(&self) -> Answers<'_> {
-        let asked = Asked {
+        match self.plan.covering() {
+            Covering::Nearest => Answers::Nearest(Nearest::new(self.asked())),
+            Covering::Interpolated if self.apart.is_empty() => Answers::Interpolated(self.interpolated()),
+            Covering::Interpolated => {
+                let apart = self.apart.iter().map(Self::interpolated).collect();
+                Answers::Sites(Sites { together: self.interpolated(), apart })
+            }
+        }
+    }
+
+    fn asked(&self) -> Asked<'_> {
+        Asked {
             plan: &self.plan,
             readable: &self.readable,
             stream: &self.stream,
             window: &self.window,
             noises: self.sites.len() as f64,
-        };
-        match self.plan.covering() {
-            Covering::Nearest => Answers::Nearest(Nearest::new(asked)),
-            Covering::Interpolated => {
-                let reading = self.reading.get_or_init(|| Arc::new(asked.reading()));
-                Answers::Interpolated(Interpolated { asked, reading, is_whole: self.is_whole() })
-            }
         }
+    }
+
+    fn interpolated(&self) -> Interpolated<'_> {
+        let asked = self.asked();
+        let reading = self.reading.get_or_init(|| Arc::new(asked.reading()));
+        Interpolated { asked, reading, is_whole: self.is_whole() }
     }
 
     /// Whether the window is the one that the plan is for.
@@ -296,6 +327,7 @@ impl WindowView {
 enum Answers<'a> {
     Nearest(Nearest<'a>),
     Interpolated(Interpolated<'a>),
+    Sites(Sites<'a>),
 }
 
 impl Answers<'_> {
@@ -303,6 +335,7 @@ impl Answers<'_> {
         match self {
             Self::Nearest(nearest) => nearest.span(),
             Self::Interpolated(interpolated) => interpolated.span(),
+            Self::Sites(sites) => sites.span(),
         }
     }
 
@@ -310,6 +343,7 @@ impl Answers<'_> {
         match self {
             Self::Nearest(nearest) => nearest.frequency(item),
             Self::Interpolated(interpolated) => interpolated.frequency(item),
+            Self::Sites(sites) => sites.frequency(item),
         }
     }
 
@@ -317,6 +351,7 @@ impl Answers<'_> {
         match self {
             Self::Nearest(nearest) => nearest.items(),
             Self::Interpolated(interpolated) => interpolated.items(),
+            Self::Sites(sites) => sites.items(),
         }
     }
 
@@ -324,6 +359,7 @@ impl Answers<'_> {
         match self {
             Self::Nearest(nearest) => nearest.list(keys, choose),
             Self::Interpolated(interpolated) => interpolated.list(keys, choose),
+            Self::Sites(sites) => sites.list(keys, choose),
         }
     }
 
@@ -331,6 +367,7 @@ impl Answers<'_> {
         match self {
             Self::Nearest(nearest) => nearest.list_among(candidates, choose),
             Self::Interpolated(interpolated) => interpolated.list_among(candidates, choose),
+            Self::Sites(sites) => sites.list_among(candidates, choose),
         }
     }
 
@@ -339,6 +376,7 @@ impl Answers<'_> {
         match self {
             Self::Nearest(_) => 0.0,
             Self::Interpolated(interpolated) => interpolated.slack(count),
+            Self::Sites(sites) => sites.slack(count),
         }
     }
 }

@@ -1,0 +1,429 @@
+//! The answers of several sites that cut different keys finely: each site is read for itself, and the answers add up.
+
+use std::ops::Range;
+
+use crate::item::keys::Keys;
+use crate::item::value::Item;
+use crate::noise::tail::Moments;
+use crate::plan::misfit::Misfit;
+use crate::view::estimate::Estimate;
+use crate::view::interpolated::{Interpolated, SLACK};
+use crate::view::list::List;
+use crate::view::prior::Errors;
+use crate::view::reading::{Answer, Order};
+use crate::view::weights::{Changes, Edges};
+
+/// A window of several sites.
+pub(crate) struct Sites<'a> {
+    /// What all of them hold, each substream in one node.
+    pub(crate) together: Interpolated<'a>,
+    pub(crate) apart: Vec<Interpolated<'a>>,
+}
+
+impl Sites<'_> {
+    pub(crate) fn span(&self) -> Range<u64> {
+        self.together.span()
+    }
+
+    pub(crate) fn items(&self) -> u64 {
+        self.together.items()
+    }
+
+    pub(crate) fn frequency(&self, item: Item<'_>) -> Estimate {
+        self.together.estimate(self.answer(item))
+    }
+
+    fn answer(&self, item: Item<'_>) -> Answer {
+        let apart: Vec<Answer> = self.apart.iter().map(|site| site.answer(item)).collect();
+        Answer::of_sites(&apart, self.together.answer(item).changes, self.covered(&apart))
+    }
+
+    /// The part of the window that all sites have sealed. One that is over has nothing after its end to seal.
+    fn covered(&self, apart: &[Answer]) -> Range<u64> {
+        let window = self.together.asked.window;
+        let start = apart.iter().map(|answer| answer.covered.start).min().unwrap_or(window.end);
+        let start = start.clamp(window.start, window.end);
+        let goes_on =
+            |(site, answer): &(&Interpolated<'_>, &Answer)| answer.covered.end < site.asked.window.end;
+        let open = self.apart.iter().zip(apart).filter(goes_on).map(|(_, answer)| answer.covered.end).min();
+        start..open.unwrap_or(window.end).max(start)
+    }
+
+    /// Rows chosen from all keys by their estimates.
+    pub(crate) fn list<'k>(&self, keys: &'k Keys, choose: impl FnOnce(&[f64]) -> Vec<usize>) -> List<'k> {
+        let mut values = vec![0.0; keys.len()];
+        for site in &self.apart {
+            values.iter_mut().zip(site.values(keys)).for_each(|(sum, value)| *sum += value);
+        }
+        let answer = |place| self.answer(keys.get(place));
+        self.together.chosen(self.errors(), &values, choose(&values), answer, |place| keys.get(place))
+    }
+
+    /// Rows chosen from candidates by their estimates.
+    pub(crate) fn list_among<'i>(
+        &self,
+        candidates: &[Item<'i>],
+        choose: impl FnOnce(&[f64]) -> Vec<usize>,
+    ) -> List<'i> {
+        let answers: Vec<Answer> = candidates.iter().map(|item| self.answer(*item)).collect();
+        let values: Vec<f64> = answers.iter().map(|answer| answer.value).collect();
+        let answer = |place: usize| answers[place].clone();
+        self.together.chosen(self.errors(), &values, choose(&values), answer, |place| candidates[place])
+    }
+
+    /// How far a key with this count may be estimated below it.
+    pub(crate) fn slack(&self, count: f64) -> f64 {
+        SLACK * self.errors().deviation(count)
+    }
+
+    /// By how much keys are off that are rare at all sites.
+    fn errors(&self) -> Errors {
+        let errors = || self.apart.iter().map(Interpolated::errors);
+        let chance: f64 = errors().map(|errors| errors.chance_per_item).sum();
+        Errors {
+            base: sum(errors().map(|errors| errors.base)),
+            chance_per_item: chance / self.apart.len() as f64,
+        }
+    }
+}
+
+fn sum(moments: impl Iterator<Item = Moments>) -> Moments {
+    moments.fold(Moments::default(), |mut sum, moments| {
+        sum += moments;
+        sum
+    })
+}
+
+impl Answer {
+    /// What all sites count. Their noises are independent, but their rates may move together: `changes` are those of the sum.
+    fn of_sites(sites: &[Self], changes: Changes, covered: Range<u64>) -> Self {
+        let order = |of: fn(&Order) -> f64| sites.iter().map(|site| of(&site.order)).sum::<f64>();
+        Self {
+            value: sites.iter().map(|site| site.value).sum(),
+            base: sum(sites.iter().map(|site| site.base)),
+            noise: sites.iter().map(|site| site.noise).sum(),
+            edges: mean_edges(sites),
+            changes,
+            order: Order {
+                least: order(|order| order.least),
+                most: order(|order| order.most),
+                reach: order(|order| order.reach.powi(2)).sqrt(),
+                beyond: order(|order| order.beyond),
+                items: order(|order| order.items),
+            },
+            covered,
+            is_known: sites.iter().any(|site| site.is_known),
+        }
+    }
+}
+
+/// Each site counts by its share of the items.
+fn mean_edges(sites: &[Answer]) -> Edges {
+    let total: f64 = sites.iter().map(|site| site.value.max(0.0)).sum();
+    let share = |site: &Answer| match 0.0 < total {
+        true => site.value.max(0.0) / total,
+        false => 1.0 / sites.len() as f64,
+    };
+    let mean = |of: fn(&Edges) -> f64| sites.iter().map(|site| share(site) * of(&site.edges)).sum();
+    let misfit =
+        Misfit { sampling: mean(|edges| edges.misfit.sampling), walk: mean(|edges| edges.misfit.walk) };
+    Edges { misfit, chance_per_item: mean(|edges| edges.chance_per_item), items: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::item::batch::Batch;
+    use crate::item::hash::StreamKey;
+    use crate::noise::generator::{Generator, Noise};
+    use crate::plan::settings::{Clock, CounterLayout, Settings, TimeWindow, TunedMethod, Window};
+    use crate::plan::structure::Plan;
+    use crate::stream::sketch::DpswSketch;
+    use crate::view::window_view::WindowView;
+
+    const KEYS: u64 = 40;
+    const WINDOW: u64 = 512;
+    /// Substreams of 128 ticks, in up to eight nodes.
+    const SUBSTREAMS: u64 = 4;
+    /// Keys before this one are frequent at some site.
+    const FREQUENT: u64 = 9;
+    const MOST: f64 = 2.5;
+
+    fn plan(epsilon: f64) -> Plan {
+        let method = TunedMethod {
+            substreams: SUBSTREAMS,
+            counters: CounterLayout::Identity,
+            rungs: 4,
+            ..TunedMethod::default()
+        };
+        let clock = Clock::Caller;
+        let window = TimeWindow { len: WINDOW, lateness: 0, clock, expected_items: 4000 };
+        let settings = Settings::last_items(WINDOW, epsilon).expect("in range").with_keys(0..KEYS);
+        let settings = Settings { window: Window::Time(window), ..settings.with_method(method) };
+        Plan::new(settings.with_retention(2)).expect("a plan")
+    }
+
+    fn generator(seed: u64) -> Generator {
+        Noise::seeded(seed).generator().expect("seeded")
+    }
+
+    fn uniform(generator: &mut Generator) -> f64 {
+        ((generator.next_u64() >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
+    }
+
+    /// How often a key comes in a window of a site: each site has other frequent keys, and a few are frequent at all of them.
+    fn count(site: u64, key: u64) -> f64 {
+        match key {
+            0..3 => 1500.0 / (key + 1) as f64,
+            3..FREQUENT if key % 3 == site % 3 => 700.0,
+            _ => 12.0 * (key % 4) as f64,
+        }
+    }
+
+    /// A Poisson stream: the events of a site as (time, key). `rate` is that of a key at a time, at most [`MOST`].
+    fn events(
+        site: u64,
+        span: Range<u64>,
+        generator: &mut Generator,
+        rate: impl Fn(u64, u64) -> f64,
+    ) -> Vec<(u64, u64)> {
+        let mut events = Vec::new();
+        for key in 0..KEYS {
+            let mut time = span.start as f64;
+            let gap = WINDOW as f64 / (MOST * count(site, key));
+            while gap.is_finite() {
+                time -= gap * uniform(generator).ln();
+                if span.end as f64 <= time {
+                    break;
+                }
+                if uniform(generator) * MOST < rate(key, time as u64) {
+                    events.push((time as u64, key));
+                }
+            }
+        }
+        events.sort_unstable();
+        events
+    }
+
+    /// A site that has counted these events and whose clock stands at `end`.
+    fn counted(site: u64, plan: &Plan, events: &[(u64, u64)], span: Range<u64>, seed: u64) -> DpswSketch {
+        let key = StreamKey::from_bytes([7; 32]);
+        let mut sketch = DpswSketch::with_key(plan.clone(), key, Noise::seeded(seed)).at_site(site);
+        sketch.advance(span.start).expect("a clock");
+        for step in events.chunk_by(|(one, _), (next, _)| one / 16 == next / 16) {
+            let (times, items): (Vec<u64>, Vec<u64>) = step.iter().copied().unzip();
+            sketch.advance(times[0]).expect("a clock");
+            let taken = sketch.extend(Batch::integers(&items).at(&times)).expect("in time");
+            assert_eq!(taken.counted, items.len());
+        }
+        sketch.advance(span.end).expect("a clock");
+        sketch
+    }
+
+    /// Seeded noise claims nothing, and such views are not merged.
+    fn claimed(mut view: WindowView) -> WindowView {
+        view.claim = view.plan.claim();
+        view
+    }
+
+    fn steady(site: u64, span: Range<u64>) -> DpswSketch {
+        let events = events(site, span.clone(), &mut generator(100 + site), |_, _| 1.0);
+        counted(site, &plan(4.0), &events, span, site)
+    }
+
+    fn merge(views: &[WindowView]) -> WindowView {
+        WindowView::merge(views).expect("mergeable")
+    }
+
+    fn answers(view: &WindowView) -> Vec<Estimate> {
+        (0..KEYS).map(|key| view.frequency(key).expect("a key")).collect()
+    }
+
+    /// Whole and shorter windows, now and in the past.
+    fn windows(view: &WindowView) -> Vec<WindowView> {
+        let asked = [(0, WINDOW), (0, 300), (0, 40), (0, 5), (23, WINDOW), (150, 260), (301, 17), (77, 1)];
+        let window = |&(before, len): &(u64, u64)| {
+            let end = view.window().end.checked_sub(before)?;
+            view.last(len).and_then(|view| view.as_of(end)).ok()
+        };
+        asked.iter().filter_map(window).collect()
+    }
+
+    #[test]
+    fn a_merged_view_counts_what_its_sites_count_in_every_window() {
+        let mut asked = 0;
+        for end in [70, 130, 205, 640, 1024, 1111, 1300, 1533] {
+            let sites: Vec<WindowView> = (0..3).map(|site| claimed(steady(site, 0..end).view())).collect();
+            let merged = merge(&sites);
+            for (index, view) in windows(&merged).iter().enumerate() {
+                let apart: Vec<Vec<Estimate>> =
+                    sites.iter().map(|site| answers(&windows(site)[index])).collect();
+                for (key, estimate) in answers(view).iter().enumerate() {
+                    let sum = |of: fn(&Estimate) -> f64| apart.iter().map(|site| of(&site[key])).sum::<f64>();
+                    let value = sum(|estimate| estimate.value);
+                    assert!((estimate.value - value).abs() < 1e-9, "{key} in {:?}", view.window());
+                    let noise = |estimate: &Estimate| estimate.deviations.map_or(0.0, |d| d.noise.powi(2));
+                    assert!((noise(estimate) / sum(noise) - 1.0).abs() < 1e-9 || sum(noise) == 0.0);
+                    let covered = apart.iter().map(|site| site[key].covered.end).min();
+                    assert_eq!(Some(estimate.covered.end), covered);
+                    asked += 1;
+                }
+                for row in view.top(9).expect("keys").all() {
+                    assert_eq!(Ok(&row.estimate), view.frequency(row.item).as_ref(), "lists show the same");
+                }
+            }
+        }
+        assert!(2000 < asked, "{asked}");
+    }
+
+    #[test]
+    fn sites_may_be_merged_in_any_order_and_come_back_from_bytes() {
+        let [a, b, c] = [0, 1, 2].map(|site| claimed(steady(site, 0..1111 + 40 * site).view()));
+        let merged = merge(&[a.clone(), b.clone(), c.clone()]);
+        assert_eq!((merged.sites(), merged.window()), (&[0, 1, 2][..], 599..1111));
+        let tables =
+            |view: &WindowView| view.readable.released.substreams().last().map(|s| s.rungs().clone());
+        assert!(tables(&a) != tables(&b), "sites cut different keys finely");
+        let loaded = WindowView::from_bytes(&merged.to_bytes()).expect("valid bytes");
+        let others = [
+            merge(&[c.clone(), b.clone(), a.clone()]),
+            merge(&[merge(&[a.clone(), b.clone()]), c.clone()]),
+            merge(&[b.clone(), merge(&[c.clone(), a.clone()])]),
+            merge(&[WindowView::from_bytes(&merge(&[c, a]).to_bytes()).expect("valid bytes"), b]),
+            loaded,
+        ];
+        for other in &others {
+            for (one, other) in windows(&merged).iter().zip(windows(other)) {
+                assert_eq!(answers(one), answers(&other));
+                assert_eq!((one.top(5), one.items()), (other.top(5), other.items()));
+            }
+            assert!(merged.to_bytes() == other.to_bytes());
+        }
+    }
+
+    /// What a site counts in the part of a window in which it has events.
+    fn value_at(site: &WindowView, key: u64, window: &Range<u64>) -> f64 {
+        let Range { start, end } = site.stream;
+        let inside = window.start.clamp(start, end)..window.end.clamp(start, end);
+        if inside.is_empty() {
+            return 0.0;
+        }
+        let view = site.with_window(inside.end - inside.start, inside.end).expect("retained");
+        view.frequency(key).expect("a key").value
+    }
+
+    #[track_caller]
+    fn check_sums(merged: &WindowView, sites: &[WindowView], window: Range<u64>) {
+        let view = merged.with_window(window.end - window.start, window.end).expect("retained");
+        for key in 0..KEYS {
+            let estimate = view.frequency(key).expect("a key");
+            let sum: f64 = sites.iter().map(|site| value_at(site, key, &window)).sum();
+            assert!((estimate.value - sum).abs() < 1e-9, "{key} in {window:?}: {}, {sum}", estimate.value);
+            assert_eq!(estimate.covered, window);
+        }
+    }
+
+    /// The first substream of the second site is its third one of the others: there all of its keys are cut in two.
+    #[test]
+    fn sites_that_began_at_other_times_add_up_where_all_are_sealed() {
+        let spans = [0..1111, 270..1150, 31..1200];
+        let site = |(site, span)| claimed(steady(site, span).view());
+        let sites: Vec<WindowView> = (0..).zip(spans).map(site).collect();
+        let merged = merge(&sites);
+        assert_eq!((merged.stream.clone(), merged.retained()), (256..1111, 256..1111));
+        assert_eq!(merged.readable.released.substreams().len(), 7, "one of them is running");
+        for window in [256..700, 256..260, 260..275, 300..301, 310..450, 400..1024, 1000..1020] {
+            check_sums(&merged, &sites, window);
+        }
+        let held = |view: &WindowView| view.apart.iter().flat_map(WindowView::sealed).count();
+        assert!(merged.apart.iter().all(|site| site.stream.end == 1111), "later nodes are left out");
+        assert!(held(&merged) < sites.iter().flat_map(WindowView::sealed).count());
+    }
+
+    #[test]
+    fn sites_that_are_over_in_the_same_substream_predict_nothing() {
+        let spans = [0..1100, 5..1040, 0..1071];
+        let site = |(site, span)| claimed(steady(site, span).finish().expect("seeded"));
+        let sites: Vec<WindowView> = (0..).zip(spans).map(site).collect();
+        let merged = merge(&sites);
+        assert_eq!((merged.finished(), merged.window()), (Some(1100), 588..1100));
+        for window in [588..1100, 1000..1100, 1030..1060, 1050..1080, 1072..1099] {
+            check_sums(&merged, &sites, window);
+        }
+        let over = merged.last(1100 - 640).expect("retained");
+        for estimate in answers(&over) {
+            assert_eq!(estimate.deviations.map(|parts| parts.misfit), Some(0.0), "no node is cut");
+        }
+        let loaded = WindowView::from_bytes(&merged.to_bytes()).expect("valid bytes");
+        assert_eq!((answers(&loaded), loaded.finished()), (answers(&merged), merged.finished()));
+        let other = claimed(steady(7, 0..1130).view());
+        let merged = merge(&[merged, other]);
+        assert_eq!((merged.finished(), merged.window()), (None, 588..1100));
+        assert_eq!(merged.covered(), 588..1024, "the last substream of the others is left out");
+    }
+
+    /// The rate of a key at each time: its logarithm walks with a variance of 0.4 per window.
+    fn walk(generator: &mut Generator, span: u64) -> Vec<f64> {
+        const STEP: u64 = 8;
+        let width = (12.0 * 0.4 * STEP as f64 / WINDOW as f64).sqrt();
+        let mut log = 0.0_f64;
+        let steps = (0..=span / STEP).map(|_| {
+            log = (log + width * (uniform(generator) - 0.5)).clamp(-1.5, MOST.ln());
+            log.exp()
+        });
+        let steps: Vec<f64> = steps.collect();
+        (0..span).map(|time| steps[(time / STEP) as usize]).collect()
+    }
+
+    /// How the rates of keys move.
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    enum Rates {
+        Stand,
+        MoveApart,
+        MoveTogether,
+    }
+
+    /// A merged view of three sites, and how often each key occurred in its window.
+    fn run(rates: Rates, plan: &Plan, seed: u64) -> (WindowView, Vec<u64>) {
+        let mut generator = generator(7000 + seed);
+        let end = 3 * WINDOW / 2 + generator.next_u64() % WINDOW;
+        let mut truth = vec![0; KEYS as usize];
+        let mut walks = || -> Vec<Vec<f64>> { (0..KEYS).map(|_| walk(&mut generator, end)).collect() };
+        let (common, own) = (walks(), [walks(), walks(), walks()]);
+        let site = |site: u64| {
+            let rate = |key: u64, time: u64| match rates {
+                Rates::Stand => 1.0,
+                Rates::MoveApart => own[site as usize][key as usize][time as usize],
+                Rates::MoveTogether => common[key as usize][time as usize],
+            };
+            let events = events(site, 0..end, &mut generator, rate);
+            let inside = events.iter().filter(|(time, _)| end - WINDOW <= *time);
+            inside.for_each(|(_, key)| truth[*key as usize] += 1);
+            claimed(counted(site, plan, &events, 0..end, 10 * seed + site).view())
+        };
+        let sites: Vec<WindowView> = (0..3).map(site).collect();
+        (merge(&sites), truth)
+    }
+
+    /// Measured: 0.958 to 0.969. The share of 1,440 answers about frequent keys has a deviation of 0.0048. Intervals that hold
+    /// with probability 0.966 are above 0.98 for two in 1,000 choices of seeds, and those that hold with 0.955 are below 0.93
+    /// for three in 1,000,000. Were sites taken to move independently, ten that move together would hold 0.92.
+    #[test]
+    fn intervals_of_merged_views_hold_the_truth() {
+        const RUNS: u64 = 160;
+        let plan = plan(1.0);
+        for rates in [Rates::Stand, Rates::MoveApart, Rates::MoveTogether] {
+            let mut held = [[0_u64; 2]; 2];
+            for (merged, truth) in (0..RUNS).map(|seed| run(rates, &plan, seed)) {
+                for (key, estimate) in answers(&merged).iter().enumerate() {
+                    let is_held = (estimate.value - truth[key] as f64).abs() <= estimate.error_bound;
+                    held[usize::from(FREQUENT <= key as u64)][usize::from(is_held)] += 1;
+                }
+            }
+            for [missed, held] in held {
+                let share = held as f64 / (held + missed) as f64;
+                assert!((0.93..0.98).contains(&share), "{rates:?}: {share}");
+            }
+        }
+    }
+}
