@@ -38,6 +38,7 @@ mod report;
 mod run;
 mod search;
 mod statistics;
+mod tables;
 mod tails;
 mod tally;
 #[cfg(test)]

@@ -58,6 +58,17 @@ fn timed(unit: Unit) -> Settings {
     Settings { window: Window::Time(window), unit, ..hashed() }
 }
 
+/// Up to four rungs, with counters for a few keys that are cut finely.
+fn cut(settings: Settings) -> Settings {
+    let method = TunedMethod { counters: CounterLayout::Identity, rungs: 4, ..TunedMethod::default() };
+    Settings { method: Some(Method::Tuned(method)), ..settings }
+}
+
+fn cut_users(per_substream: u32) -> Settings {
+    let unit = Unit::Users { per_substream };
+    Settings { unit, ..cut(settings(6.0, Method::Paper(PaperMethod::default()))) }
+}
+
 /// The names of the tests and checks that fail.
 fn failures(report: &Report) -> Vec<&'static str> {
     let tests = report.tests.iter().filter(|test| !test.ok).map(|test| test.name);
@@ -74,6 +85,7 @@ fn check_caught(fault: Fault, settings: &Settings, by: &[&str]) {
 #[track_caller]
 fn check_caught_in(effort: Effort, fault: Fault, settings: &Settings, by: &[&str]) {
     let report = planted(fault, || audit_claim(settings, effort)).expect("an audit");
+    println!("{fault:?}\n{report}");
     let failures = failures(&report);
     for name in by {
         let is_caught = failures.iter().any(|failure| failure.starts_with(name));
@@ -88,6 +100,44 @@ fn without_a_mistake_the_audit_holds() {
     {
         let report = audit_claim(&settings, CORRECT).expect("an audit");
         assert!(report.claim_holds(), "{settings:?}\n{report}");
+    }
+}
+
+#[test]
+fn plans_of_several_rungs_hold() {
+    let by_events = |unit| {
+        let Window::Time(time) = timed(unit).window else { panic!("a time window") };
+        Settings { window: Window::Time(TimeWindow { clock: Clock::Events, ..time }), ..timed(unit) }
+    };
+    let timed_users = Settings { window: timed(Unit::ReplaceOne).window, ..cut_users(1) };
+    for settings in [
+        cut(identity()),
+        cut(timed(Unit::ReplaceOne)),
+        cut(by_events(Unit::ReplaceOne)),
+        cut(timed(Unit::AddRemove)),
+        cut_users(2),
+        timed_users,
+    ] {
+        let report = audit_claim(&settings, CORRECT).expect("an audit");
+        assert!(report.claim_holds(), "{settings:?}\n{report}");
+    }
+}
+
+/// The two keys lie about where a key is cut in two, so that each of the three cases has a probability of a tenth and more:
+/// 300 runs lack one with probability below 1e-13.
+#[test]
+fn noise_decides_which_keys_of_an_audited_stream_are_cut_finely() {
+    let mut choices = feed::Choices::new().expect("the system has randomness");
+    for settings in [cut(identity()), cut(timed(Unit::AddRemove)), cut_users(2)] {
+        let conversation = conversation::Conversation::new(&settings).expect("a conversation");
+        let mut tally = tally::Tally::default();
+        let mut finer = || conversation.run(false, &mut choices, &mut tally).expect("a run").rungs;
+        let runs: Vec<f64> = (0..300).map(|_| finer()).collect();
+        let [first, same, second] = [-1, 0, 1].map(|side: i32| {
+            runs.iter().filter(|&&finer| finer.partial_cmp(&0.0) == Some(side.cmp(&0))).count()
+        });
+        println!("SHARES {first} {same} {second}");
+        assert!(0 < first && 0 < same && 0 < second, "{settings:?}: {first} {same} {second}");
     }
 }
 
@@ -327,6 +377,28 @@ fn a_finish_that_depends_on_what_is_open_is_caught() {
     let mut walk = || walk::walks(&timed(Unit::AddRemove), &mut choices, &mut tally).expect("a walk");
     planted(Fault::FinishedByOpen, || (0..6).for_each(|_| walk()));
     assert!(0 < tally.exposed, "{tally:?}");
+}
+
+/// One event decides which of two keys is cut finely in its own substream.
+#[test]
+fn rungs_that_follow_from_open_counters_are_caught() {
+    let by = ["which keys are cut finely follows from", "which of two keys is cut finely"];
+    for settings in [cut(identity()), cut(timed(Unit::ReplaceOne))] {
+        check_caught(Fault::OpenRungs, &settings, &by);
+    }
+}
+
+#[test]
+fn nodes_that_are_sealed_twice_are_caught() {
+    for settings in [cut(identity()), cut(timed(Unit::AddRemove))] {
+        check_caught(Fault::NodesTwice, &settings, &["sealed counters are the same in every view"]);
+    }
+}
+
+#[test]
+fn users_who_may_send_as_much_in_every_node_are_caught() {
+    let by = ["what should count is in the counters", "neighbours' counters differ by no more"];
+    check_caught(Fault::CapPerNode, &cut_users(1), &by);
 }
 
 #[test]

@@ -383,8 +383,9 @@ impl Sealed<'_> {
         self.sketch
     }
 
-    /// The indices of an item's counters: one per row, or none outside a public list.
+    /// The indices of an item's counters: one per row, or none outside a public list and in nodes of other keys.
     pub fn cells<'i>(&self, item: impl Into<Item<'i>>) -> Vec<usize> {
-        self.substream.mapping.cells(item.into()).collect()
+        let cells = self.substream.mapping.cells(item.into());
+        cells.filter_map(|cell| self.substream.rungs().cell(cell, self.range)).collect()
     }
 }
