@@ -26,11 +26,22 @@ impl Tables {
         }
         let mut wrong = 0;
         for substream in view.readable.released.substreams() {
+            if self.knows(substream) {
+                continue;
+            }
             let has_table = **substream.rungs() == self.table(view.plan(), substream.number);
             wrong += u64::from(!has_table || !has_nodes(view, substream));
             self.substreams.insert(substream.number, Arc::clone(substream));
         }
         wrong + u64::from(self.lacks_running(view))
+    }
+
+    /// Whether a substream was seen complete, as it is.
+    fn knows(&self, substream: &SealedSubstream) -> bool {
+        let is_it = |known: &Arc<SealedSubstream>| {
+            known.rungs() == substream.rungs() && known.sketches().len() == substream.sketches().len()
+        };
+        substream.sketch(WHOLE).is_some() && self.substreams.get(&substream.number).is_some_and(is_it)
     }
 
     /// Forgets what the stream has given up, so that it starts anew.

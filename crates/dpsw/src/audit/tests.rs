@@ -85,7 +85,6 @@ fn check_caught(fault: Fault, settings: &Settings, by: &[&str]) {
 #[track_caller]
 fn check_caught_in(effort: Effort, fault: Fault, settings: &Settings, by: &[&str]) {
     let report = planted(fault, || audit_claim(settings, effort)).expect("an audit");
-    println!("{fault:?}\n{report}");
     let failures = failures(&report);
     for name in by {
         let is_caught = failures.iter().any(|failure| failure.starts_with(name));
@@ -105,18 +104,13 @@ fn without_a_mistake_the_audit_holds() {
 
 #[test]
 fn plans_of_several_rungs_hold() {
-    let by_events = |unit| {
-        let Window::Time(time) = timed(unit).window else { panic!("a time window") };
-        Settings { window: Window::Time(TimeWindow { clock: Clock::Events, ..time }), ..timed(unit) }
-    };
-    let timed_users = Settings { window: timed(Unit::ReplaceOne).window, ..cut_users(1) };
+    let Window::Time(time) = timed(Unit::ReplaceOne).window else { panic!("a time window") };
+    let by_events = Window::Time(TimeWindow { clock: Clock::Events, ..time });
     for settings in [
         cut(identity()),
-        cut(timed(Unit::ReplaceOne)),
-        cut(by_events(Unit::ReplaceOne)),
+        cut(Settings { window: by_events, ..identity() }),
         cut(timed(Unit::AddRemove)),
-        cut_users(2),
-        timed_users,
+        Settings { window: Window::Time(time), ..cut_users(1) },
     ] {
         let report = audit_claim(&settings, CORRECT).expect("an audit");
         assert!(report.claim_holds(), "{settings:?}\n{report}");
@@ -136,7 +130,6 @@ fn noise_decides_which_keys_of_an_audited_stream_are_cut_finely() {
         let [first, same, second] = [-1, 0, 1].map(|side: i32| {
             runs.iter().filter(|&&finer| finer.partial_cmp(&0.0) == Some(side.cmp(&0))).count()
         });
-        println!("SHARES {first} {same} {second}");
         assert!(0 < first && 0 < same && 0 < second, "{settings:?}: {first} {same} {second}");
     }
 }
@@ -395,10 +388,14 @@ fn nodes_that_are_sealed_twice_are_caught() {
     }
 }
 
+/// The audit knows which items of a user count. In 1,000 runs a mean is known to 0.06, and an item too many adds one, or a
+/// good part of one where the clock moves between batches.
 #[test]
 fn users_who_may_send_as_much_in_every_node_are_caught() {
-    let by = ["what should count is in the counters", "neighbours' counters differ by no more"];
-    check_caught(Fault::CapPerNode, &cut_users(1), &by);
+    let timed = Settings { window: timed(Unit::ReplaceOne).window, ..cut_users(1) };
+    for settings in [cut_users(1), timed] {
+        check_caught(Fault::CapPerNode, &settings, &["what should count is in the counters"]);
+    }
 }
 
 #[test]
@@ -432,6 +429,19 @@ fn a_tiny_plan_keeps_the_calibration() {
         assert_eq!(laws(&tiny), laws(&real));
         assert_eq!((tiny.claim(), tiny.settings().unit), (real.claim(), settings.unit));
         assert!(tiny.shape().columns <= 64 && tiny.substream_len() <= 40);
+    }
+}
+
+/// It has fewer rungs, and substreams that are as long as it takes.
+#[test]
+fn a_tiny_plan_of_several_rungs_keeps_the_noise() {
+    for settings in [cut(identity()), cut(timed(Unit::AddRemove))] {
+        let real = crate::Plan::new(settings.clone()).expect("a plan");
+        let tiny = tiny::tiny(&settings, tiny::Size::TINY).expect("a tiny plan");
+        let tiny = crate::Plan::new(tiny).expect("a plan");
+        assert_eq!((tiny.claim(), tiny.settings().unit), (real.claim(), settings.unit));
+        assert!(tiny.ranges().iter().all(|range| range.law() == real.ranges()[0].law()));
+        assert_eq!((real.rungs().count(), tiny.rungs().count()), (4, 3));
     }
 }
 

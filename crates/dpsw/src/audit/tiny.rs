@@ -36,13 +36,13 @@ impl Size {
 /// The most substreams of a window in which users are protected: what a user costs grows with them.
 const USER_SUBSTREAMS_MAX: u64 = 12;
 /// The same where keys are cut into nodes: how many items it takes to be cut finely grows with the square of this.
-const CUT_SUBSTREAMS_MAX: u64 = 4;
+const CUT_SUBSTREAMS_MAX: u64 = 3;
 /// The longest substream that can be run often enough.
 const SUBSTREAM_LEN_MAX: u64 = 4096;
 /// The most rungs.
 const RUNGS_MAX: u32 = 3;
 /// A key with this share of the items is cut in two about as often as not.
-pub(super) const FREQUENT_SHARE: f64 = 2.0 / 13.0;
+const FREQUENT_SHARE: f64 = 2.0 / 13.0;
 /// The longest substream that is made for that. Where epsilon is so small that it would take a longer one, noise alone
 /// decides which keys are cut.
 const CUT_LEN_MAX: u64 = 512;
