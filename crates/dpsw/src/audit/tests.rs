@@ -117,8 +117,8 @@ fn plans_of_several_rungs_hold() {
     }
 }
 
-/// The two keys lie about where a key is cut in two, so that each of the three cases has a probability of a tenth and more:
-/// 300 runs lack one with probability below 1e-13.
+/// The two keys lie about where a key is cut in two, so that each of the three cases has a probability of 7 % and more:
+/// 300 runs lack one with probability below 1e-9.
 #[test]
 fn noise_decides_which_keys_of_an_audited_stream_are_cut_finely() {
     let mut choices = feed::Choices::new().expect("the system has randomness");
