@@ -90,3 +90,14 @@ fn what_the_planner_chooses_holds() {
 fn gaussian_noise_on_identity_counters_holds() {
     check_holds(&settings(4.0, tuned(CounterLayout::Identity, NoiseChoice::Gaussian)));
 }
+
+#[test]
+fn plans_of_several_rungs_hold() {
+    let rungs = |rungs| {
+        let counters = CounterLayout::Identity;
+        Method::Tuned(TunedMethod { counters, noise: NoiseChoice::Laplace, rungs, ..TunedMethod::default() })
+    };
+    check_holds(&settings(1.0, rungs(5)));
+    check_holds(&timed(Unit::AddRemove, Clock::Caller, rungs(2)));
+    check_holds(&Settings { unit: Unit::Users { per_substream: 2 }, ..settings(4.0, rungs(3)) });
+}

@@ -141,7 +141,8 @@ impl Toy {
         let exact = self.exact(second);
         let totals = if self.mistake == Mistake::ExactTotals { total(&exact) } else { 0.0 };
         let around = if self.mistake == Mistake::OpenAnswers { contrast(&exact) } else { 0.0 };
-        Outcome { sealed: self.loss(&sealed), around, repeated, totals, slid: totals, bound: totals }
+        let (slid, bound) = (totals, totals);
+        Outcome { sealed: self.loss(&sealed), around, repeated, totals, slid, bound, rungs: 0.0 }
     }
 
     fn loss(&self, cells: &[i32]) -> f64 {

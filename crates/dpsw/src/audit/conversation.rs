@@ -1,9 +1,11 @@
 //! Runs of the real sketch on two neighbouring streams, and everything that an adversary can obtain of each.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::audit::feed::{Arrival, Backup, Choices, feed, lag, start};
 use crate::audit::report::{AuditError, Claimed};
+use crate::audit::tables::Tables;
 use crate::audit::tally::Tally;
 use crate::audit::tiny::{Size, tiny, tiny_keys};
 use crate::audit::transcript::said;
@@ -15,6 +17,7 @@ use crate::plan::settings::{Method, NoiseChoice, Settings, Unit};
 use crate::plan::structure::Plan;
 use crate::privacy::accounting::{gaussian_mu, paper_mu, zcdp_rho};
 use crate::privacy::parameters::{Claim, Threshold};
+use crate::sealed::substream::SealedSubstream;
 use crate::stream::sketch::DpswSketch;
 use crate::stream::state::StateKey;
 use crate::view::estimate::Estimate;
@@ -32,6 +35,12 @@ const FIRST: usize = 0;
 const SECOND: usize = 1;
 const OTHER: usize = 2;
 const NEUTRAL: usize = 3;
+const KEYS: usize = 4;
+
+/// The keys of items that come again and again. Where keys are cut into nodes, noise decides whether the two are.
+const PLAIN: [usize; 2] = [OTHER, NEUTRAL];
+const CUT: [usize; 13] =
+    [FIRST, OTHER, OTHER, SECOND, OTHER, OTHER, FIRST, OTHER, OTHER, SECOND, OTHER, OTHER, NEUTRAL];
 
 /// What one run gives an adversary to tell the streams apart by; large values speak for the second one.
 #[derive(Debug, Clone, Copy)]
@@ -48,6 +57,8 @@ pub(super) struct Outcome {
     pub(super) slid: f64,
     /// An error bound.
     pub(super) bound: f64,
+    /// How much more finely the second key is cut than the first one, from the changed substream on.
+    pub(super) rungs: f64,
 }
 
 /// Everything about the runs that stays the same.
@@ -64,24 +75,34 @@ pub(super) struct Conversation {
     changed: u64,
     /// How many positions are past when a view is taken.
     stops: Vec<u64>,
-    slots: Vec<Slot>,
-    changes: Vec<Change>,
+    /// How many items of each key count in each range of each substream, on either stream.
+    sent: [Vec<[i32; KEYS]>; 2],
+    /// The most that the planned noise lets an adversary learn from the counters that change.
+    planned: f64,
 }
 
-/// One sealed sketch of a run, with its exact counters in both streams.
+/// One sealed sketch of a run.
 #[derive(Debug)]
-struct Slot {
+struct Sketch {
     substream: u64,
     range: usize,
-    exact: [Vec<i32>; 2],
+    cells: Vec<i32>,
+    /// The counters of each key.
+    of_keys: [Vec<usize>; KEYS],
+}
+
+/// What one run has shown.
+#[derive(Default)]
+struct Seen {
+    sketches: Vec<Sketch>,
+    tables: Tables,
 }
 
 /// One counter that differs between the streams.
 #[derive(Debug)]
 struct Change {
-    slot: usize,
-    cell: usize,
     law: Law,
+    noisy: i32,
     exact: [i32; 2],
 }
 
@@ -95,18 +116,21 @@ impl Conversation {
         let each = settings.unit.per_substream();
         let window = settings.window.len() / len;
         let substreams = if each.is_some() { window + 1 } else { window };
+        let is_cut = 1 < plan.rungs().count();
+        // What is cut finely in the last substream depends on the noise of the one before.
+        let changed_in = substreams - if is_cut { 2 } else { 1 };
         let positions: Vec<u64> = match each {
-            // Two items more than count.
-            Some(each) => (0..substreams).flat_map(|n| n * len + 1..n * len + 3 + u64::from(each)).collect(),
-            None => vec![changed_position(&plan, lag, substreams - 1)],
+            Some(each) => (0..substreams).flat_map(|n| users_positions(n * len, len, each)).collect(),
+            None => vec![changed_position(&plan, lag, changed_in)],
         };
-        let changed = positions.iter().copied().find(|position| (substreams - 1) * len <= *position);
-        let changed = changed.expect("the last substream is changed");
+        let changed = positions.iter().copied().find(|position| changed_in * len <= *position);
+        let changed = changed.expect("this substream is changed");
+        let others: &[usize] = if is_cut { &CUT } else { &PLAIN };
         let streams = [FIRST, SECOND].map(|key| {
             let key = Some(key).filter(|_| settings.unit != Unit::AddRemove || key == SECOND);
             let arrival = |at: u64| match positions.contains(&at) {
                 true => Arrival { at, user: u64::MAX, key },
-                false => Arrival { at, user: at, key: Some(OTHER + at as usize % 2) },
+                false => Arrival { at, user: at, key: Some(others[at as usize % others.len()]) },
             };
             (0..substreams * len + lag).map(arrival).collect()
         });
@@ -117,70 +141,81 @@ impl Conversation {
         stops.sort_unstable();
         stops.dedup();
         let keys = tiny_keys(&settings.domain, Size::TINY.columns);
-        let mut conversation = Self {
-            plan,
-            keys,
-            hash_key: [0; 32],
-            streams,
-            positions,
-            changed,
-            stops,
-            slots: Vec::new(),
-            changes: Vec::new(),
-        };
+        let (hash_key, sent, planned) = ([0; 32], Default::default(), 0.0);
+        let mut conversation =
+            Self { plan, keys, hash_key, streams, positions, changed, stops, sent, planned };
+        conversation.sent = [0, 1].map(|second| conversation.sent(substreams, second));
         conversation.rehearse()?;
         Ok(conversation)
     }
 
-    /// Finds a hash key that gives the two keys different counters in every row, and notes what is exact.
+    /// Finds a hash key that gives the two keys different counters in every row, and notes what they may show.
     fn rehearse(&mut self) -> Result<(), AuditError> {
         let mut choices = Choices::new()?;
         for number in 0..KEYS_TRIED {
             self.hash_key[..8].copy_from_slice(&number.to_le_bytes());
-            let mut slots = Vec::new();
-            let mut is_apart = true;
+            let mut seen = Seen::default();
             self.play(false, &self.stops, &mut choices, |_, view| {
-                for sealed in view.sealed() {
-                    let [first, second] = [FIRST, SECOND].map(|key| sealed.cells(self.keys.get(key)));
-                    is_apart &= first.iter().zip(&second).all(|(a, b)| a != b);
-                    let is_known =
-                        |slot: &Slot| (slot.substream, slot.range) == (sealed.substream(), sealed.range());
-                    if !slots.iter().any(is_known) {
-                        let exact = [0, 1].map(|second| self.exact(&sealed, second));
-                        slots.push(Slot { substream: sealed.substream(), range: sealed.range(), exact });
-                    }
-                }
+                self.look(view, &mut seen);
                 Ok(())
             })?;
-            if is_apart {
-                self.changes = changes(&self.plan, &slots);
-                self.slots = slots;
+            let is_apart = |sketch: &Sketch| {
+                let [first, second] = [FIRST, SECOND].map(|key| &sketch.of_keys[key]);
+                first.iter().zip(second).all(|(a, b)| a != b)
+            };
+            if seen.sketches.iter().all(is_apart) {
+                self.planned = self.cost(&seen);
                 return Ok(());
             }
         }
         Err(AuditError::Collisions)
     }
 
-    fn exact(&self, sealed: &Sealed<'_>, second: usize) -> Vec<i32> {
-        let mut exact = vec![0; self.plan.shape().cells()];
-        let start = sealed.substream() * self.plan.substream_len();
-        let offsets = self.plan.ranges()[sealed.range()].offsets();
+    /// How many items of each key count, range after range.
+    fn sent(&self, substreams: u64, second: usize) -> Vec<[i32; KEYS]> {
+        let places =
+            (0..substreams).flat_map(|n| self.plan.ranges().iter().map(move |range| (n, range.offsets())));
         let each = self.plan.settings().unit.per_substream().unwrap_or(u32::MAX);
-        let mut sent = 0;
-        for position in start + offsets.start..start + offsets.end {
-            let is_changed = self.positions.contains(&position);
-            sent += u32::from(is_changed);
-            let key = self.streams[second][position as usize].key.filter(|_| !is_changed || sent <= each);
-            for cell in key.into_iter().flat_map(|key| sealed.cells(self.keys.get(key))) {
-                exact[cell] += 1;
+        let of_range = |(number, offsets): (u64, Range<u64>)| {
+            let start = number * self.plan.substream_len();
+            let mut sent = [0; KEYS];
+            for position in start + offsets.start..start + offsets.end {
+                let counts = self.positions.iter().filter(|other| (start..=position).contains(other)).count();
+                let is_over = self.positions.contains(&position) && (each as usize) < counts;
+                let key = self.streams[second][position as usize].key.filter(|_| !is_over);
+                key.into_iter().for_each(|key| sent[key] += 1);
             }
+            sent
+        };
+        places.map(of_range).collect()
+    }
+
+    /// The exact counters of a sealed sketch.
+    fn exact(&self, sketch: &Sketch, second: usize) -> Vec<i32> {
+        let mut exact = vec![0; sketch.cells.len()];
+        let place = sketch.substream as usize * self.plan.ranges().len() + sketch.range;
+        for (sent, cells) in self.sent[second][place].iter().zip(&sketch.of_keys) {
+            cells.iter().for_each(|&cell| exact[cell] += sent);
         }
         exact
     }
 
-    /// The most that the planned noise lets an adversary learn from the counters that change.
-    pub(super) fn planned(&self) -> f64 {
-        let costs = self.changes.iter().map(|change| {
+    /// The counters that differ between the streams. Where keys are cut into nodes these are the ones on the path that the
+    /// run has taken: what was sealed before says in which nodes a key counts, and all other counters have the same law.
+    fn changes(&self, seen: &Seen) -> Vec<Change> {
+        let of_sketch = |sketch: &Sketch| {
+            let law = self.plan.ranges()[sketch.range].law();
+            let [first, second] = [0, 1].map(|second| self.exact(sketch, second));
+            let cells = sketch.cells.iter().zip(first).zip(second);
+            let change = |((&noisy, first), second)| Change { law, noisy, exact: [first, second] };
+            cells.map(change).filter(|change| change.exact[0] != change.exact[1]).collect::<Vec<_>>()
+        };
+        seen.sketches.iter().flat_map(of_sketch).collect()
+    }
+
+    fn cost(&self, seen: &Seen) -> f64 {
+        let changes = self.changes(seen);
+        let costs = changes.iter().map(|change| {
             let shift = f64::from(change.exact[1] - change.exact[0]);
             match change.law {
                 Law::Laplace { scale } => shift.abs() / scale.to_f64(),
@@ -191,6 +226,11 @@ impl Conversation {
             Claim::Pure(_) => costs.sum(),
             _ => costs.sum::<f64>().sqrt(),
         }
+    }
+
+    /// The most that the planned noise lets an adversary learn from the counters that change: the same on every path.
+    pub(super) fn planned(&self) -> f64 {
+        self.planned
     }
 
     pub(super) fn plan(&self) -> &Plan {
@@ -227,10 +267,11 @@ impl Conversation {
         let looks_beside = choices.coin();
         let stops: Vec<u64> =
             self.stops.iter().copied().filter(|stop| looks_beside || !is_beside(stop)).collect();
-        let mut seen = vec![Vec::new(); self.slots.len()];
+        let mut seen = Seen::default();
         let mut beside = Vec::with_capacity(2);
         let sketch = self.play(second, &stops, choices, |stop, view| {
             tally.altered += self.look(view, &mut seen);
+            tally.misled += seen.tables.look(view);
             if stop == self.changed {
                 beside.push(self.answers(&a_step_later(view))?);
             } else if stop == self.changed + 1 {
@@ -241,12 +282,13 @@ impl Conversation {
         let arrived = stops.last().copied().unwrap_or(0);
         let is_counted = self.plan.settings().window.time().is_none();
         tally.shifted += u64::from(is_counted && sketch.position() != arrived);
-        tally.altered += seen.iter().filter(|cells| cells.is_empty()).count() as u64;
+        tally.altered += self.missing(&seen);
         tally.moved += u64::from(beside.first() != beside.last());
         self.note_noise(second, &seen, tally);
         let view = sketch.view();
         let outcome = Outcome {
             sealed: self.loss(&seen),
+            rungs: self.finer(&view),
             around: beside.last().map_or(0.0, contrast) - beside.first().map_or(0.0, contrast),
             repeated: self.ask_again(&view, &mut tally.wavered)?,
             totals: self.total(&view),
@@ -258,7 +300,7 @@ impl Conversation {
 
     /// Counts what does not come back as it was from bytes, from a merge and from each of many restores.
     pub(super) fn carry(&self, choices: &mut Choices, tally: &mut Tally) -> Result<(), AuditError> {
-        let mut seen = vec![Vec::new(); self.slots.len()];
+        let mut seen = Seen::default();
         let sketch = self.play(choices.coin(), &self.stops, choices, |_, view| {
             tally.altered += self.look(view, &mut seen);
             Ok(())
@@ -296,8 +338,9 @@ impl Conversation {
     /// Counts the sketches that a merged view does not hold as the plain sum over its sites, whenever it is merged.
     fn merge(&self, view: &WindowView, choices: &mut Choices) -> Result<u64, AuditError> {
         let Settings { window, unit, .. } = self.plan.settings();
-        // Views of users are never merged.
-        if window.time().is_none() || unit.per_substream().is_some() {
+        // Views of users are never merged, and neither are those of sites that cut different keys finely.
+        let is_merged = unit.per_substream().is_none() && self.plan.rungs().count() == 1;
+        if window.time().is_none() || !is_merged {
             return Ok(0);
         }
         let other = self.play(false, &self.stops, choices, |_, _| Ok(()))?.at_site(1).view();
@@ -309,41 +352,70 @@ impl Conversation {
         Ok(merged.iter().filter(|view| !view.as_ref().is_ok_and(is_sum)).count() as u64)
     }
 
-    fn note_noise(&self, second: bool, seen: &[Vec<i32>], tally: &mut Tally) {
-        let noise = |(slot, cells): (&Slot, &Vec<i32>)| {
-            let noise =
-                cells.iter().zip(&slot.exact[usize::from(second)]).map(|(noisy, exact)| noisy - exact);
-            (self.plan.ranges()[slot.range].law(), noise.collect())
+    fn note_noise(&self, second: bool, seen: &Seen, tally: &mut Tally) {
+        let noise = |sketch: &Sketch| -> Vec<i32> {
+            let exact = self.exact(sketch, usize::from(second));
+            sketch.cells.iter().zip(exact).map(|(noisy, exact)| noisy - exact).collect()
         };
-        let noises: Vec<(Law, Vec<i32>)> = self.slots.iter().zip(seen).map(noise).collect();
+        let noises: Vec<Vec<i32>> = seen.sketches.iter().map(noise).collect();
         for pair in noises.windows(2) {
-            tally.signs.compare(&pair[0].1, &pair[1].1);
+            tally.signs.compare(&pair[0], &pair[1]);
         }
-        tally.counts.add(&noises);
+        for (sketch, noise) in seen.sketches.iter().zip(&noises) {
+            let (place, law) = ((sketch.substream, sketch.range), self.plan.ranges()[sketch.range].law());
+            if noise.len() == self.plan.shape().cells() {
+                tally.counts.add(place, law, noise.iter().copied().enumerate());
+            } else {
+                let of_keys = sketch.of_keys.iter().enumerate();
+                let noises =
+                    of_keys.flat_map(|(key, cells)| cells.iter().map(move |&cell| (key, noise[cell])));
+                tally.counts.add(place, law, noises);
+            }
+        }
     }
 
     /// Notes the sealed sketches that are new and counts those that are not as they were.
-    fn look(&self, view: &WindowView, seen: &mut [Vec<i32>]) -> u64 {
+    fn look(&self, view: &WindowView, seen: &mut Seen) -> u64 {
         let mut altered = 0;
         for sealed in view.sealed() {
-            let is_it = |slot: &Slot| (slot.substream, slot.range) == (sealed.substream(), sealed.range());
-            match self.slots.iter().position(is_it).map(|slot| &mut seen[slot]) {
-                Some(cells) if cells.is_empty() => *cells = sealed.sketch().cells(),
-                Some(cells) => altered += u64::from(*cells != sealed.sketch().cells()),
-                None => altered += 1,
+            let (substream, range, cells) = (sealed.substream(), sealed.range(), sealed.sketch().cells());
+            let is_it = |sketch: &&Sketch| (sketch.substream, sketch.range) == (substream, range);
+            if let Some(known) = seen.sketches.iter().find(is_it) {
+                altered += u64::from(known.cells != cells);
+                continue;
             }
+            let of_keys = [FIRST, SECOND, OTHER, NEUTRAL].map(|key| sealed.cells(self.keys.get(key)));
+            seen.sketches.push(Sketch { substream, range, cells, of_keys });
         }
         altered
     }
 
-    /// The logarithm of how much likelier the counters are under the second stream.
-    fn loss(&self, seen: &[Vec<i32>]) -> f64 {
+    /// How many planned sketches were never seen. Of nodes, [`Tables`] knows which there must be.
+    fn missing(&self, seen: &Seen) -> u64 {
+        let is_planned = self.plan.rungs().count() == 1;
+        let planned = if is_planned { self.sent[0].len() } else { seen.sketches.len() };
+        planned.abs_diff(seen.sketches.len()) as u64
+    }
+
+    /// The logarithm of how much likelier the counters are under the second stream, given in which nodes keys count: by the
+    /// chain rule the sum over all counters that differ.
+    fn loss(&self, seen: &Seen) -> f64 {
         let loss = |change: &Change| {
-            let noisy = seen[change.slot].get(change.cell).copied().unwrap_or(0);
-            let [first, second] = change.exact.map(|exact| f64::from(noisy) - f64::from(exact));
+            let [first, second] = change.exact.map(|exact| f64::from(change.noisy) - f64::from(exact));
             log_ratio(change.law, first, second)
         };
-        self.changes.iter().map(loss).sum()
+        self.changes(seen).iter().map(loss).sum()
+    }
+
+    /// How much more finely the second key is cut than the first one, from the changed substream on.
+    fn finer(&self, view: &WindowView) -> f64 {
+        let changed = self.changed / self.plan.substream_len();
+        let substreams = view.readable.released.substreams().iter().filter(|one| changed <= one.number);
+        let rung = |substream: &SealedSubstream, key: usize| {
+            let place = substream.mapping.cells(self.keys.get(key)).next();
+            place.map_or(0.0, |place| f64::from(substream.rungs().rung(place as u32)))
+        };
+        substreams.map(|substream| rung(substream, SECOND) - rung(substream, FIRST)).sum()
     }
 
     fn answers(&self, view: &WindowView) -> Result<[Estimate; 2], AuditError> {
@@ -437,15 +509,9 @@ fn changed_position(plan: &Plan, lag: u64, substream: u64) -> u64 {
     start + quiet.fold((0.0, 0), heavier).1
 }
 
-fn changes(plan: &Plan, slots: &[Slot]) -> Vec<Change> {
-    let mut changes = Vec::new();
-    for (number, slot) in slots.iter().enumerate() {
-        let law = plan.ranges()[slot.range].law();
-        for (cell, exact) in slot.exact[0].iter().copied().zip(slot.exact[1].iter().copied()).enumerate() {
-            if exact.0 != exact.1 {
-                changes.push(Change { slot: number, cell, law, exact: [exact.0, exact.1] });
-            }
-        }
-    }
-    changes
+/// Where a user sends two items more than count in a substream that begins here, all over it.
+fn users_positions(start: u64, len: u64, each: u32) -> impl Iterator<Item = u64> {
+    let sent = u64::from(each) + 2;
+    let step = (len - 2) / sent;
+    (0..sent).map(move |number| start + 1 + number * step)
 }

@@ -49,10 +49,11 @@ pub(super) fn overspent(plan: &Plan, claimed: Claimed) -> u64 {
     u64::from(is_over) + u64::from(is_split_over)
 }
 
-/// ε of the counters: the sum of all changes over the scale.
+/// ε of the counters: the sum of all changes over the scale. Of a key that is cut into nodes an event counts in one.
 fn counters_epsilon(plan: &Plan) -> f64 {
     let reach = Reach::of(plan);
-    plan.ranges().iter().map(|range| epsilon(range.law(), reach.moved * reach.of_window)).sum()
+    let costs = plan.ranges().iter().map(|range| epsilon(range.law(), reach.moved * reach.of_window));
+    if 1 < plan.rungs().count() { costs.fold(0.0, f64::max) } else { costs.sum() }
 }
 
 fn counters_epsilon_of(plan: &Plan, claimed: Claimed) -> f64 {

@@ -39,6 +39,8 @@ enum Slip {
     CountedTwice,
     /// An error bound has the exact total in it.
     ExactBound,
+    /// Which key is cut finely next follows from what is open.
+    OpenRungs,
 }
 
 /// Holds each wrong stream against the right one.
@@ -47,7 +49,7 @@ pub(super) fn controls(effort: Effort) -> Result<Vec<Control>, AuditError> {
     let bits = ((effort.seals as u64).pow(2) / 2 / REPEATS).ilog2().min(32);
     let short = if bits == 32 { "a seed of 32 bits" } else { "a seed too short for so many seals" };
     type Judge<'a> = &'a dyn Fn(Slip) -> Result<u64, AuditError>;
-    let cases: [(Slip, &'static str, &'static str, Judge<'_>); 7] = [
+    let cases: [(Slip, &'static str, &'static str, Judge<'_>); 8] = [
         (
             Slip::NoiseAfterRestore,
             "new noise after each restore",
@@ -82,6 +84,9 @@ pub(super) fn controls(effort: Effort) -> Result<Vec<Control>, AuditError> {
             "a view from bytes answers otherwise",
             &|slip| unsaid(&table, slip),
         ),
+        (Slip::OpenRungs, "keys cut finely by what is open", "what was sealed says otherwise", &|slip| {
+            misled(&table, slip)
+        }),
     ];
     let control = |(slip, name, by, judge): (Slip, &'static str, &'static str, Judge<'_>)| {
         let caught = judge(Slip::Nothing)? == 0 && judge(slip)? != 0;
@@ -179,6 +184,17 @@ impl<'t> Small<'t> {
         let total = if is_live && self.slip == Slip::ExactBound { sum(exact) } else { sum(noisy) };
         format!("{} ± {total}", noisy[0])
     }
+
+    /// The key that is cut finely next.
+    fn finest(&self) -> Option<usize> {
+        let sealed = self.sealed.last().map(|(_, noisy)| noisy);
+        let counters = if self.slip == Slip::OpenRungs { Some(&self.open) } else { sealed };
+        counters.and_then(|counters| largest(counters))
+    }
+}
+
+fn largest(counters: &[i32]) -> Option<usize> {
+    (0..counters.len()).max_by_key(|&key| counters[key])
 }
 
 fn restored(table: &Table, slip: Slip) -> Result<u64, AuditError> {
@@ -250,6 +266,17 @@ fn unsaid(table: &Table, slip: Slip) -> Result<u64, AuditError> {
         small.count(&[0, 1, 2]);
         small.seal()?;
         Ok(u64::from(small.answer(true) != small.answer(false)))
+    };
+    (0..TRIED).map(of).sum()
+}
+
+/// The key is found again from the view.
+fn misled(table: &Table, slip: Slip) -> Result<u64, AuditError> {
+    let of = |_| {
+        let mut small = Small::new(table, slip, FEW)?;
+        small.seal()?;
+        small.count(&[7; FEW]);
+        Ok(u64::from(small.finest() != small.view().last().and_then(|sealed| largest(sealed))))
     };
     (0..TRIED).map(of).sum()
 }

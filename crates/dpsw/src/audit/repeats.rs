@@ -67,7 +67,10 @@ impl Stream {
             let arrivals: Vec<_> = (position..end).map(|at| Arrival { at, user: at, key: Some(0) }).collect();
             feed(&mut sketch, &self.keys, &arrivals, &mut choices)?;
             let view = sketch.view();
-            let new = view.sealed().filter(|sealed| sealed.substream() == substream);
+            // Nodes of few keys hold too little noise.
+            let new = view.sealed().filter(|sealed| {
+                sealed.substream() == substream && STRETCH <= sealed.sketch().shape().cells()
+            });
             made.extend(new.map(|sealed| of(&self.noise(&sealed))));
             (position, substream) = (end, substream + 1);
         }

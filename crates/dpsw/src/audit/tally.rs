@@ -1,9 +1,14 @@
 //! What never happens in a correct build, counted over all runs and judged alike for real streams and for controls.
 
+use std::collections::BTreeMap;
+
 use crate::audit::report::{Check, Effort};
 use crate::audit::statistics::sign_limit;
 use crate::noise::law::Law;
 use crate::privacy::accounting::normal_quantile;
+
+/// Counters with fewer draws than this are not judged by their mean: those of nodes that few runs have.
+const DRAWS_MIN: u64 = 1_000;
 
 /// What happened that never should.
 #[derive(Debug, Clone, Default)]
@@ -23,6 +28,8 @@ pub(super) struct Tally {
     pub(super) unsaid: u64,
     /// Moments at which neighbours differed in something else than sealed counters.
     pub(super) exposed: u64,
+    /// Substreams whose rungs or nodes do not follow from what was sealed before and from the clock.
+    pub(super) misled: u64,
     /// Substreams or streams in which neighbours' counters differed by more than the noise is made for.
     pub(super) exceeded: u64,
     /// Seals that repeat the noise of an earlier one.
@@ -52,6 +59,7 @@ impl Tally {
             check("bytes, merged views and restored streams hold the same sealed counters", self.lost),
             check("a view from bytes gives the same whole answers", self.unsaid),
             check("neighbours differ in sealed counters and in nothing else", self.exposed),
+            check("which keys are cut finely follows from what was sealed before", self.misled),
             check("neighbours' counters differ by no more than the noise is made for", self.exceeded),
             check("the noise of the plan covers all that neighbours can change", self.overspent),
             check("what should count is in the counters, and nothing else", self.counts.off(doubt)),
@@ -86,36 +94,45 @@ impl Signs {
     }
 }
 
-/// The sum of the noise of each counter over many runs.
+/// The sum of the noise of each counter over many runs, by sealed sketch.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Counts {
-    runs: u64,
-    sums: Vec<(Law, Vec<f64>)>,
+pub(super) struct Counts(BTreeMap<(u64, usize), (Law, Vec<Sum>)>);
+
+/// A sum of draws.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sum {
+    draws: u64,
+    noise: f64,
 }
 
 impl Counts {
-    /// Adds the noise of one run: of each sealed sketch its law, and of each counter its noise.
-    pub(super) fn add(&mut self, noises: &[(Law, Vec<i32>)]) {
-        self.runs += 1;
-        if self.sums.is_empty() {
-            self.sums = noises.iter().map(|(law, noise)| (*law, vec![0.0; noise.len()])).collect();
-        }
-        for ((_, sums), (_, noise)) in self.sums.iter_mut().zip(noises) {
-            sums.iter_mut().zip(noise).for_each(|(sum, &noise)| *sum += f64::from(noise));
+    /// Adds the noise that some counters of a sketch have in one run.
+    pub(super) fn add(&mut self, place: (u64, usize), law: Law, noises: impl Iterator<Item = (usize, i32)>) {
+        let (_, sums) = self.0.entry(place).or_insert_with(|| (law, Vec::new()));
+        for (counter, noise) in noises {
+            if sums.len() <= counter {
+                sums.resize(counter + 1, Sum::default());
+            }
+            sums[counter].draws += 1;
+            sums[counter].noise += f64::from(noise);
         }
     }
 
-    /// How many counters hold something else than what should count, plus noise. The mean of so many draws is normal,
-    /// and a correct build exceeds any of the limits with probability `doubt`.
+    /// How many counters hold something else than what should count, plus noise. The mean of so many draws is normal, and
+    /// a correct build exceeds any of the limits with probability `doubt`; with three times that where a counter has as few
+    /// draws as are judged.
     fn off(&self, doubt: f64) -> u64 {
-        let counters: usize = self.sums.iter().map(|(_, sums)| sums.len()).sum();
-        let deviations = normal_quantile(1.0 - doubt / (2.0 * counters.max(1) as f64));
-        let runs = self.runs.max(1) as f64;
-        let off = |(law, sums): &(Law, Vec<f64>)| {
-            let limit = deviations * (law.variance() * runs).sqrt();
-            sums.iter().filter(|sum| limit < sum.abs()).count() as u64
+        let judged =
+            |sums: &[Sum]| sums.iter().copied().filter(|sum| DRAWS_MIN <= sum.draws).collect::<Vec<_>>();
+        let counters: Vec<(Law, Vec<Sum>)> =
+            self.0.values().map(|(law, sums)| (*law, judged(sums))).collect();
+        let count: usize = counters.iter().map(|(_, sums)| sums.len()).sum();
+        let deviations = normal_quantile(1.0 - doubt / (2.0 * count.max(1) as f64));
+        let off = |(law, sums): &(Law, Vec<Sum>)| {
+            let limit = |sum: &Sum| deviations * (law.variance() * sum.draws as f64).sqrt();
+            sums.iter().filter(|sum| limit(sum) < sum.noise.abs()).count() as u64
         };
-        self.sums.iter().map(off).sum()
+        counters.iter().map(off).sum()
     }
 }
 

@@ -58,6 +58,17 @@ fn timed(unit: Unit) -> Settings {
     Settings { window: Window::Time(window), unit, ..hashed() }
 }
 
+/// Up to four rungs, with counters for a few keys that are cut finely.
+fn cut(settings: Settings) -> Settings {
+    let method = TunedMethod { counters: CounterLayout::Identity, rungs: 4, ..TunedMethod::default() };
+    Settings { method: Some(Method::Tuned(method)), ..settings }
+}
+
+fn cut_users(per_substream: u32) -> Settings {
+    let unit = Unit::Users { per_substream };
+    Settings { unit, ..cut(settings(6.0, Method::Paper(PaperMethod::default()))) }
+}
+
 /// The names of the tests and checks that fail.
 fn failures(report: &Report) -> Vec<&'static str> {
     let tests = report.tests.iter().filter(|test| !test.ok).map(|test| test.name);
@@ -88,6 +99,38 @@ fn without_a_mistake_the_audit_holds() {
     {
         let report = audit_claim(&settings, CORRECT).expect("an audit");
         assert!(report.claim_holds(), "{settings:?}\n{report}");
+    }
+}
+
+#[test]
+fn plans_of_several_rungs_hold() {
+    let Window::Time(time) = timed(Unit::ReplaceOne).window else { panic!("a time window") };
+    let by_events = Window::Time(TimeWindow { clock: Clock::Events, ..time });
+    for settings in [
+        cut(identity()),
+        cut(Settings { window: by_events, ..identity() }),
+        cut(timed(Unit::AddRemove)),
+        Settings { window: Window::Time(time), ..cut_users(1) },
+    ] {
+        let report = audit_claim(&settings, CORRECT).expect("an audit");
+        assert!(report.claim_holds(), "{settings:?}\n{report}");
+    }
+}
+
+/// The two keys lie about where a key is cut in two, so that each of the three cases has a probability of 7 % and more:
+/// 300 runs lack one with probability below 1e-9.
+#[test]
+fn noise_decides_which_keys_of_an_audited_stream_are_cut_finely() {
+    let mut choices = feed::Choices::new().expect("the system has randomness");
+    for settings in [cut(identity()), cut(timed(Unit::AddRemove)), cut_users(2)] {
+        let conversation = conversation::Conversation::new(&settings).expect("a conversation");
+        let mut tally = tally::Tally::default();
+        let mut finer = || conversation.run(false, &mut choices, &mut tally).expect("a run").rungs;
+        let runs: Vec<f64> = (0..300).map(|_| finer()).collect();
+        let [first, same, second] = [-1, 0, 1].map(|side: i32| {
+            runs.iter().filter(|&&finer| finer.partial_cmp(&0.0) == Some(side.cmp(&0))).count()
+        });
+        assert!(0 < first && 0 < same && 0 < second, "{settings:?}: {first} {same} {second}");
     }
 }
 
@@ -329,6 +372,32 @@ fn a_finish_that_depends_on_what_is_open_is_caught() {
     assert!(0 < tally.exposed, "{tally:?}");
 }
 
+/// One event decides which of two keys is cut finely in its own substream.
+#[test]
+fn rungs_that_follow_from_open_counters_are_caught() {
+    let by = ["which keys are cut finely follows from", "which of two keys is cut finely"];
+    for settings in [cut(identity()), cut(timed(Unit::ReplaceOne))] {
+        check_caught(Fault::OpenRungs, &settings, &by);
+    }
+}
+
+#[test]
+fn nodes_that_are_sealed_twice_are_caught() {
+    for settings in [cut(identity()), cut(timed(Unit::AddRemove))] {
+        check_caught(Fault::NodesTwice, &settings, &["sealed counters are the same in every view"]);
+    }
+}
+
+/// The audit knows which items of a user count. In 1,000 runs a mean is known to 0.06, and an item too many adds one, or a
+/// good part of one where the clock moves between batches.
+#[test]
+fn users_who_may_send_as_much_in_every_node_are_caught() {
+    let timed = Settings { window: timed(Unit::ReplaceOne).window, ..cut_users(1) };
+    for settings in [cut_users(1), timed] {
+        check_caught(Fault::CapPerNode, &settings, &["what should count is in the counters"]);
+    }
+}
+
 #[test]
 fn an_exact_total_in_an_error_bound_is_caught() {
     let by = ["a view from bytes gives the same whole answers", "an error bound"];
@@ -360,6 +429,19 @@ fn a_tiny_plan_keeps_the_calibration() {
         assert_eq!(laws(&tiny), laws(&real));
         assert_eq!((tiny.claim(), tiny.settings().unit), (real.claim(), settings.unit));
         assert!(tiny.shape().columns <= 64 && tiny.substream_len() <= 40);
+    }
+}
+
+/// It has fewer rungs, and substreams that are as long as it takes.
+#[test]
+fn a_tiny_plan_of_several_rungs_keeps_the_noise() {
+    for settings in [cut(identity()), cut(timed(Unit::AddRemove))] {
+        let real = crate::Plan::new(settings.clone()).expect("a plan");
+        let tiny = tiny::tiny(&settings, tiny::Size::TINY).expect("a tiny plan");
+        let tiny = crate::Plan::new(tiny).expect("a plan");
+        assert_eq!((tiny.claim(), tiny.settings().unit), (real.claim(), settings.unit));
+        assert!(tiny.ranges().iter().all(|range| range.law() == real.ranges()[0].law()));
+        assert_eq!((real.rungs().count(), tiny.rungs().count()), (4, 3));
     }
 }
 

@@ -35,15 +35,36 @@ impl Size {
 
 /// The most substreams of a window in which users are protected: what a user costs grows with them.
 const USER_SUBSTREAMS_MAX: u64 = 12;
+/// The same where keys are cut into nodes: how many items it takes to be cut finely grows with the square of this.
+const CUT_SUBSTREAMS_MAX: u64 = 3;
 /// The longest substream that can be run often enough.
 const SUBSTREAM_LEN_MAX: u64 = 4096;
+/// The most rungs.
+const RUNGS_MAX: u32 = 3;
+/// A key with this share of the items is cut in two about as often as not.
+const FREQUENT_SHARE: f64 = 2.0 / 13.0;
+/// The longest substream that is made for that. Where epsilon is so small that it would take a longer one, noise alone
+/// decides which keys are cut.
+const CUT_LEN_MAX: u64 = 512;
 
 /// The same budget, unit, method, rows, noise and kind of window, made small.
 pub(super) fn tiny(settings: &Settings, size: Size) -> Result<Settings, AuditError> {
-    let plan = Plan::new(settings.clone())?;
-    if 1 < plan.rungs().count() {
-        return Err(AuditError::Rungs);
+    let small = made(settings, size)?;
+    match &small.method {
+        Some(Method::Tuned(method)) if 1 < method.rungs => {
+            let count = Plan::new(small.clone())?.rungs().first();
+            let step = 1 << (method.rungs - 1);
+            let steps = count / method.substreams as f64 / FREQUENT_SHARE / step as f64;
+            let len = (steps.round() as u64 * step).clamp(3 * step, CUT_LEN_MAX);
+            let lateness = size.lateness * len / size.substream_len;
+            made(settings, Size { substream_len: len, lateness, ..size })
+        }
+        _ => Ok(small),
     }
+}
+
+fn made(settings: &Settings, size: Size) -> Result<Settings, AuditError> {
+    let plan = Plan::new(settings.clone())?;
     let layout = |identity| match identity {
         CounterLayout::Identity => CounterLayout::Identity,
         _ => CounterLayout::Hashed { rows: plan.shape().rows, columns: size.columns },
@@ -58,11 +79,17 @@ pub(super) fn tiny(settings: &Settings, size: Size) -> Result<Settings, AuditErr
         }
         Method::Tuned(method) => {
             let counters = layout(method.counters);
+            let rungs = method.rungs.min(RUNGS_MAX);
             // Room for what a user may send, and more.
             let each = settings.unit.per_substream().map(u64::from);
-            let len = each.map_or(size.substream_len, |each| each + 4);
-            let substreams = each.map_or(size.substreams, |_| method.substreams.min(USER_SUBSTREAMS_MAX));
-            (Method::Tuned(TunedMethod { substreams, counters, ..method.clone() }), len, substreams)
+            let room = each.map(|each| each + 4);
+            let len = match rungs {
+                1 => room.unwrap_or(size.substream_len),
+                _ => size.substream_len.max(room.unwrap_or(0)).next_multiple_of(1 << (rungs - 1)),
+            };
+            let most = if rungs == 1 { USER_SUBSTREAMS_MAX } else { CUT_SUBSTREAMS_MAX };
+            let substreams = each.map_or(size.substreams, |_| method.substreams.min(most));
+            (Method::Tuned(TunedMethod { substreams, counters, rungs, ..method.clone() }), len, substreams)
         }
     };
     if SUBSTREAM_LEN_MAX < len {

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use crate::item::keys::Keys;
+use crate::plan::range::WHOLE;
 use crate::privacy::parameters::Threshold;
 use crate::sealed::released::Released;
 use crate::sealed::sketch::SealedSketch;
@@ -77,6 +78,20 @@ pub(super) fn blanked(view: &WindowView) -> Vec<u8> {
     (0..bytes.len() - CHECKSUM_LEN).map(blank).collect()
 }
 
+/// What of a view can be equal on neighbours: where keys are cut into nodes, which nodes there are depends on earlier noise,
+/// so the whole of each complete substream is left, and nothing of its rungs.
+pub(super) fn stripped(view: &WindowView) -> WindowView {
+    if view.plan().rungs().count() == 1 {
+        return view.clone();
+    }
+    let whole = |substream: &Arc<SealedSubstream>| {
+        let whole = substream.sketches().iter().find(|(range, _)| *range == WHOLE)?.clone();
+        let only = SealedSubstream::from_parts(substream.number, substream.mapping.clone(), vec![whole]);
+        Some(Arc::new(only.with_capped(substream.capped())))
+    };
+    with_substreams(view, view.readable.released.substreams().iter().filter_map(whole).collect())
+}
+
 /// The same view with the same value in each counter.
 fn with_cells(view: &WindowView, cell: i32) -> WindowView {
     let sketch = |(range, sketch): &(usize, Arc<SealedSketch>)| {
@@ -87,11 +102,15 @@ fn with_cells(view: &WindowView, cell: i32) -> WindowView {
         let sketches = substream.sketches().iter().map(sketch).collect();
         Arc::new(SealedSubstream::from_parts(substream.number, substream.mapping.clone(), sketches))
     };
+    with_substreams(view, view.readable.released.substreams().iter().map(substream).collect())
+}
+
+fn with_substreams(view: &WindowView, substreams: Vec<Arc<SealedSubstream>>) -> WindowView {
     let released = &view.readable.released;
-    let substreams = released.substreams().iter().map(substream).collect();
-    let blank = Released::new(substreams, released.mapping().clone())
+    let others = Released::new(substreams, released.mapping().clone())
         .with_found(Arc::clone(released.found()))
         .with_leases(Arc::clone(released.leases()));
-    let readable = Arc::new(Readable::new(blank));
-    WindowView::new(Arc::clone(&view.plan), readable, view.claim, view.stream.clone(), view.sites.clone())
+    let (plan, readable) = (Arc::clone(&view.plan), Arc::new(Readable::new(others)));
+    let others = WindowView::new(plan, readable, view.claim, view.stream.clone(), view.sites.clone());
+    if view.finished().is_some() { others.into_finished() } else { others }
 }

@@ -61,13 +61,14 @@ impl Trial {
 }
 
 fn tests(claimed: Claimed, planned: f64, pilot: &Sample, sample: &Sample, doubt: f64) -> Vec<Test> {
-    let scores: [(&'static str, Score); 6] = [
+    let scores: [(&'static str, Score); 7] = [
         (SEALED, |outcome| outcome.sealed),
         ("answers just before and after the event", |outcome| outcome.around),
         ("one question, asked 20 times", |outcome| outcome.repeated),
         ("totals of sealed sketches", |outcome| outcome.totals),
         ("a threshold slid over heavy hitters", |outcome| outcome.slid),
         ("an error bound", |outcome| outcome.bound),
+        ("which of two keys is cut finely", |outcome| outcome.rungs),
     ];
     let mut tests = Vec::new();
     for (name, score) in scores {

@@ -6,9 +6,10 @@ use std::ops::Range;
 
 use crate::audit::feed::{Arrival, Backup, Choices, is_callers, send, start, with_batch};
 use crate::audit::report::AuditError;
+use crate::audit::tables::Tables;
 use crate::audit::tally::{Tally, distance};
 use crate::audit::tiny::{Size, tiny, tiny_keys};
-use crate::audit::transcript::{blanked, said, spans};
+use crate::audit::transcript::{blanked, said, spans, stripped};
 use crate::item::batch::Batch;
 use crate::item::hash::StreamKey;
 use crate::item::keys::Keys;
@@ -76,8 +77,12 @@ struct Work {
 /// What one walk showed.
 #[derive(Default)]
 struct Seen {
-    /// At each look, everything but the counters.
+    /// At each look, everything but the counters and what follows from them.
     public: Vec<(Vec<u8>, String)>,
+    /// How long each saved state was, and before it how long what had been released.
+    states: Vec<[usize; 2]>,
+    /// Which keys were cut into nodes, and what those held.
+    tables: Tables,
     /// By substream and range.
     sealed: BTreeMap<(u64, usize), Vec<i32>>,
 }
@@ -146,6 +151,9 @@ impl Walk {
         let seen = [self.play(&first, choices, tally)?, self.play(&second, choices, tally)?];
         let pairs = seen[0].public.iter().zip(&seen[1].public);
         tally.exposed += pairs.filter(|(one, other)| one != other).count() as u64;
+        let states = seen[0].states.iter().zip(&seen[1].states);
+        tally.exposed +=
+            states.filter(|(one, other)| one[0] == other[0] && one[1] != other[1]).count() as u64;
         Ok((seen, touched))
     }
 
@@ -195,6 +203,7 @@ impl Walk {
         let len = self.plan.substream_len();
         let lateness = self.plan.settings().window.time().map_or(0, |time| time.lateness);
         let is_counted = self.plan.settings().window.time().is_none();
+        let is_cut = 1 < self.plan.rungs().count();
         let mut arrival = |place: u64| {
             let at = match choices.below(12) {
                 _ if is_counted => clock + place,
@@ -206,6 +215,8 @@ impl Walk {
             let key = match choices.below(10) {
                 0 => None,
                 1 => Some(choices.below(self.keys.len() as u64)),
+                // Some of them far more often than others.
+                _ if is_cut => Some(choices.below(FEW_KEYS) * choices.below(FEW_KEYS) / FEW_KEYS),
                 _ => Some(choices.below(FEW_KEYS)),
             };
             Arrival { at, user: choices.below(USERS), key: key.map(|key| key as usize) }
@@ -274,8 +285,12 @@ impl Walk {
                 }
                 Step::Restore | Step::Resume(_) => {
                     let mut len = 0;
+                    let released = released_len(&sketch);
                     let restored = restore(sketch, step, &mut len)?;
-                    seen.public.push((Vec::new(), format!("a state of {len} bytes")));
+                    seen.states.push([released, len]);
+                    if let Step::Resume(_) = step {
+                        seen.tables.clear();
+                    }
                     let Some(restored) = restored else {
                         tally.lost += 1;
                         return Ok(seen);
@@ -356,13 +371,19 @@ impl Walk {
                 seen.sealed.entry((sealed.substream(), sealed.range())).or_insert_with(|| cells.clone());
             tally.altered += u64::from(*known != cells);
         }
+        let is_cut = 1 < self.plan.rungs().count();
+        let loaded = (asks || is_cut).then(|| WindowView::from_bytes(&view.to_bytes()).ok());
+        if is_cut {
+            // Bytes hold nothing open.
+            tally.misled += loaded.iter().flatten().map(|loaded| seen.tables.look(loaded)).sum::<u64>();
+        }
+        let stripped = stripped(view);
         if asks {
-            public += &spans(view, &self.keys);
-            let loaded = WindowView::from_bytes(&view.to_bytes()).ok();
-            let again = loaded.map(|loaded| said(&loaded, &self.keys));
+            public += &spans(&stripped, &self.keys);
+            let again = loaded.flatten().map(|loaded| said(&loaded, &self.keys));
             tally.unsaid += u64::from(again != Some(said(view, &self.keys)));
         }
-        seen.public.push((blanked(view), public));
+        seen.public.push((blanked(&stripped), public));
     }
 
     /// How often neighbours' exact counters differ by more than the noise is made for: in one substream, or in all
@@ -374,10 +395,16 @@ impl Walk {
             Unit::AddRemove => (rows, 1),
             Unit::Users { per_substream } => (2 * rows * u64::from(per_substream), touched),
         };
-        let pairs = first.sealed.iter().filter_map(|(place, cells)| Some((cells, second.sealed.get(place)?)));
-        let distances: Vec<u64> = pairs.map(|(one, other)| distance(one, other)).collect();
+        let distances = if 1 < self.plan.rungs().count() {
+            first.tables.distances(&second.tables)
+        } else {
+            let pairs =
+                first.sealed.iter().filter_map(|(place, cells)| Some((cells, second.sealed.get(place)?)));
+            pairs.map(|(one, other)| distance(one, other)).collect()
+        };
         let beyond = distances.iter().filter(|&&distance| most < distance).count() as u64;
-        beyond + u64::from(most * substreams < distances.iter().sum())
+        let strays = first.tables.strays() + second.tables.strays();
+        beyond + strays + u64::from(most * substreams < distances.iter().sum())
     }
 }
 
@@ -388,6 +415,12 @@ impl Step {
             _ => None,
         }
     }
+}
+
+/// How much is released, and which keys of the next substream are cut finely follows from that.
+fn released_len(sketch: &DpswSketch) -> usize {
+    let cut: usize = sketch.rungs.finer().iter().map(|places| size_of_val(&**places)).sum();
+    sketch.view().to_bytes().len() + cut
 }
 
 /// Saves a stream and restores it: where it stood, or so much later without what was open. `None` if it does not come

@@ -32,7 +32,7 @@ pub struct Request {
     /// A public guess of what a window looks like, never made from the stream.
     pub expectation: Expectation,
     /// The most rungs to consider; 1 where nothing else is said. More cut frequent keys more finely, which halves their error
-    /// where shares drift; such plans cannot be audited yet.
+    /// where shares drift.
     pub rungs: u32,
 }
 

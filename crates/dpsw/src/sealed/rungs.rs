@@ -71,6 +71,19 @@ impl Rungs {
         }
     }
 
+    /// The counter of a key in a range, unless the key counts in others.
+    pub(crate) fn cell(&self, place: usize, range: usize, plan: &Plan) -> Option<usize> {
+        // With one rung every range counts every key.
+        if self.finer.is_empty() {
+            return Some(place);
+        }
+        let key = u32::try_from(place).ok().filter(|&key| self.rung(key) == plan.rungs().rung_of(range))?;
+        match self.counted(range, plan) {
+            Counted::All => Some(place),
+            Counted::Places(places) => places.binary_search(&key).ok(),
+        }
+    }
+
     /// The shape of a node.
     pub(crate) fn shape(&self, range: usize, plan: &Plan) -> Shape {
         match self.counted(range, plan) {

@@ -231,9 +231,14 @@ impl Counters {
             Counted::All => own.fill(0),
             Counted::Places(places) => places.iter().for_each(|&place| own[place as usize] = 0),
         }
+        #[cfg(test)]
+        let exact = taken.to_vec();
         table.add_to(&mut taken, generator);
         let shape = Shape { rows: 1, columns: taken.len() as u32 };
-        SealedSketch::new(shape, &taken, None, width)
+        let sealed = SealedSketch::new(shape, &taken, None, width);
+        #[cfg(test)]
+        let sealed = fault::sealed_keys(sealed, &exact, table.law());
+        sealed
     }
 
     /// Adds the noise in place: afterwards the exact counts are nowhere, and the counters are of no more use. The number
@@ -255,7 +260,7 @@ impl Counters {
         };
         let sealed = SealedSketch::new(self.shape, &self.cells[..self.shape.cells()], items, width);
         #[cfg(test)]
-        let sealed = fault::sealed(sealed, &exact, table.law());
+        let sealed = fault::sealed(sealed, &exact.cells, exact.items, table.law());
         sealed
     }
 }

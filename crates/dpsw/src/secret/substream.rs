@@ -261,6 +261,8 @@ impl OpenSubstream {
             (index, seal(&mut whole, plan, index, rungs, &mut generator))
         });
         let sealed = sealed.collect();
+        #[cfg(test)]
+        self.caps.iter_mut().filter(|_| fault::caps_each_node()).for_each(Caps::turn_over);
         if self.next_boundary(plan).is_some() {
             self.ranges.push((WHOLE, whole));
         } else {
@@ -321,7 +323,12 @@ impl OpenSubstream {
     /// Shows the counters of the oldest segment to a planted mistake.
     #[cfg(test)]
     pub(crate) fn show(&self) {
-        fault::show(&self.mapping, self.segments.front().and_then(Option::as_ref));
+        fault::show(&self.mapping, self.oldest());
+    }
+
+    #[cfg(test)]
+    pub(crate) fn oldest(&self) -> Option<&Counters> {
+        self.segments.front().and_then(Option::as_ref)
     }
 
     /// The counters of a range; `None` if it has had no segment before this one.

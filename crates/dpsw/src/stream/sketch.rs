@@ -387,6 +387,8 @@ impl DpswSketch {
     /// Seals the ranges that end with the oldest open segment and makes them readable.
     pub(crate) fn close_segment(&mut self) -> Result<(), EntropyError> {
         let open = self.open.front().expect("a substream is always open");
+        #[cfg(test)]
+        fault::table(&mut self.rungs, open.oldest().filter(|_| open.closed() == 0));
         let seals = open.ending(&self.plan, &self.rungs).len() + usize::from(self.checks_keys());
         let generators = (0..seals).map(|_| self.generator()).collect::<Result<Vec<_>, _>>()?;
         self.seal_segment(&mut generators.into_iter());
@@ -503,6 +505,8 @@ impl DpswSketch {
             None => SealedSubstream::new(self.number, mapping.untracked()).with(sealed, &self.plan),
         };
         let running = running.with_capped(capped).with_rungs(Arc::clone(&self.rungs));
+        #[cfg(test)]
+        let running = fault::released(running);
         let oldest = self.time.now.saturating_sub(self.plan.retained_len());
         let is_kept = |number: u64| oldest < (number + 1) * self.plan.substream_len();
         let before = self

@@ -17,11 +17,13 @@ use crate::item::value::{Item, Kind};
 use crate::noise::generator::{Generator, Noise};
 use crate::noise::law::Law;
 use crate::plan::discovery::PlannedDiscovery;
+use crate::plan::range::WHOLE;
 use crate::plan::settings::Unit;
 use crate::plan::structure::Plan;
 use crate::ratio::Ratio;
 use crate::sealed::found::Kept;
 use crate::sealed::released::Released;
+use crate::sealed::rungs::Rungs;
 use crate::sealed::sketch::SealedSketch;
 use crate::sealed::substream::SealedSubstream;
 use crate::secret::counters::Counters;
@@ -90,6 +92,12 @@ pub(crate) enum Fault {
     SlidingCap,
     /// An item over a user's cap takes no position.
     ShiftedPositions,
+    /// Which keys are cut finely follows from what their substream has counted so far.
+    OpenRungs,
+    /// The nodes of a substream are sealed again with its end.
+    NodesTwice,
+    /// Users may send as much in every node as in a substream.
+    CapPerNode,
     /// A stream that is over seals again what was sealed before.
     FinishedTwice,
     /// A stream is over where the newest substream that is open ends.
@@ -303,9 +311,35 @@ pub(crate) fn listed(kept: &mut [Kept<'_>]) {
     }
 }
 
+/// Which keys are cut finely in a substream that has counted this so far: the two that came most often.
+pub(crate) fn table(rungs: &mut Arc<Rungs>, open: Option<&Counters>) {
+    let Some(counters) = open.filter(|_| is(Fault::OpenRungs)) else { return };
+    let (exact, _) = counters.exact();
+    let mut places: Vec<u32> = (0..exact.len() as u32).collect();
+    places.sort_by_key(|&place| -exact[place as usize]);
+    let mut finer = vec![Vec::new(); rungs.finer().len()];
+    finer[0] = places[..2].to_vec();
+    *rungs = Arc::new(Rungs::of(finer));
+}
+
+/// What becomes of a substream that is released.
+pub(crate) fn released(substream: SealedSubstream) -> SealedSubstream {
+    let is_complete = substream.sketch(WHOLE).is_some();
+    if is(Fault::NodesTwice) && is_complete { noised_again(&substream) } else { substream }
+}
+
+/// Whether the caps of users start anew with every node.
+pub(crate) fn caps_each_node() -> bool {
+    is(Fault::CapPerNode)
+}
+
+/// What becomes of the counters of some keys that are sealed in a node.
+pub(crate) fn sealed_keys(sealed: SealedSketch, exact: &[i32], law: Law) -> SealedSketch {
+    if is(Fault::ExactTotals) { sealed } else { self::sealed(sealed, exact, 0, law) }
+}
+
 /// What becomes of a sketch that is sealed.
-pub(crate) fn sealed(sealed: SealedSketch, exact: &Counters, law: Law) -> SealedSketch {
-    let (exact, total) = exact.exact();
+pub(crate) fn sealed(sealed: SealedSketch, exact: &[i32], total: u64, law: Law) -> SealedSketch {
     let noisy = sealed.cells();
     let noise = |cell: usize| noisy[cell] - exact[cell];
     let remade = |cells: &[i32], items| SealedSketch::new(sealed.shape(), cells, items, sealed.width());
@@ -316,7 +350,9 @@ pub(crate) fn sealed(sealed: SealedSketch, exact: &Counters, law: Law) -> Sealed
             return remade(&halved, sealed.items());
         }
         Some(Fault::ExactTotals) => return remade(&noisy, Some(total)),
-        Some(Fault::NoisePerQuestion | Fault::NoiseAfterRestore | Fault::FinishedTwice) => {
+        Some(
+            Fault::NoisePerQuestion | Fault::NoiseAfterRestore | Fault::FinishedTwice | Fault::NodesTwice,
+        ) => {
             EXACT.with_borrow_mut(|all| all.insert(first_cells(&noisy).to_vec(), (exact.to_vec(), law)));
         }
         Some(Fault::SeedInState) => NEWEST.set((first_cells(&noisy).to_vec(), 0)),
@@ -393,6 +429,14 @@ pub(crate) fn end(end: u64, open: u64) -> u64 {
 
 /// Draws new noise for everything that is sealed.
 fn seal_again(readable: &mut Arc<Readable>) {
+    let released = &readable.released;
+    let substreams =
+        released.substreams().iter().map(|substream| Arc::new(noised_again(substream))).collect();
+    *readable = Arc::new(Readable::new(Released::new(substreams, released.mapping().clone())));
+}
+
+/// A substream with new noise.
+fn noised_again(substream: &SealedSubstream) -> SealedSubstream {
     let sketch = |(range, sketch): &(usize, Arc<SealedSketch>)| {
         let cells = redrawn(&sketch.cells(), 0..sketch.shape().cells());
         EXACT.with_borrow_mut(|all| {
@@ -401,13 +445,10 @@ fn seal_again(readable: &mut Arc<Readable>) {
         });
         (*range, Arc::new(SealedSketch::new(sketch.shape(), &cells, sketch.items(), sketch.width())))
     };
-    let substream = |substream: &Arc<SealedSubstream>| {
-        let sketches = substream.sketches().iter().map(sketch).collect();
-        Arc::new(SealedSubstream::from_parts(substream.number, substream.mapping.clone(), sketches))
-    };
-    let released = &readable.released;
-    let substreams = released.substreams().iter().map(substream).collect();
-    *readable = Arc::new(Readable::new(Released::new(substreams, released.mapping().clone())));
+    let sketches = substream.sketches().iter().map(sketch).collect();
+    SealedSubstream::from_parts(substream.number, substream.mapping.clone(), sketches)
+        .with_capped(substream.capped())
+        .with_rungs(Arc::clone(substream.rungs()))
 }
 
 /// Some of the exact counters behind sealed ones, with new noise.

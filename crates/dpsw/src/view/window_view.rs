@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use crate::error::{ParameterError, QueryError};
 use crate::item::keys::Keys;
 use crate::item::value::Item;
+use crate::plan::range::WHOLE;
 use crate::plan::settings::Window;
 use crate::plan::structure::{Covering, Plan};
 use crate::privacy::parameters::{Claim, Threshold};
@@ -245,9 +246,13 @@ impl WindowView {
     pub fn sealed(&self) -> impl Iterator<Item = Sealed<'_>> {
         let lone = self.apart.is_empty().then_some(self);
         let views = self.apart.iter().chain(lone);
-        views.flat_map(|view| view.readable.released.substreams()).flat_map(|substream| {
+        views.flat_map(Self::sealed_here)
+    }
+
+    fn sealed_here(&self) -> impl Iterator<Item = Sealed<'_>> {
+        self.readable.released.substreams().iter().flat_map(|substream| {
             let sketches = substream.sketches().iter();
-            sketches.map(move |(range, sketch)| Sealed { substream, range: *range, sketch })
+            sketches.map(move |(range, sketch)| Sealed { view: self, substream, range: *range, sketch })
         })
     }
 
@@ -397,6 +402,7 @@ fn last_of(span: &Range<u64>, len: u64) -> Range<u64> {
 /// One sealed sketch of a view.
 #[derive(Debug, Clone, Copy)]
 pub struct Sealed<'a> {
+    view: &'a WindowView,
     substream: &'a SealedSubstream,
     range: usize,
     sketch: &'a SealedSketch,
@@ -421,8 +427,19 @@ impl Sealed<'_> {
         self.sketch
     }
 
-    /// The indices of an item's counters: one per row, or none outside a public list.
+    /// The indices of an item's counters: one per row, or none outside a public list and in nodes of other keys.
     pub fn cells<'i>(&self, item: impl Into<Item<'i>>) -> Vec<usize> {
-        self.substream.mapping.cells(item.into()).collect()
+        let (item, plan) = (item.into(), &self.view.plan);
+        let Sealed { substream: SealedSubstream { mapping, number, .. }, range, .. } = *self;
+        let own = |place| self.substream.rungs().cell(place, range, plan);
+        if plan.tracked() == 0 {
+            return mapping.cells(item).filter_map(own).collect();
+        }
+        let slot = self.view.readable.released.leases().slot(mapping.fingerprint_key.item(item), *number);
+        match (slot, range) {
+            (Some(slot), 1..) => own(slot as usize).into_iter().collect(),
+            (None, WHOLE) => mapping.cells(item).collect(),
+            _ => Vec::new(),
+        }
     }
 }
