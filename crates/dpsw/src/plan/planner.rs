@@ -252,7 +252,8 @@ impl Request {
                         ..structure(self.settings.window.len(), substreams, counters, law)
                     };
                     let prediction = Prediction::new(structure, &counts, self.expectation.drift);
-                    let prediction = prediction.with_rungs(self.rungs(substreams, law, rungs));
+                    let prediction = prediction
+                        .with_rungs(self.rungs(substreams, law, rungs).for_walk(self.expectation.walk()));
                     let score = score(&prediction);
                     choices.push(Choice { substreams, counters, noise, rungs, share, prediction, score });
                 }
@@ -416,7 +417,7 @@ impl Plan {
         let keys = settings.domain.keys().map_or(0, Keys::len);
         let structure = Structure { least_fitted: self.least_found(), keys, ..structure };
         let prediction = Prediction::new(structure, &expectation.counts(items)?, expectation.drift);
-        Ok(Some(prediction.with_rungs(self.rungs().clone())))
+        Ok(Some(prediction.with_rungs(self.rungs().clone().for_walk(expectation.walk()))))
     }
 }
 
