@@ -3,53 +3,15 @@
 use std::sync::Arc;
 
 use crate::plan::range::WHOLE;
-use crate::plan::rungs::{PlannedRungs, WALK, ranges_of};
+use crate::plan::rungs::{PlannedRungs, ranges_of};
 use crate::plan::structure::Plan;
+use crate::sealed::changes::Changes;
 use crate::sealed::rungs::{Counted, Rungs};
 use crate::sealed::sketch::SealedSketch;
 use crate::sealed::substream::SealedSubstream;
 
 /// A count of one substream must exceed what it has to by this many deviations of its noise to be taken for the whole window.
 const SURE: f64 = 2.0;
-
-/// A change counts at most by this many squares of a key's mean count: as that of a key that is there for half of the window.
-const LARGEST: f64 = 4.0;
-/// What is expected of rates counts as much as this many changes that are seen.
-const EXPECTED: f64 = 8.0;
-
-/// Substreams of the last window by which it is judged how rates walk.
-struct Changes<'a> {
-    seen: &'a [&'a Arc<SealedSubstream>],
-    /// Substreams of a window.
-    window: f64,
-    /// The variance of the noise on a counter.
-    noise: f64,
-}
-
-impl Changes<'_> {
-    /// The relative variance per window by which the rates of these keys walk: counts of neighbouring substreams differ by 2/3 of
-    /// what it is over one. See docs/estimation.md.
-    fn walk(&self, places: impl Iterator<Item = usize>) -> f64 {
-        let (mut changes, mut rates, mut pairs) = (0.0, 0.0, 0.0);
-        for place in places {
-            let counts: Vec<[f64; 2]> =
-                self.seen.iter().map(|one| one.count_and_nodes(place as u32)).collect();
-            let rate = counts.iter().map(|[count, _]| count).sum::<f64>() / counts.len() as f64;
-            for pair in counts.windows(2) {
-                let [[before, nodes_before], [after, nodes_after]] = [pair[0], pair[1]];
-                let by_chance = self.noise * (nodes_before + nodes_after) + 2.0 * rate;
-                changes += ((after - before).powi(2) - by_chance).min(LARGEST * rate * rate) / rate;
-                rates += rate;
-                pairs += 1.0;
-            }
-        }
-        if pairs == 0.0 {
-            return WALK;
-        }
-        let walk = 1.5 * self.window * changes / rates;
-        ((pairs * walk + EXPECTED * WALK) / (pairs + EXPECTED)).max(0.0)
-    }
-}
 
 impl Rungs {
     /// Those of the substream after these, by what is sealed of the last window.
@@ -66,9 +28,12 @@ impl Rungs {
         let (window, noise) = (window as f64, plan.ranges()[WHOLE].law().variance());
         let longer = window / seen.len() as f64;
         let is_frequent = |place: &usize| plan.rungs().first() < sums[*place] as f64 * longer;
-        let changes = Changes { seen, window, noise };
-        let walk = changes.walk((0..sums.len()).filter(is_frequent));
-        let planned = plan.rungs().clone().for_walk(walk);
+        let mut changes = Changes::default();
+        for place in (0..sums.len()).filter(is_frequent) {
+            let counts = seen.iter().map(|substream| substream.count_and_variance(place as u32, noise));
+            changes.add(&counts.collect::<Vec<_>>());
+        }
+        let planned = plan.rungs().clone().for_walk(changes.walk(window));
         let first = planned.first();
         // No rung makes the noise of a total smaller: what does not reach this reaches no rung.
         let least = [first / longer, first / window];
@@ -119,10 +84,10 @@ impl SealedSubstream {
         }
     }
 
-    /// The noisy count of a key, and from how many nodes.
-    fn count_and_nodes(&self, place: u32) -> [f64; 2] {
+    /// The noisy count of a key and its variance, with noise of this variance on each counter.
+    fn count_and_variance(&self, place: u32, noise: f64) -> [f64; 2] {
         let rung = self.rungs().rung(place);
-        [self.count(place, rung) as f64, f64::from(1 << rung)]
+        [self.count(place, rung) as f64, noise * f64::from(1 << rung)]
     }
 
     /// How many items were counted: exactly where that is public, else by the noisy counters.
