@@ -38,9 +38,9 @@ impl PlannedRungs {
         Self { most: planned.thresholds.iter().map(most).collect(), ..planned }
     }
 
-    /// The same for rates that walk with this relative variance per window, or as much as there is room for.
+    /// The same for rates that walk with this relative variance per window.
     pub(crate) fn for_walk(self, walk: f64) -> Self {
-        let unit = unit(self.noise, walk.min(WALK));
+        let unit = unit(self.noise, walk);
         let threshold = |rung: usize| unit * (self.substreams * f64::from(1 << rung)).powi(2);
         let thresholds = (0..self.thresholds.len()).map(threshold).collect();
         Self { thresholds, ..self }
