@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use dpsw::audit::{self, Claimed, Effort, Report};
-use dpsw::{Clock, Domain, Keys, Settings};
+use dpsw::{Clock, Domain, Keys, Method, Settings};
 use serde::Serialize;
 
 use crate::arguments::{Audit, Past, UnitName};
@@ -63,7 +63,15 @@ fn settings(command: &Audit) -> Result<Settings> {
         retention: PAST.retention,
         paper: &command.paper,
     };
-    Ok(wish.plan()?.settings().clone())
+    Ok(with_one_rung(wish.plan()?.settings().clone()))
+}
+
+// one rung: audit
+fn with_one_rung(mut settings: Settings) -> Settings {
+    if let Some(Method::Tuned(tuned)) = &mut settings.method {
+        tuned.rungs = 1;
+    }
+    settings
 }
 
 /// A report in the words of the outside.

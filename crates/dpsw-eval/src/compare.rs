@@ -93,6 +93,18 @@ impl Tried {
 }
 
 impl Row {
+    /// What was chosen for the method.
+    #[must_use]
+    pub fn parameters(&self) -> &str {
+        &self.parameters
+    }
+
+    /// The mean absolute errors of frequent and of rare items, if there are any of those.
+    #[must_use]
+    pub fn errors(&self) -> [Option<f64>; 2] {
+        [Some(self.mae_high), self.mae_low]
+    }
+
     /// The predicted error over the measured one, of frequent and of rare items; `None` where nothing was predicted.
     #[must_use]
     pub fn predicted_to_measured(&self) -> Option<[f64; 2]> {
@@ -104,10 +116,10 @@ impl Row {
 const PILOT_QUERIES: usize = 8;
 
 /// A method with the parameters that were chosen for it.
-struct Chosen {
-    method: MethodName,
-    variant: Variant,
-    tried: Vec<Tried>,
+pub(crate) struct Chosen {
+    pub(crate) method: MethodName,
+    pub(crate) variant: Variant,
+    pub(crate) tried: Vec<Tried>,
 }
 
 /// Runs every method on every seed, on all cores.
@@ -116,7 +128,11 @@ struct Chosen {
 /// A plan cannot be made or the stream is too short.
 pub fn run(comparison: &Comparison<'_>) -> Result<Vec<Row>> {
     let chosen = comparison.methods.iter().map(|&method| choose(comparison, method));
-    let chosen = chosen.collect::<Result<Vec<Chosen>>>()?;
+    run_chosen(comparison, chosen.collect::<Result<Vec<Chosen>>>()?)
+}
+
+/// The same with parameters that are chosen already.
+pub(crate) fn run_chosen(comparison: &Comparison<'_>, chosen: Vec<Chosen>) -> Result<Vec<Row>> {
     let jobs: Vec<(usize, usize)> = (0..chosen.len())
         .flat_map(|method| (0..comparison.datasets.len()).map(move |seed| (method, seed)))
         .collect();
@@ -143,15 +159,20 @@ fn choose(comparison: &Comparison<'_>, method: MethodName) -> Result<Chosen> {
     if variants.len() == 1 {
         return Ok(Chosen { method, variant: variants.remove(0), tried: Vec::new() });
     }
-    let dataset = comparison.datasets.first().context("at least one seed is needed")?;
-    let workload = workload(comparison, PILOT_QUERIES);
-    let tried = cores::run("tune", Cores::All, &variants, |variant| {
-        measure(&variant.plan, dataset, &workload, 0).map(|outcome| Tried::new(&variant.parameters, &outcome))
-    });
-    let tried = tried.into_iter().collect::<Result<Vec<Tried>>>()?;
+    let tried = try_out(comparison, &variants)?;
     let best = Tried::best(&tried, Goal::Error).context("a method has at least one variant")?;
     let variant = variants.swap_remove(best);
     Ok(Chosen { method, variant, tried })
+}
+
+/// What variants score on a short run over the first seed.
+pub(crate) fn try_out(comparison: &Comparison<'_>, variants: &[Variant]) -> Result<Vec<Tried>> {
+    let dataset = comparison.datasets.first().context("at least one seed is needed")?;
+    let workload = workload(comparison, PILOT_QUERIES);
+    let tried = cores::run("tune", Cores::All, variants, |variant| {
+        measure(&variant.plan, dataset, &workload, 0).map(|outcome| Tried::new(&variant.parameters, &outcome))
+    });
+    tried.into_iter().collect()
 }
 
 fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {

@@ -22,6 +22,7 @@ pub fn series(method: MethodName) -> Series {
     use Dash::{Dashed, Dotted, Solid};
     let (name, colour, mark, dash) = match method {
         MethodName::Tuned => ("tuned (ours)", 0, Mark::Disc, Solid),
+        MethodName::TunedPlain => ("tuned, one rung", 0, Mark::Square, Dotted),
         MethodName::TunedHashed => ("tuned, hashed", 0, Mark::Ring, Dotted),
         MethodName::TunedDiscovered => ("tuned, keys found", 3, Mark::Square, Dashed),
         MethodName::TunedUser => ("tuned, users", 5, Mark::Diamond, Dashed),

@@ -1,5 +1,6 @@
 //! Measures dpsw against the methods of its paper: streams, exact windows, methods at equal size, and results.
 
+pub mod against;
 pub mod baseline;
 pub mod catalog;
 pub mod chart;

@@ -9,6 +9,7 @@ use clap::{Args, Parser, Subcommand};
 use serde::Serialize;
 
 use dpsw::{Drift, Epsilon, Expectation, Threshold};
+use dpsw_eval::against::{self, Contest, Entry};
 use dpsw_eval::catalog::{self, FIGURES};
 use dpsw_eval::compare::{self, Comparison};
 use dpsw_eval::coverage;
@@ -21,6 +22,7 @@ use dpsw_eval::method::{Choices, Fixed, MethodName, Size, Tuning, delta_for};
 use dpsw_eval::preset::Preset;
 use dpsw_eval::results::Results;
 use dpsw_eval::source::{PaperDataset, data_folder, table};
+use dpsw_eval::stream::{REAL_STREAMS, RealData, RealStream, Shelf, Stream};
 
 /// Measures dpsw against the methods of its paper.
 #[derive(Debug, Parser)]
@@ -37,6 +39,8 @@ const EXAMPLES: &str = "Examples:
   dpsw-eval discovery --data ~/data
   dpsw-eval datasets --data ~/data
   dpsw-eval compare --dataset zipf --items 3000000 --window 1000000 --epsilon 1 --bytes 1120000
+  dpsw-eval against --streams zipf,gauss,drift,swap --epsilon 0.1,0.2,0.5,1,2 --methods tuned,tumbling
+  dpsw-eval against --streams real --methods tuned,tuned-plain --data ~/data
   dpsw-eval compare --dataset clicks.csv --column page --window 50000 --epsilon 1 --bytes 560000 --json";
 
 const FIGURE_FILE: &str = "A figure of your own:
@@ -62,6 +66,8 @@ const FIGURE_FILE: &str = "A figure of your own:
 enum Command {
     /// Compare methods on one stream at the same bytes and epsilon
     Compare(CompareArguments),
+    /// Divide the errors of one method by those of another, on many streams
+    Against(AgainstArguments),
     /// Run one figure (without a name: list them)
     #[command(after_help = FIGURE_FILE)]
     Figure(FigureArguments),
@@ -222,6 +228,36 @@ struct CompareArguments {
     json: bool,
 }
 
+#[derive(Debug, Args)]
+struct AgainstArguments {
+    /// Synthetic streams and real ones of the data folder; `real` is all of those that are there
+    #[arg(long, value_delimiter = ',', required = true)]
+    streams: Vec<String>,
+    /// The method whose errors are divided, and the one by whose
+    #[arg(long, value_enum, value_delimiter = ',', required = true)]
+    methods: Vec<MethodName>,
+    /// Privacy budgets
+    #[arg(long, value_delimiter = ',', default_values_t = [1.0])]
+    epsilon: Vec<f64>,
+    /// Window length of synthetic streams, which have three windows; real ones have their own
+    #[arg(long, default_value_t = 1_000_000)]
+    window: u64,
+    /// Bytes of the sketches
+    #[arg(long, default_value_t = 1_120_000)]
+    bytes: u64,
+    /// Seeds, each for a synthetic stream and for noise
+    #[arg(long, default_value_t = 3)]
+    seeds: u64,
+    /// Query times per seed
+    #[arg(long, default_value_t = 30)]
+    queries: usize,
+    #[command(flatten)]
+    data: DataFolder,
+    /// Print one JSON array of rows
+    #[arg(long)]
+    json: bool,
+}
+
 fn main() -> ExitCode {
     match run(Arguments::parse().command) {
         Ok(()) => ExitCode::SUCCESS,
@@ -235,6 +271,7 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Result<()> {
     match command {
         Command::Compare(arguments) => compare(&arguments),
+        Command::Against(arguments) => against(&arguments),
         Command::Figure(arguments) => one_figure(&arguments),
         Command::All(arguments) => all(&arguments),
         Command::Coverage(arguments) => coverage(&arguments),
@@ -378,6 +415,54 @@ fn compare(arguments: &CompareArguments) -> Result<()> {
         },
     })?;
     print_rows(&rows, arguments.json, compare::table)
+}
+
+fn against(arguments: &AgainstArguments) -> Result<()> {
+    let AgainstArguments { bytes, queries, seeds, window, .. } = *arguments;
+    ensure!(
+        0 < bytes.min(seeds).min(window).min(queries as u64),
+        "bytes, seeds, window and queries are at least 1"
+    );
+    let methods = arguments.methods.as_slice().try_into().context("two methods are compared")?;
+    let contest = Contest { methods, bytes, queries };
+    let entries = entries(arguments)?;
+    let mut rows = Vec::new();
+    for &epsilon in &arguments.epsilon {
+        Epsilon::new(epsilon).context("--epsilon")?;
+        rows.extend(contest.run(&entries, epsilon)?);
+    }
+    print_rows(&rows, arguments.json, against::table)
+}
+
+fn entries(arguments: &AgainstArguments) -> Result<Vec<Entry>> {
+    let shelf = Shelf::new(Some(arguments.data.path()));
+    let data = RealData::of(&shelf)?;
+    let mut entries = Vec::new();
+    for name in &arguments.streams {
+        if Synthetic::named(name).is_some() {
+            entries.push(synthetic(name, arguments));
+            continue;
+        }
+        let wanted = REAL_STREAMS.iter().filter(|real| name == "real" || name == real.name);
+        let before = entries.len();
+        for real in wanted.filter(|real| data.has(real.name)) {
+            entries.push(real_entry(real, arguments.seeds, &shelf)?);
+        }
+        ensure!(before < entries.len(), "there is no stream {name} in {}", arguments.data.path().display());
+    }
+    Ok(entries)
+}
+
+fn synthetic(name: &str, arguments: &AgainstArguments) -> Entry {
+    let (stream, window_len) = (Synthetic::named(name).expect("it was found"), arguments.window);
+    let generate = |seed| stream.generate(3 * window_len as usize, window_len, seed);
+    Entry { datasets: (0..arguments.seeds).map(generate).collect(), window_len }
+}
+
+fn real_entry(real: &RealStream, seeds: u64, shelf: &Shelf) -> Result<Entry> {
+    let stream = Stream::new(real.name, 0, usize::MAX, 0, 0);
+    let datasets = (0..seeds).map(|_| stream.read(shelf.folder())).collect::<Result<_>>()?;
+    Ok(Entry { datasets, window_len: real.window_len })
 }
 
 fn check(arguments: &CompareArguments) -> Result<()> {

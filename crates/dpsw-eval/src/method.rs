@@ -23,6 +23,8 @@ pub enum MethodName {
     PaperBalanced,
     /// One sketch per substream, pure epsilon.
     Tuned,
+    /// The same with one rung: all keys are cut alike.
+    TunedPlain,
     /// The same without a list of keys, as the paper's structure counts: hashed counters, and any key can be asked for by
     /// name. Heavy hitters are chosen among candidates of the asker, which are all keys here.
     TunedHashed,
@@ -200,10 +202,11 @@ impl MethodName {
     pub const MICROSCOPE: Self = Self::Baseline(Kind::Microscope);
 
     /// Those of the library first.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Paper,
         Self::PaperBalanced,
         Self::Tuned,
+        Self::TunedPlain,
         Self::TunedHashed,
         Self::TunedDiscovered,
         Self::TunedUser,
@@ -226,6 +229,7 @@ impl MethodName {
             Self::Paper => "paper",
             Self::PaperBalanced => "paper-balanced",
             Self::Tuned => "tuned",
+            Self::TunedPlain => "tuned-plain",
             Self::TunedHashed => "tuned-hashed",
             Self::TunedDiscovered => "tuned-discovered",
             Self::TunedUser => "tuned-user",
@@ -252,7 +256,7 @@ impl MethodName {
     /// No plan fits.
     pub fn variants(self, size: Size, choices: &Choices) -> Result<Vec<Variant>> {
         let variants: Result<Vec<Variant>> = match self {
-            Self::Tuned | Self::TunedHashed | Self::TunedDiscovered | Self::TunedUser => {
+            Self::Tuned | Self::TunedPlain | Self::TunedHashed | Self::TunedDiscovered | Self::TunedUser => {
                 self.tuned(size, choices.expectation.clone()).map(|variant| vec![variant])
             }
             Self::Paper | Self::PaperBalanced => {
@@ -280,11 +284,17 @@ impl MethodName {
         let settings = Settings { unit, delta, ..Settings::last_items(size.window_len, size.epsilon)? };
         let request =
             Request { expectation, ..Request::new(settings.with_domain(domain)) }.with_bytes(size.bytes);
+        let request = if self == Self::TunedPlain { request.with_rungs(1) } else { request };
         let plan = request.plan()?.plan;
         let counters = if plan.is_identity() { "identity" } else { "hashed" };
         let shape = plan.shape();
         let substreams = size.window_len.div_ceil(plan.substream_len());
-        let parameters = format!("{counters} {} x {}, {substreams} substreams", shape.rows, shape.columns);
+        let rungs = match plan.method() {
+            Method::Tuned(tuned) if 1 < tuned.rungs => format!(", {} rungs", tuned.rungs),
+            _ => String::new(),
+        };
+        let parameters =
+            format!("{counters} {} x {}, {substreams} substreams{rungs}", shape.rows, shape.columns);
         Ok(Variant { parameters, plan: AnyPlan::Library(Box::new(plan)) })
     }
 

@@ -73,7 +73,11 @@ impl Stream {
         }
     }
 
-    fn read(&self, folder: Option<&Path>) -> Result<Dataset> {
+    /// Makes or reads it.
+    ///
+    /// # Errors
+    /// It is absent or wrong.
+    pub fn read(&self, folder: Option<&Path>) -> Result<Dataset> {
         if let (Some(synthetic), Some(domain_len)) = (Synthetic::named(&self.name), self.domain_len) {
             let (window_len, seed) = (self.window_len.unwrap_or(1), self.seed.unwrap_or(0));
             return Ok(synthetic.generate_over(domain_len, self.items, window_len, seed));

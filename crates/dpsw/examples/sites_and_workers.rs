@@ -4,7 +4,8 @@ use std::error::Error;
 
 use dpsw::store::MemoryStore;
 use dpsw::{
-    Batch, Clock, DpswSketch, Noise, PartialId, Plan, Settings, StateKey, StreamKey, WindowView, Worker,
+    Batch, Clock, DpswSketch, Noise, PartialId, Plan, Request, Settings, StateKey, StreamKey, WindowView,
+    Worker,
 };
 
 const START: u64 = 1_772_442_000;
@@ -17,7 +18,9 @@ const STATE_KEY: [u8; 32] = [42; 32];
 pub fn main() -> Result<(), Box<dyn Error>> {
     // The last ten minutes, by a clock that does not depend on the events.
     let settings = Settings::last_ticks(WINDOW, 60_000, 1.0)?.with_clock(Clock::Caller).with_lateness(60);
-    let plan = settings.with_keys(["bus", "train", "bike"]).plan()?;
+    // one rung: sites
+    let request = Request::new(settings.with_keys(["bus", "train", "bike"])).with_rungs(1);
+    let plan = request.plan()?.plan;
     let merged = WindowView::merge(&[site(&plan, 1)?, site(&plan, 2)?])?;
     for (who, view) in [("two sites, noise of each", merged), ("two workers, noise once", workers(&plan)?)] {
         let bikes = view.frequency("bike")?;

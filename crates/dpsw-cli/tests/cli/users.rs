@@ -25,7 +25,7 @@ fn substreams(sandbox: &Sandbox, per_user: &str) -> f64 {
         (structure["unit"].as_str(), structure["per_user"].to_string().as_str()),
         (Some("users"), per_user)
     );
-    10_000.0 / structure["substream"].as_f64().expect("a length")
+    (10_000.0 / structure["substream"].as_f64().expect("a length")).ceil()
 }
 
 #[test]

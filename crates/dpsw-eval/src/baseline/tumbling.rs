@@ -19,7 +19,7 @@ use super::budget::{Task, laplace};
 use super::dyadic::split_at_end;
 
 /// How many buckets a window has, as results sweep it.
-pub(super) const BUCKETS: [u64; 5] = [5, 10, 20, 50, 100];
+pub(super) const BUCKETS: [u64; 10] = [2, 3, 4, 5, 6, 8, 10, 20, 50, 100];
 
 /// The law of the noise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -109,7 +109,8 @@ fn held(substream: &SealedSubstream, place: u32, node: usize, plan: &Plan) -> Op
 fn strays(substream: &SealedSubstream, plan: &Plan) -> u64 {
     let ranges = substream.sketches().iter().map(|(range, _)| *range);
     let of_range = |range: usize| {
-        let others = keys(substream).filter(move |&place| substream.rungs().rung(place) != plan.rungs().rung_of(range));
+        let others = keys(substream)
+            .filter(move |&place| substream.rungs().rung(place) != plan.rungs().rung_of(range));
         others.filter(move |&place| substream.node(place, range, plan).is_some_and(|held| held != 0))
     };
     ranges.flat_map(of_range).count() as u64

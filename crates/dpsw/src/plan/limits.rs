@@ -34,6 +34,9 @@ pub(crate) const VARIANCE_MAX: u64 = (1 << 32) - 1;
 pub(crate) const CANDIDATE_SHARE: f64 = 0.15;
 /// A candidate of a fit stands out by this many deviations of the bulk of all keys.
 pub(crate) const CANDIDATE_DEVIATIONS: f64 = 4.0;
+/// The numbers of nodes that the newest part of a window may be predicted from, and the longest, as a part of the window.
+pub(crate) const SPANS: [u32; 6] = [1, 2, 4, 8, 16, 32];
+pub(crate) const LONGEST_SPAN: f64 = 0.8;
 /// Beyond this many substreams that left since the last fit, the next one adds up the totals of the keys anew.
 pub(crate) const LEFT_MAX: usize = 2;
 /// Bytes that a view caches for each key of an interpolated plan.

@@ -34,13 +34,14 @@ impl Misfit {
         misfit
     }
 
-    /// Of a window of whole substreams when the share `x` of one more has passed: as much has left at the other end.
-    pub(crate) fn at_phase(x: f64) -> Self {
+    /// Of a window of whole nodes when the share `x` of one more has passed, which is predicted from the last `span` of them: as
+    /// much has left at the other end.
+    pub(crate) fn at_phase(x: f64, span: f64) -> Self {
         let piece = |len, weight, is_inside| Piece { len, weight, is_inside };
         Self::of(&[
             piece(x, 1.0 - x, false),
             piece(1.0 - x, 1.0 - x, true),
-            piece(1.0, 1.0 + x, true),
+            piece(span, 1.0 + x / span, true),
             piece(x, 0.0, true),
         ])
     }
@@ -173,9 +174,18 @@ mod tests {
     #[test]
     fn a_phase_is_cut_and_predicted_by_as_much() {
         for x in [0.0, 0.25, 0.5, 1.0] {
-            let (phase, edges) = (Misfit::at_phase(x), misfit([x, x, 0.0]));
+            let (phase, edges) = (Misfit::at_phase(x, 1.0), misfit([x, x, 0.0]));
             assert!((phase.sampling - edges.sampling).abs() < 1e-12, "{x}");
             assert!((phase.walk - edges.walk).abs() < 1e-12, "{x}");
+        }
+    }
+
+    #[test]
+    fn longer_spans_have_less_chance_and_more_drift() {
+        for x in [0.25, 0.5, 1.0] {
+            let [short, long] = [1.0, 4.0].map(|span| Misfit::at_phase(x, span));
+            assert!((short.sampling - long.sampling - 0.75 * x * x).abs() < 1e-12, "{x}");
+            assert!((long.walk - short.walk - x * x).abs() < 1e-12, "{x}");
         }
     }
 }

@@ -31,7 +31,7 @@ pub struct Request {
     pub bytes: u64,
     /// A public guess of what a window looks like, never made from the stream.
     pub expectation: Expectation,
-    /// The most rungs to consider; 1 where nothing else is said. More cut frequent keys more finely, which halves their error
+    /// The most rungs to consider; 5 where nothing else is said. More cut frequent keys more finely, which halves their error
     /// where shares drift.
     pub rungs: u32,
 }
@@ -40,6 +40,8 @@ pub struct Request {
 const BYTES: u64 = 400_000;
 /// Counters for each key of a public list may take this many.
 const IDENTITY_BYTES: u64 = 64_000_000;
+/// Frequent keys are cut into up to 16 nodes per substream where nothing else is said.
+const RUNGS: u32 = 5;
 /// Keys that are expected where there is no list.
 const KEYS_EXPECTED: usize = 100_000;
 
@@ -149,7 +151,7 @@ impl Request {
         };
         let bytes = if keys.is_some_and(fits) { IDENTITY_BYTES } else { BYTES };
         let expectation = Expectation::zipf(keys.unwrap_or(KEYS_EXPECTED).max(1));
-        Self { settings, bytes, expectation, rungs: 1 }
+        Self { settings, bytes, expectation, rungs: RUNGS }
     }
 
     /// The same with this many bytes.
@@ -252,7 +254,8 @@ impl Request {
                         ..structure(self.settings.window.len(), substreams, counters, law)
                     };
                     let prediction = Prediction::new(structure, &counts, self.expectation.drift);
-                    let prediction = prediction.with_rungs(self.rungs(substreams, law, rungs));
+                    let prediction = prediction
+                        .with_rungs(self.rungs(substreams, law, rungs).for_walk(self.expectation.walk()));
                     let score = score(&prediction);
                     choices.push(Choice { substreams, counters, noise, rungs, share, prediction, score });
                 }
@@ -416,7 +419,7 @@ impl Plan {
         let keys = settings.domain.keys().map_or(0, Keys::len);
         let structure = Structure { least_fitted: self.least_found(), keys, ..structure };
         let prediction = Prediction::new(structure, &expectation.counts(items)?, expectation.drift);
-        Ok(Some(prediction.with_rungs(self.rungs().clone())))
+        Ok(Some(prediction.with_rungs(self.rungs().clone().for_walk(expectation.walk()))))
     }
 }
 

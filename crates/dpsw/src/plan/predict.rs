@@ -8,7 +8,7 @@ use crate::noise::law::Law;
 use crate::noise::tail::Moments;
 use crate::plan::counts::Counts;
 use crate::plan::false_rows::{Collisions, Listing};
-use crate::plan::limits::{CANDIDATE_DEVIATIONS, CANDIDATE_SHARE};
+use crate::plan::limits::{CANDIDATE_DEVIATIONS, CANDIDATE_SHARE, LONGEST_SPAN, SPANS};
 use crate::plan::misfit::Misfit;
 use crate::plan::rungs::PlannedRungs;
 
@@ -56,6 +56,11 @@ pub struct Drift {
 impl Drift {
     /// Logarithms with variance 0.2 that a window forgets: real streams move about like this.
     pub const MODERATE: Self = Self { variance: 0.2, correlation_windows: 1.0 };
+
+    /// The relative variance per window by which a share walks.
+    pub(crate) fn walk(self) -> f64 {
+        2.0 * self.variance / self.correlation_windows
+    }
 }
 
 /// A public guess of what a window looks like.
@@ -81,6 +86,11 @@ impl Expectation {
     #[must_use]
     pub fn zipf(keys: usize) -> Self {
         Self { prior: Prior::Zipf { exponent: 1.0, keys }, drift: Some(Drift::MODERATE) }
+    }
+
+    /// The relative variance per window by which shares are expected to walk.
+    pub(crate) fn walk(&self) -> f64 {
+        self.drift.map_or(0.0, Drift::walk)
     }
 
     /// Expected counts in a window of this many items.
@@ -154,11 +164,12 @@ pub struct Prediction {
     /// Variance of noise and collisions at each phase.
     floor: [f64; PHASES.len()],
     substreams: f64,
-    drift: Option<Drift>,
+    /// The relative variance per window by which shares walk.
+    walk: f64,
     listing: Listing,
     rungs: PlannedRungs,
-    /// The variance of the noise on a counter.
-    noise: f64,
+    /// The variance of the noise on a counter that one key has for itself.
+    own_noise: Option<f64>,
 }
 
 impl Prediction {
@@ -180,8 +191,10 @@ impl Prediction {
             least: structure.least_fitted,
             absent: structure.keys.saturating_sub(counts.sorted.len()),
         };
-        let (Structure { substreams, law, .. }, rungs) = (structure, PlannedRungs::default());
-        Self { counts: Arc::clone(counts), floor, substreams, drift, listing, rungs, noise: law.variance() }
+        let own_noise = structure.columns.is_none().then(|| structure.law.variance());
+        let (walk, rungs) = (drift.map_or(0.0, Drift::walk), PlannedRungs::default());
+        let substreams = structure.substreams;
+        Self { counts: Arc::clone(counts), floor, substreams, walk, listing, rungs, own_noise }
     }
 
     /// The same where frequent keys are cut more finely.
@@ -193,15 +206,26 @@ impl Prediction {
     #[must_use]
     pub fn error_of(&self, count: f64) -> f64 {
         let nodes = self.substreams * f64::from(1 << self.rungs.rung(count));
-        let finer = (nodes - self.substreams) * self.noise;
-        let errors = PHASES.iter().zip(self.floor).map(|(&x, floor)| {
-            let misfit = Misfit::at_phase(x);
-            let sampling = count / nodes * misfit.sampling;
-            let step = |d: Drift| 2.0 * d.variance / (d.correlation_windows * nodes);
-            let drift = self.drift.map_or(0.0, |d| (count / nodes).powi(2) * step(d) * misfit.walk);
-            MEAN_ABSOLUTE * (floor + finer + sampling + drift).sqrt()
+        let (rate, span) = (count / nodes, self.span(count / nodes, nodes));
+        let floor = |(x, floor): (f64, f64)| match self.own_noise {
+            Some(noise) => noise * (nodes + x * x * (1.0 + 1.0 / span)),
+            None => floor,
+        };
+        let errors = PHASES.into_iter().zip(self.floor).map(|(x, at_phase)| {
+            let misfit = Misfit::at_phase(x, span);
+            let drift = rate.powi(2) * self.walk / nodes * misfit.walk;
+            MEAN_ABSOLUTE * (floor((x, at_phase)) + rate * misfit.sampling + drift).sqrt()
         });
         errors.sum::<f64>() / PHASES.len() as f64 + self.unseen(count)
+    }
+
+    /// From how many nodes the next one is predicted best, for an item that comes this often in a node.
+    fn span(&self, rate: f64, nodes: f64) -> f64 {
+        let Some(noise) = self.own_noise else { return 1.0 };
+        let variance = |span: &f64| (noise + rate) / span + rate.powi(2) * self.walk / nodes * span / 3.0;
+        let fits = |span: &f64| *span == 1.0 || *span <= LONGEST_SPAN * nodes;
+        let spans = SPANS.into_iter().map(f64::from).filter(fits);
+        spans.min_by(|one, other| variance(one).total_cmp(&variance(other))).unwrap_or(1.0)
     }
 
     /// A key that was rare is cut coarsely until the next substream: what that costs a frequent one on average.

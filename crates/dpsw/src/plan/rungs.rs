@@ -11,8 +11,8 @@ use crate::plan::checkpoint::{Role, Span};
 use crate::plan::limits::{RUNGS_MAX, check};
 use crate::plan::settings::{CounterLayout, NoiseChoice, TunedMethod};
 
-/// The relative variance per window by which rates are expected to walk.
-const WALK: f64 = 0.4;
+/// The relative variance per window by which rates are expected to walk, where nothing is known of them.
+pub(crate) const WALK: f64 = 0.4;
 /// What a walk adds to the variance of a count, at all phases on average.
 const MEAN_WALK: f64 = 0.2056;
 
@@ -24,8 +24,10 @@ const MOST: f64 = 16.0;
 pub(crate) struct PlannedRungs {
     /// The index of the first range with nodes: behind that of hashed counters, if there are some.
     start: usize,
-    /// The count per window from which on two nodes are worth their noise in a window of one.
-    unit: f64,
+    /// The variance of the noise on a counter.
+    noise: f64,
+    /// Of a window.
+    substreams: f64,
     /// A key above the first r of these counts per window has the rung r.
     thresholds: Vec<f64>,
     /// The most keys of each rung from 1 on.
@@ -35,14 +37,12 @@ pub(crate) struct PlannedRungs {
 impl PlannedRungs {
     /// For windows of so many substreams and items.
     pub(crate) fn new(rungs: u32, substreams: u64, items: u64, keys: usize, law: Law) -> Self {
-        let drift = 7.0 / 8.0 * MEAN_WALK * WALK;
-        // More nodes are worth their noise v from the root of drift f² + f / 2 = v on, for a substream in one node.
-        let unit = ((0.25 + 4.0 * drift * law.variance()).sqrt() - 0.5) / (2.0 * drift);
-        let threshold = |rung: u32| unit * (substreams as f64 * f64::from(1 << rung)).powi(2);
-        let thresholds: Vec<f64> = (1..rungs).map(|rung| threshold(rung - 1)).collect();
-        // An eighth of the keys that a window can hold above a count.
+        let (noise, substreams) = (law.variance(), substreams as f64);
+        let thresholds = vec![0.0; rungs as usize - 1];
+        let planned = Self { start: 0, noise, substreams, thresholds, most: Vec::new() };
+        let planned = planned.for_walk(WALK);
         let most = |count: &f64| ((items as f64 / (MOST * count)).ceil() as usize).clamp(1, keys);
-        Self { start: 0, unit, most: thresholds.iter().map(most).collect(), thresholds }
+        Self { most: planned.thresholds.iter().map(most).collect(), ..planned }
     }
 
     /// The same beside hashed counters.
@@ -60,10 +60,18 @@ impl PlannedRungs {
         self.start + (1 << rung) - 1..self.start + (1 << (rung + 1)) - 1
     }
 
+    /// The same for rates that walk with this relative variance per window.
+    pub(crate) fn for_walk(self, walk: f64) -> Self {
+        let unit = unit(self.noise, walk);
+        let threshold = |rung: usize| unit * (self.substreams * f64::from(1 << rung)).powi(2);
+        let thresholds = (0..self.thresholds.len()).map(threshold).collect();
+        Self { thresholds, ..self }
+    }
+
     /// The count per window from which on two nodes are worth their noise in a window of one. In windows of more it grows
     /// with the square of how many.
     pub(crate) fn unit(&self) -> f64 {
-        self.unit
+        unit(self.noise, WALK)
     }
 
     /// The number of rungs.
@@ -96,6 +104,12 @@ impl PlannedRungs {
     pub(crate) fn most(&self, rung: u32) -> usize {
         self.most[rung as usize - 1]
     }
+}
+
+/// More nodes are worth their noise v from the root of drift f² + f / 2 = v on, for a substream in one node.
+fn unit(noise: f64, walk: f64) -> f64 {
+    let drift = 7.0 / 8.0 * MEAN_WALK * walk;
+    2.0 * noise / (0.5 + (0.25 + 4.0 * drift * noise).sqrt())
 }
 
 /// All nodes of all rungs, the whole substream first.

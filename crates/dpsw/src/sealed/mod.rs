@@ -1,5 +1,6 @@
 //! What may be shown: noisy, frozen sketches and the keys that were found.
 
+pub(crate) mod changes;
 pub(crate) mod found;
 pub(crate) mod nodes;
 pub(crate) mod leases;

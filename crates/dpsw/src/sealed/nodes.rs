@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::plan::range::WHOLE;
 use crate::plan::rungs::PlannedRungs;
 use crate::plan::structure::Plan;
+use crate::sealed::changes::Changes;
 use crate::sealed::rungs::{Counted, Rungs};
 use crate::sealed::sketch::SealedSketch;
 use crate::sealed::substream::SealedSubstream;
@@ -26,7 +27,14 @@ impl Rungs {
         }
         let (window, noise) = (window as f64, plan.ranges()[WHOLE].law().variance());
         let longer = window / seen.len() as f64;
-        let first = plan.rungs().first();
+        let is_frequent = |place: &usize| plan.rungs().first() < sums[*place] as f64 * longer;
+        let mut changes = Changes::default();
+        for place in (0..sums.len()).filter(is_frequent) {
+            let counts = seen.iter().map(|substream| substream.count_and_variance(place as u32, noise, plan));
+            changes.add(&counts.collect::<Vec<_>>());
+        }
+        let planned = plan.rungs().clone().for_walk(changes.walk(window));
+        let first = planned.first();
         // No rung makes the noise of a total smaller: what does not reach this reaches no rung.
         let least = [first / longer, first / window];
         let score = |place: usize| {
@@ -38,7 +46,7 @@ impl Rungs {
             let rising = window * (last - SURE * (noise * nodes).sqrt());
             Some(((sum * longer).max(rising), place as u32)).filter(|(score, _)| first < *score)
         };
-        Self::by_score(plan.rungs(), (0..sums.len()).filter_map(score).collect())
+        Self::by_score(&planned, (0..sums.len()).filter_map(score).collect())
     }
 
     /// The largest counts have the finest rungs, as many as there is room for.
@@ -75,6 +83,12 @@ impl SealedSubstream {
             let [count, of_base] = [rung, self.rungs().base()].map(|rung| self.count(place, rung, plan));
             totals[place as usize] += count - of_base;
         }
+    }
+
+    /// The noisy count of a key and its variance, with noise of this variance on each counter.
+    fn count_and_variance(&self, place: u32, noise: f64, plan: &Plan) -> [f64; 2] {
+        let rung = self.rungs().rung(place);
+        [self.count(place, rung, plan) as f64, noise * f64::from(1 << rung)]
     }
 
     /// How many items were counted: exactly where that is public, else by the noisy counters.

@@ -77,7 +77,7 @@ struct Made {
     fitted: Vec<Fitted>,
     /// The keys that are cut more finely.
     paths: Paths,
-    /// How far others are predicted, where there are several rungs.
+    /// From how many nodes others are predicted, where keys have counters of their own.
     classes: Option<Classes>,
 }
 
@@ -159,8 +159,7 @@ impl Fits {
                 }
                 _ => {
                     let (candidates, paths) = (HashMap::default(), Paths::own(source));
-                    let classes =
-                        (1 < source.plan.rungs().count()).then(|| Classes::new(source, &source.nodes()));
+                    let classes = source.plan.is_identity().then(|| Classes::new(source, &source.nodes()));
                     Made { totals: None, candidates, fitted: fit(&observed), paths, classes }
                 }
             }

@@ -1,14 +1,11 @@
 //! From how much of the past the newest part of a window is predicted: from much where counts stand still, from little where
 //! they move. Learned from how well what is sealed would have been predicted.
 
+use crate::plan::limits::{LONGEST_SPAN, SPANS};
 use crate::view::source::Source;
 use crate::view::trail::Trail;
 use crate::view::weights::{Node, WHOLE};
 
-/// The numbers of nodes that may be predicted from.
-pub(crate) const SPANS: [u32; 6] = [1, 2, 4, 8, 16, 32];
-/// The longest span, as a part of the window.
-const LONGEST: f64 = 0.8;
 /// A span needs this many predictions to be judged by.
 const SAMPLES_MIN: u32 = 20;
 /// One prediction counts at most this much, in variances: a jump says nothing about the next.
@@ -33,7 +30,7 @@ impl Costs {
         for (index, node) in trail.nodes.iter().enumerate().rev().take(last).take_while(is_alike) {
             for (place, span) in SPANS.into_iter().enumerate() {
                 let reach = len.saturating_mul(span.into());
-                if node.span.start < start + reach || LONGEST * (window as f64) < reach as f64 {
+                if node.span.start < start + reach || LONGEST_SPAN * (window as f64) < reach as f64 {
                     break;
                 }
                 let before = trail.until(node.span.start) - trail.until(node.span.start - reach);

@@ -9,6 +9,7 @@ use crate::item::hash::FingerprintKey;
 use crate::item::keys::Keys;
 use crate::plan::range::WHOLE;
 use crate::plan::structure::Plan;
+use crate::sealed::changes::Changes;
 use crate::sealed::leases::Leases;
 use crate::sealed::released::Released;
 use crate::sealed::rungs::Rungs;
@@ -58,10 +59,12 @@ struct Known {
 }
 
 impl Known {
-    fn add(&mut self, count: f64, variance: f64) {
-        self.sum += count;
-        self.variance += variance;
-        (self.last, self.last_variance) = (count, variance);
+    /// By its counts in the substreams of the window, and the variances of what they are off by.
+    fn of(counts: &[[f64; 2]]) -> Self {
+        let [last, last_variance] = counts.last().copied().unwrap_or_default();
+        let (sum, variance) =
+            counts.iter().fold((0.0, 0.0), |(sum, all), [count, variance]| (sum + count, all + variance));
+        Self { sum, variance, last, last_variance }
     }
 
     fn stands_out(&self, deviations: f64) -> bool {
@@ -179,7 +182,7 @@ impl Standing {
         let leases = released.leases();
         let last = leases.decided().end - 1;
         let score = |fingerprint: u64| {
-            let known = self.known(plan, leases, fingerprint);
+            let known = Known::of(&self.counts(plan, leases, fingerprint).collect::<Vec<_>>());
             let is_tracked = leases.slot(fingerprint, last).is_some();
             let stands_out = known.stands_out(if is_tracked { STILL_FREQUENT } else { FREQUENT });
             stands_out.then(|| (self.score(plan, &known), fingerprint))
@@ -206,19 +209,16 @@ impl Standing {
         frequent.chain(peeled).chain(tracked).chain(found).collect()
     }
 
-    fn known(&self, plan: &Plan, leases: &Leases, fingerprint: u64) -> Known {
+    /// The counts of a key in the substreams of the window, and the variances of what they are off by.
+    fn counts(&self, plan: &Plan, leases: &Leases, fingerprint: u64) -> impl Iterator<Item = [f64; 2]> {
         let noise = plan.own_law().variance();
-        let mut known = Known::default();
-        for seen in &self.seen {
-            match leases.slot(fingerprint, seen.substream.number) {
-                Some(slot) => {
-                    let (count, nodes) = seen.own[slot as usize];
-                    known.add(count as f64, noise * f64::from(nodes));
-                }
-                None => known.add(seen.count(fingerprint), seen.absent.1.powi(2)),
+        self.seen.iter().map(move |seen| match leases.slot(fingerprint, seen.substream.number) {
+            Some(slot) => {
+                let (count, nodes) = seen.own[slot as usize];
+                [count as f64, noise * f64::from(nodes)]
             }
-        }
-        known
+            None => [seen.count(fingerprint), seen.absent.1.powi(2)],
+        })
     }
 
     /// A key's count per window.
@@ -232,9 +232,18 @@ impl Standing {
         if plan.rungs().count() == 1 || self.seen.is_empty() {
             return Rungs::first(plan);
         }
-        let score = |(key, slot)| (self.score(plan, &self.known(plan, leases, key)), slot);
-        let scores = leases.at(oldest).map(score).filter(|(score, _)| plan.rungs().first() < *score);
-        Rungs::by_score(plan.rungs(), scores.collect())
+        let counts = |(key, slot)| (self.counts(plan, leases, key).collect::<Vec<_>>(), slot);
+        let tracked: Vec<(Vec<[f64; 2]>, u32)> = leases.at(oldest).map(counts).collect();
+        let score = |counts: &[[f64; 2]]| self.score(plan, &Known::of(counts));
+        let mut changes = Changes::default();
+        let substreams = plan.settings().window.len().div_ceil(plan.substream_len()) as f64;
+        let least = plan.rungs().first() * self.seen.len() as f64 / substreams;
+        let frequent = tracked.iter().filter(|(counts, _)| least < Known::of(counts).sum);
+        frequent.for_each(|(counts, _)| changes.add(counts));
+        let planned = plan.rungs().clone().for_walk(changes.walk(substreams));
+        let scores = tracked.iter().map(|(counts, slot)| (score(counts), *slot));
+        let scores = scores.filter(|(score, _)| planned.first() < *score).collect();
+        Rungs::by_score(&planned, scores)
     }
 }
 

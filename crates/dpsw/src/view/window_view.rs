@@ -250,7 +250,7 @@ impl WindowView {
     }
 
     fn sealed_here(&self) -> impl Iterator<Item = Sealed<'_>> {
-        self.readable.released.substreams().iter().flat_map(|substream| {
+        self.readable.released.substreams().iter().flat_map(move |substream| {
             let sketches = substream.sketches().iter();
             sketches.map(move |(range, sketch)| Sealed { view: self, substream, range: *range, sketch })
         })
