@@ -290,6 +290,9 @@ impl MethodName {
         let shape = plan.shape();
         let substreams = size.window_len.div_ceil(plan.substream_len());
         let rungs = match plan.method() {
+            Method::Tuned(tuned) if 0 < tuned.tracked => {
+                format!(", {} tracked, {} rungs", tuned.tracked, tuned.rungs)
+            }
             Method::Tuned(tuned) if 1 < tuned.rungs => format!(", {} rungs", tuned.rungs),
             _ => String::new(),
         };

@@ -2,18 +2,20 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Arc;
 
 use crate::error::{PlanError, Quantity};
 use crate::item::domain::Domain;
 use crate::item::keys::Keys;
 use crate::noise::law::Law;
 use crate::plan::budget::Budget;
+use crate::plan::counts::Counts;
 use crate::plan::discovery::PlannedDiscovery;
 use crate::plan::false_rows::LISTED;
 use crate::plan::layout::{kept, open_max, substream_items, touched};
-use crate::plan::limits::{RUNGS_MAX, check, check_settings};
+use crate::plan::limits::{LEASE_LEN, LEFT_SHARE, LIST_KEYS, RUNGS_MAX, TRACKED_MAX, check, check_settings};
 use crate::plan::memory::overflow_bytes;
-use crate::plan::predict::{Expectation, Prediction, RankError, Structure};
+use crate::plan::predict::{Expectation, Prediction, RankError, Structure, Tracked};
 use crate::plan::reach::Reach;
 use crate::plan::rungs::PlannedRungs;
 use crate::plan::settings::{CounterLayout, Method, NoiseChoice, Settings, TunedMethod};
@@ -32,7 +34,7 @@ pub struct Request {
     /// A public guess of what a window looks like, never made from the stream.
     pub expectation: Expectation,
     /// The most rungs to consider; 5 where nothing else is said. More cut frequent keys more finely, which halves their error
-    /// where shares drift.
+    /// where shares drift. With 1 no key is tracked either.
     pub rungs: u32,
 }
 
@@ -136,6 +138,10 @@ const FALSE_ROWS_SAID: f64 = 0.5;
 /// Bounds of the searches for an epsilon or a size.
 const EPSILON_RANGE: (f64, f64) = (1e-3, 1e3);
 const BYTES_RANGE: (f64, f64) = (1e3, 1e11);
+/// Keys are tracked with these shares of the bytes.
+const TRACKED_SHARES: [f64; 5] = [0.125, 0.25, 0.375, 0.5, 0.625];
+/// With one row alone, keys that share a counter with a frequent one could not be told from it before it is tracked.
+const TRACKED_ROWS_MIN: u32 = 2;
 /// Rounds of those searches: a relative precision of about 1e-6.
 const ROUNDS: usize = 24;
 
@@ -185,8 +191,8 @@ impl Request {
         if 1.0 <= best.prediction.detectable_share() {
             return Err(PlanError::OnlyNoise { epsilon: self.settings.epsilon.get(), items: self.items() });
         }
-        let Choice { substreams, counters, noise, rungs, share, .. } = best;
-        let method = TunedMethod { substreams, counters, noise, rungs, tracked: 0 };
+        let Choice { substreams, tried: Tried { counters, rungs, tracked, .. }, noise, share, .. } = best;
+        let method = TunedMethod { substreams, counters, noise, rungs, tracked };
         let plan = Plan::derive(with_share(self.settings.clone(), share), method.into())?;
         debug_assert!(plan.sketch_bytes() <= self.bytes, "{} bytes for {}", plan.sketch_bytes(), self.bytes);
         Ok(Planned { plan, prediction: best.prediction })
@@ -244,20 +250,23 @@ impl Request {
                 (share, laws) = (keys.share, self.laws(substreams, keys.share)?);
             }
             let cells = self.cells(substreams, keys.bytes);
+            let own = laws.iter().find(|variant| variant.is_own()).map(|variant| variant.law);
             for &Variant { counting, law, noise } in &laws {
-                let Some(counters) = self.layout(cells, counting) else { continue };
-                let fits = |&rungs: &u32| self.has_room(substreams, counters, law, rungs);
-                for rungs in BTreeSet::from([1, self.rungs]).into_iter().filter(fits) {
-                    let structure = Structure {
-                        least_fitted: keys.least,
-                        keys: self.settings.domain.keys().map_or(0, Keys::len),
-                        ..structure(self.settings.window.len(), substreams, counters, law)
-                    };
-                    let prediction = Prediction::new(structure, &counts, self.expectation.drift);
-                    let prediction = prediction
-                        .with_rungs(self.rungs(substreams, law, rungs).for_walk(self.expectation.walk()));
+                let plain = self.layout(cells, counting);
+                let plain =
+                    plain.into_iter().map(|counters| Tried { counters, law, own: law, rungs: 1, tracked: 0 });
+                let finer = plain.clone().map(|tried| Tried { rungs: self.rungs, ..tried });
+                let finer = finer.filter(|tried| 1 < tried.rungs && self.has_room(substreams, tried));
+                let tracked = match (counting, own) {
+                    (Counting::Hashed { rows }, Some(own)) if noise == NoiseChoice::Laplace => {
+                        self.tracked(substreams, rows, [law, own], keys.bytes)
+                    }
+                    _ => Vec::new(),
+                };
+                for tried in plain.chain(finer).chain(tracked) {
+                    let prediction = self.predict(substreams, &tried, &counts, keys.least);
                     let score = score(&prediction);
-                    choices.push(Choice { substreams, counters, noise, rungs, share, prediction, score });
+                    choices.push(Choice { substreams, tried, noise, share, prediction, score });
                 }
             }
         }
@@ -265,6 +274,66 @@ impl Request {
             return Err(refused.unwrap_or(PlanError::TooSmall { bytes: self.bytes }));
         }
         Ok(choices)
+    }
+
+    fn predict(&self, substreams: u64, tried: &Tried, counts: &Arc<Counts>, least_fitted: f64) -> Prediction {
+        let keys = self.settings.domain.keys().map_or(0, Keys::len);
+        let tracked = (0 < tried.tracked).then_some(Tracked { keys: tried.tracked as usize, law: tried.own });
+        let structure = Structure {
+            least_fitted,
+            keys,
+            tracked,
+            ..structure(self.settings.window.len(), substreams, tried.counters, tried.law)
+        };
+        let prediction = Prediction::new(structure, counts, self.expectation.drift);
+        let rungs = self.rungs(substreams, tried).for_walk(self.expectation.walk());
+        prediction.with_rungs(rungs)
+    }
+
+    /// Structures with tracked keys beside so many rows: shares of the bytes are theirs.
+    fn tracked(&self, substreams: u64, rows: u32, [law, own]: [Law; 2], found: u64) -> Vec<Tried> {
+        let is_plain = self.rungs == 1 || rows < TRACKED_ROWS_MIN;
+        let Some(most) = self.tracked_max().filter(|_| !is_plain) else { return Vec::new() };
+        let mut structures = Vec::new();
+        for rungs in BTreeSet::from([1, self.rungs]) {
+            let Some((kept, open)) = self.arrays(substreams, rungs) else { continue };
+            let each = Plan::flat_cell_bytes(kept, open) + LEASE_LEN + LEASE_LEN / u64::from(LEFT_SHARE);
+            for share in TRACKED_SHARES {
+                let tracked = ((self.bytes as f64 * share) as u64 / each).clamp(1, most) as u32;
+                let counters = CounterLayout::Hashed { rows, columns: 0 };
+                let tried = Tried { counters, law, own, rungs, tracked };
+                let items =
+                    substream_items(self.settings.window, self.settings.window.len().div_ceil(substreams));
+                let leases = u64::from(tracked + tracked.div_ceil(LEFT_SHARE)) * LEASE_LEN;
+                let taken = u64::from(tracked) * Plan::flat_cell_bytes(kept, open)
+                    + leases
+                    + self.rungs(substreams, &tried).bytes(kept, 0)
+                    + kept * overflow_bytes(rows + 1, items)
+                    + found;
+                let cells = self.bytes.saturating_sub(taken) / Plan::flat_cell_bytes(kept, open);
+                let layout = self.layout(cells, Counting::Hashed { rows });
+                structures.extend(layout.map(|counters| Tried { counters, ..tried }));
+            }
+        }
+        structures
+    }
+
+    /// The most keys that can be tracked: fewer than all of a public list, or all that are found.
+    fn tracked_max(&self) -> Option<u64> {
+        let found = self.settings.domain.discovery().map(|_| LIST_KEYS as u64);
+        let listed = self.settings.domain.keys().map(|keys| keys.len() as u64 - 1);
+        found.or(listed).filter(|most| 0 < *most).map(|most| most.min(TRACKED_MAX.into()))
+    }
+
+    /// Substreams that are kept, and arrays that are open at a time, with so many rungs; `None` if they cannot be had.
+    fn arrays(&self, substreams: u64, rungs: u32) -> Option<(u64, u64)> {
+        let (window, steps) = (self.settings.window, 1 << (rungs - 1));
+        let len = window.len().div_ceil(substreams).next_multiple_of(steps);
+        if window.len().div_ceil(substreams) < steps || window.len() < len {
+            return None;
+        }
+        let open = if window.time().is_some() { steps * open_max(window, len) } else { 1 };
+        Some((kept(window.len(), self.settings.retention, len), open))
     }
 
     /// What found keys take and which are found, with this many substreams.
@@ -319,27 +388,24 @@ impl Request {
     }
 
     /// Which counts are cut how finely.
-    fn rungs(&self, substreams: u64, law: Law, rungs: u32) -> PlannedRungs {
-        let keys = self.settings.domain.keys().map_or(0, Keys::len);
-        PlannedRungs::new(rungs, substreams, self.items(), keys, law)
+    fn rungs(&self, substreams: u64, tried: &Tried) -> PlannedRungs {
+        let listed = self.settings.domain.keys().map_or(0, Keys::len);
+        let keys = if 0 < tried.tracked { tried.tracked as usize } else { listed };
+        let len = self.settings.window.len().div_ceil(substreams).next_multiple_of(1 << (tried.rungs - 1));
+        let substreams = self.settings.window.len().div_ceil(len);
+        PlannedRungs::new(tried.rungs, substreams, self.items(), keys, tried.own)
     }
 
-    /// Whether so many rungs can be had.
-    fn has_room(&self, substreams: u64, counters: CounterLayout, law: Law, rungs: u32) -> bool {
-        if rungs == 1 {
-            return true;
-        }
-        let (window, steps) = (self.settings.window, 1 << (rungs - 1));
-        let len = window.len().div_ceil(substreams).next_multiple_of(steps);
-        let are_own = counters == CounterLayout::Identity && matches!(law, Law::Laplace { .. });
-        if !are_own || window.len().div_ceil(substreams) < steps || window.len() < len {
+    /// Whether a counter for each key and so many rungs can be had.
+    fn has_room(&self, substreams: u64, tried: &Tried) -> bool {
+        let are_own = tried.counters == CounterLayout::Identity && matches!(tried.law, Law::Laplace { .. });
+        let Some((kept, open)) = self.arrays(substreams, tried.rungs).filter(|_| are_own) else {
             return false;
-        }
+        };
         let keys = self.settings.domain.keys().map_or(0, Keys::len) as u64;
-        let kept = kept(window.len(), self.settings.retention, len);
-        let open = if window.time().is_some() { steps * open_max(window, len) } else { 1 };
-        let reserve = kept * overflow_bytes(1, substream_items(window, len));
-        let nodes = self.rungs(window.len().div_ceil(len), law, rungs).bytes(kept, keys);
+        let len = self.settings.window.len().div_ceil(substreams).next_multiple_of(1 << (tried.rungs - 1));
+        let reserve = kept * overflow_bytes(1, substream_items(self.settings.window, len));
+        let nodes = self.rungs(substreams, tried).bytes(kept, keys);
         Plan::flat_cell_bytes(kept, open) * keys + reserve + nodes <= self.bytes
     }
 
@@ -370,6 +436,13 @@ struct Variant {
     noise: NoiseChoice,
 }
 
+impl Variant {
+    /// Whether each key has a counter of its own, with Laplace noise.
+    fn is_own(&self) -> bool {
+        matches!(self.counting, Counting::Identity) && self.noise == NoiseChoice::Laplace
+    }
+}
+
 #[derive(Clone, Copy)]
 enum Counting {
     Identity,
@@ -384,11 +457,21 @@ struct FoundKeys {
     share: Option<Ratio>,
 }
 
+/// Counters that the planner tries.
+#[derive(Clone, Copy)]
+struct Tried {
+    counters: CounterLayout,
+    /// Their noise, and that of counters that a key has for itself.
+    law: Law,
+    own: Law,
+    rungs: u32,
+    tracked: u32,
+}
+
 struct Choice {
     substreams: u64,
-    counters: CounterLayout,
+    tried: Tried,
     noise: NoiseChoice,
-    rungs: u32,
     share: Option<Ratio>,
     prediction: Prediction,
     score: f64,
@@ -417,7 +500,9 @@ impl Plan {
         };
         let structure = structure(settings.window.len(), method.substreams, counters, self.ranges()[0].law());
         let keys = settings.domain.keys().map_or(0, Keys::len);
-        let structure = Structure { least_fitted: self.least_found(), keys, ..structure };
+        let tracked =
+            (0 < self.tracked()).then(|| Tracked { keys: self.tracked() as usize, law: self.own_law() });
+        let structure = Structure { least_fitted: self.least_found(), keys, tracked, ..structure };
         let prediction = Prediction::new(structure, &expectation.counts(items)?, expectation.drift);
         Ok(Some(prediction.with_rungs(self.rungs().clone().for_walk(expectation.walk()))))
     }
@@ -453,8 +538,11 @@ pub(crate) fn structure(window_len: u64, substreams: u64, counters: CounterLayou
             law,
             least_fitted: 0.0,
             keys: 0,
+            tracked: None,
         },
-        _ => Structure { substreams, rows: 1.0, columns: None, law, least_fitted: 0.0, keys: 0 },
+        _ => {
+            Structure { substreams, rows: 1.0, columns: None, law, least_fitted: 0.0, keys: 0, tracked: None }
+        }
     }
 }
 
@@ -525,7 +613,10 @@ mod tests {
             let choices =
                 request.choices(|prediction| prediction.frequent() + prediction.rare()).expect("plans");
             let smallest = choices.iter().min_by(|a, b| a.score.total_cmp(&b.score)).expect("plans");
-            assert!(matches!(smallest.counters, CounterLayout::Hashed { rows: 1, .. }), "{keys}, {epsilon}");
+            assert!(
+                matches!(smallest.tried.counters, CounterLayout::Hashed { rows: 1, .. }),
+                "{keys}, {epsilon}"
+            );
             let planned = request.plan().expect("a plan");
             assert!(matches!(layout(&planned), CounterLayout::Hashed { rows: 2, .. }), "{planned}");
             assert!(planned.prediction.false_rows() < 0.1, "{planned}");

@@ -8,7 +8,7 @@ use crate::noise::law::Law;
 use crate::noise::tail::Moments;
 use crate::plan::counts::Counts;
 use crate::plan::false_rows::{Collisions, Listing};
-use crate::plan::limits::{CANDIDATE_DEVIATIONS, CANDIDATE_SHARE, LONGEST_SPAN, SPANS};
+use crate::plan::limits::{CANDIDATE_DEVIATIONS, CANDIDATE_SHARE, LONGEST_SPAN, SPANS, TRACKED_DEVIATIONS};
 use crate::plan::misfit::Misfit;
 use crate::plan::rungs::PlannedRungs;
 
@@ -78,6 +78,8 @@ const RISERS: f64 = 0.1;
 const MEAN_ABSOLUTE: f64 = 0.797_884_56;
 /// A key that is to be a candidate in nearly every window lies one deviation above the least that a candidate has.
 const SURE_CANDIDATE_DEVIATIONS: f64 = CANDIDATE_DEVIATIONS + 1.0;
+/// As well a key that is to be tracked in nearly every window.
+const SURE_TRACKED_DEVIATIONS: f64 = TRACKED_DEVIATIONS + 1.0;
 /// Phases of the window at which errors are averaged.
 const PHASES: [f64; 8] = [0.0625, 0.1875, 0.3125, 0.4375, 0.5625, 0.6875, 0.8125, 0.9375];
 
@@ -131,6 +133,17 @@ pub(crate) struct Structure {
     pub(crate) least_fitted: f64,
     /// Keys of the public list; 0 without one.
     pub(crate) keys: usize,
+    /// Keys that have counters of their own beside hashed ones.
+    pub(crate) tracked: Option<Tracked>,
+}
+
+/// Keys that have counters of their own beside hashed ones.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Tracked {
+    /// The most.
+    pub(crate) keys: usize,
+    /// The noise on their counters.
+    pub(crate) law: Law,
 }
 
 impl Structure {
@@ -168,20 +181,23 @@ pub struct Prediction {
     walk: f64,
     listing: Listing,
     rungs: PlannedRungs,
-    /// The variance of the noise on a counter that one key has for itself.
-    own_noise: Option<f64>,
+    /// The variance of the noise on a counter that one key has for itself, and from which count on keys have one.
+    own: Option<(f64, f64)>,
 }
 
 impl Prediction {
     pub(crate) fn new(structure: Structure, counts: &Arc<Counts>, drift: Option<Drift>) -> Self {
         let noise = PHASES.map(|x| structure.draws(x) * structure.law.variance() / structure.rows);
-        let (floor, collisions) = match structure.columns {
-            None => (noise, None),
+        let own = (structure.law.variance(), f64::NEG_INFINITY);
+        let (floor, collisions, own) = match structure.columns {
+            None => (noise, None, Some(own)),
             Some(columns) => {
-                let (floor, fitted) = with_collisions(structure, columns, noise, counts);
+                let shared = with_collisions(structure, columns, noise, counts);
                 let Structure { substreams, rows, .. } = structure;
-                let can_fit = structure.can_fit();
-                (floor, Some(Collisions { columns, rows, substreams, fitted, can_fit, times: 1.0 }))
+                let (fitted, can_fit) = (shared.tracked + shared.fitted, structure.can_fit());
+                let collisions = Collisions { columns, rows, substreams, fitted, can_fit, times: 1.0 };
+                let own = structure.tracked.map(|tracked| (tracked.law.variance(), shared.tracked_from));
+                (shared.floor, Some(collisions), own)
             }
         };
         let draws = mean(PHASES.iter().map(|&x| structure.draws(x)));
@@ -191,10 +207,9 @@ impl Prediction {
             least: structure.least_fitted,
             absent: structure.keys.saturating_sub(counts.sorted.len()),
         };
-        let own_noise = structure.columns.is_none().then(|| structure.law.variance());
         let (walk, rungs) = (drift.map_or(0.0, Drift::walk), PlannedRungs::default());
         let substreams = structure.substreams;
-        Self { counts: Arc::clone(counts), floor, substreams, walk, listing, rungs, own_noise }
+        Self { counts: Arc::clone(counts), floor, substreams, walk, listing, rungs, own }
     }
 
     /// The same where frequent keys are cut more finely.
@@ -205,9 +220,10 @@ impl Prediction {
     /// The mean absolute error of an item with this count.
     #[must_use]
     pub fn error_of(&self, count: f64) -> f64 {
-        let nodes = self.substreams * f64::from(1 << self.rungs.rung(count));
-        let (rate, span) = (count / nodes, self.span(count / nodes, nodes));
-        let floor = |(x, floor): (f64, f64)| match self.own_noise {
+        let nodes = self.substreams * f64::from(1 << self.rung(count));
+        let (rate, own_noise) = (count / nodes, self.own_noise(count));
+        let span = self.span(rate, nodes, own_noise);
+        let floor = |(x, floor): (f64, f64)| match own_noise {
             Some(noise) => noise * (nodes + x * x * (1.0 + 1.0 / span)),
             None => floor,
         };
@@ -219,9 +235,18 @@ impl Prediction {
         errors.sum::<f64>() / PHASES.len() as f64 + self.unseen(count)
     }
 
+    /// The variance of the noise on the counters of an item with this count, if it has its own.
+    fn own_noise(&self, count: f64) -> Option<f64> {
+        self.own.filter(|(_, from)| *from <= count).map(|(noise, _)| noise)
+    }
+
+    fn rung(&self, count: f64) -> u32 {
+        self.own_noise(count).map_or(0, |_| self.rungs.rung(count))
+    }
+
     /// From how many nodes the next one is predicted best, for an item that comes this often in a node.
-    fn span(&self, rate: f64, nodes: f64) -> f64 {
-        let Some(noise) = self.own_noise else { return 1.0 };
+    fn span(&self, rate: f64, nodes: f64, own_noise: Option<f64>) -> f64 {
+        let Some(noise) = own_noise else { return 1.0 };
         let variance = |span: &f64| (noise + rate) / span + rate.powi(2) * self.walk / nodes * span / 3.0;
         let fits = |span: &f64| *span == 1.0 || *span <= LONGEST_SPAN * nodes;
         let spans = SPANS.into_iter().map(f64::from).filter(fits);
@@ -230,7 +255,7 @@ impl Prediction {
 
     /// A key that was rare is cut coarsely until the next substream: what that costs a frequent one on average.
     fn unseen(&self, count: f64) -> f64 {
-        if self.rungs.rung(count) == 0 { 0.0 } else { RISERS * count / (6.0 * self.substreams.powi(2)) }
+        if self.rung(count) == 0 { 0.0 } else { RISERS * count / (6.0 * self.substreams.powi(2)) }
     }
 
     /// What to expect of the item of this rank, from 1; `None` beyond the last.
@@ -304,27 +329,46 @@ fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
     values.sum::<f64>() / count
 }
 
-/// The variance with collisions of the items that are not fitted, and how many are; which depends on the noise that is left,
-/// so a few rounds.
+/// What keys on hashed counters are off by.
+struct Shared {
+    /// The variance with collisions.
+    floor: [f64; PHASES.len()],
+    /// How many keys are fitted, and how many tracked.
+    fitted: usize,
+    tracked: usize,
+    /// The smallest count of a tracked key.
+    tracked_from: f64,
+}
+
+/// The variance with collisions of the items that are neither fitted nor tracked, and how many are; which depends on the noise
+/// that is left, so a few rounds.
 fn with_collisions(
     structure: Structure,
     columns: f64,
     noise: [f64; PHASES.len()],
     counts: &Counts,
-) -> ([f64; PHASES.len()], usize) {
+) -> Shared {
     let cells = structure.rows * columns;
     let typical = noise.iter().sum::<f64>() / PHASES.len() as f64;
-    let (mut collisions, mut fitted) = (0.0, 0_usize);
+    let (mut collisions, mut fitted, mut tracked) = (0.0, 0_usize, 0_usize);
+    let above = |least: f64| counts.sorted.partition_point(|&count| least < count);
+    let tracked_max = structure.tracked.map_or(0, |tracked| tracked.keys);
+    let mut least_tracked = f64::INFINITY;
     for _ in 0..8 {
-        let [sum, squares] = counts.sums_from(fitted);
+        let [sum, squares] = counts.sums_from(tracked + fitted);
         // Counts in a substream vary by chance: the mean of a square is the square of the mean, and the mean.
         collisions = (squares / structure.substreams + sum) / cells;
-        let least = (SURE_CANDIDATE_DEVIATIONS * (typical + collisions).sqrt()).max(structure.least_fitted);
+        let deviation = (typical + collisions).sqrt();
+        least_tracked = (SURE_TRACKED_DEVIATIONS * deviation).max(structure.least_fitted);
+        tracked = above(least_tracked).min(tracked_max);
+        let least = (SURE_CANDIDATE_DEVIATIONS * deviation).max(structure.least_fitted);
         let most = if structure.can_fit() { (CANDIDATE_SHARE * cells) as usize } else { 0 };
-        fitted = counts.sorted.partition_point(|&count| least < count).min(most);
+        fitted = above(least).saturating_sub(tracked).min(most);
     }
     let free = 1.0 - fitted as f64 / cells;
-    (noise.map(|noise| (noise + collisions) / free), fitted)
+    let last = tracked.checked_sub(1).filter(|_| tracked == tracked_max).map(|last| counts.sorted[last]);
+    let tracked_from = last.unwrap_or(least_tracked);
+    Shared { floor: noise.map(|noise| (noise + collisions) / free), fitted, tracked, tracked_from }
 }
 
 #[cfg(test)]
@@ -334,7 +378,15 @@ mod tests {
 
     fn structure(substreams: f64, rows: f64, columns: Option<f64>) -> Structure {
         let scale = Ratio::new(2 * rows as u64, 1).expect("a ratio");
-        Structure { substreams, rows, columns, law: Law::Laplace { scale }, least_fitted: 0.0, keys: 0 }
+        Structure {
+            substreams,
+            rows,
+            columns,
+            law: Law::Laplace { scale },
+            least_fitted: 0.0,
+            keys: 0,
+            tracked: None,
+        }
     }
 
     fn prediction(structure: Structure) -> Prediction {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::item::hash::FingerprintKey;
 use crate::item::keys::Keys;
+use crate::plan::limits::TRACKED_DEVIATIONS;
 use crate::plan::range::WHOLE;
 use crate::plan::structure::Plan;
 use crate::sealed::changes::Changes;
@@ -18,10 +19,9 @@ use crate::sealed::substream::SealedSubstream;
 use crate::view::fit::absent_middle;
 use crate::view::scores::newest_window;
 
-/// A key is tracked that stands out in the window by so many deviations of an absent one; no longer if it falls below the
-/// second number; or if it stands out in the newest substream by the third.
-const FREQUENT: f64 = 3.0;
-const STILL_FREQUENT: f64 = 1.5;
+/// A tracked key stays tracked while it stands out by half as much.
+const STILL_TRACKED: f64 = TRACKED_DEVIATIONS / 2.0;
+/// A key is tracked at once that stands out in the newest substream by so many deviations.
 const RISING: f64 = 5.0;
 /// A count of one substream must exceed what it has to by this many deviations to be taken for the whole window.
 const SURE: f64 = 2.0;
@@ -184,7 +184,7 @@ impl Standing {
         let score = |fingerprint: u64| {
             let known = Known::of(&self.counts(plan, leases, fingerprint).collect::<Vec<_>>());
             let is_tracked = leases.slot(fingerprint, last).is_some();
-            let stands_out = known.stands_out(if is_tracked { STILL_FREQUENT } else { FREQUENT });
+            let stands_out = known.stands_out(if is_tracked { STILL_TRACKED } else { TRACKED_DEVIATIONS });
             stands_out.then(|| (self.score(plan, &known), fingerprint))
         };
         let mut scores: Vec<(f64, u64)> = self.considered(released).into_iter().filter_map(score).collect();
@@ -200,7 +200,7 @@ impl Standing {
         let (level, variance) = self.seen.iter().fold((0.0, 0.0), |(level, variance), seen| {
             (level + seen.absent.0, variance + seen.absent.1.powi(2))
         });
-        let least = level + FREQUENT * f64::sqrt(variance);
+        let least = level + TRACKED_DEVIATIONS * f64::sqrt(variance);
         let counts = self.fingerprints.iter().zip(&self.sums);
         let frequent = counts.filter(|(_, sum)| least < **sum as f64).map(|(key, _)| *key);
         let peeled = self.seen.iter().flat_map(|seen| seen.peeled.keys().copied());
