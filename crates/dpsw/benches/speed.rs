@@ -172,6 +172,20 @@ fn identity_plan_of(keys: u64) -> Plan {
     plan(tuned(CounterLayout::Identity), Domain::Public(Keys::Range(keys)))
 }
 
+/// Frequent keys are cut more finely.
+fn rungs_plan() -> Plan {
+    let method =
+        TunedMethod { substreams: 12, counters: CounterLayout::Identity, rungs: 5, ..TunedMethod::default() };
+    plan(method.into(), Domain::Public(Keys::Range(DOMAIN)))
+}
+
+/// The counters of [`hashed_plan`], and a thousand of frequent keys.
+fn tracked_plan() -> Plan {
+    let counters = CounterLayout::Hashed { rows: 2, columns: 6666 };
+    let method = TunedMethod { substreams: 10, counters, rungs: 5, tracked: 1000, ..TunedMethod::default() };
+    plan(method.into(), Domain::Public(Keys::Range(DOMAIN)))
+}
+
 fn paper_plan() -> Plan {
     plan(Method::Paper(PaperMethod::default()), Domain::Public(Keys::Range(DOMAIN)))
 }
@@ -239,6 +253,22 @@ fn ingest_identity() -> Row {
         identity_plan(),
         &mut |items| bare_histogram(black_box(&mut cells), items),
         0.35,
+    )
+}
+
+/// With the steps of frequent keys.
+fn ingest_rungs() -> Row {
+    let mut cells = vec![0; DOMAIN as usize];
+    ingest("ingest_rungs", rungs_plan(), &mut |items| bare_histogram(black_box(&mut cells), items), 0.35)
+}
+
+fn ingest_tracked() -> Row {
+    let mut cells = vec![0; 2 * 6666];
+    ingest(
+        "ingest_tracked",
+        tracked_plan(),
+        &mut |items| bare_count_min::<2>(black_box(&mut cells), 6666, items),
+        0.6,
     )
 }
 
@@ -375,7 +405,11 @@ fn count_min_vs_datasketches() -> Row {
 }
 
 fn full_view() -> WindowView {
-    let mut sketch = sketch(hashed_plan());
+    full_view_of(hashed_plan())
+}
+
+fn full_view_of(plan: Plan) -> WindowView {
+    let mut sketch = sketch(plan);
     sketch.extend(Batch::integers(&zipf(WINDOW as usize + 12_345))).unwrap();
     sketch.view()
 }
@@ -426,37 +460,46 @@ fn refresh() -> Row {
     first_list("refresh", hashed_plan(), &zipf(WINDOW as usize), 1, 5.0)
 }
 
+fn refresh_rungs() -> Row {
+    first_list("refresh_rungs", rungs_plan(), &zipf(WINDOW as usize), 1, 5.0)
+}
+
+fn refresh_tracked() -> Row {
+    first_list("refresh_tracked", tracked_plan(), &zipf(WINDOW as usize), 1, 5.0)
+}
+
 /// A counter for each of a million keys, and what 20 rows of them probably count.
 fn refresh_lists_million() -> Row {
     let (keys, items) = (1_000_000, WINDOW as usize);
     first_list("refresh_lists_million", identity_plan_of(keys), &zipf_over(keys, items), 20, 150.0)
 }
 
-fn heavy_hitters() -> Row {
-    let view = full_view();
+fn heavy_hitters(name: &'static str, plan: Plan) -> Row {
+    let view = full_view_of(plan);
     let threshold = Threshold::new(0.005).unwrap();
-    each("heavy_hitters", 20, 100.0, |_| {
+    each(name, 20, 100.0, |_| {
         black_box(view.heavy_hitters(threshold).unwrap());
     })
 }
 
-fn seal() -> Row {
-    let mut sketch = sketch(hashed_plan());
-    let items = zipf(WINDOW as usize / 20);
+/// Milliseconds of the last item of a substream.
+fn seal(name: &'static str, plan: Plan) -> Row {
+    let items = zipf(plan.substream_len() as usize);
+    let mut sketch = sketch(plan);
     let mut times = Vec::new();
     for _ in 0..60 {
         let (last, rest) = items.split_last().unwrap();
         sketch.extend(Batch::integers(rest)).unwrap();
         times.push(time(&mut || feed(&mut sketch, Batch::integers(&[*last]))).as_secs_f64() * 1e3);
     }
-    Row { name: "seal", value: median(times), unit: "ms", ratio: None, reach: Reach::AtMost(0.5) }
+    Row { name, value: median(times), unit: "ms", ratio: None, reach: Reach::AtMost(0.5) }
 }
 
 /// The largest ratio of live heap to planned bytes over the plans of this bench.
 fn heap() -> Row {
     let items = zipf(WINDOW as usize * 5 / 4);
     let mut worst = (0.0, 0.0);
-    for plan in [hashed_plan, identity_plan, paper_plan, finding_plan] {
+    for plan in [hashed_plan, identity_plan, paper_plan, finding_plan, rungs_plan, tracked_plan] {
         let before = LIVE.load(Relaxed);
         let mut sketch = sketch(plan());
         for chunk in items.chunks(10_000) {
@@ -479,9 +522,11 @@ fn main() {
     let only = arguments.iter().find(|argument| !argument.starts_with("--"));
     let laplace = Law::Laplace { scale: Ratio::new(4, 1).unwrap() };
     type Bench = Box<dyn Fn() -> Row>;
-    let benches: [(&str, Bench); 17] = [
+    let benches: [(&str, Bench); 25] = [
         ("ingest_hashed", Box::new(ingest_hashed)),
         ("ingest_identity", Box::new(ingest_identity)),
+        ("ingest_rungs", Box::new(ingest_rungs)),
+        ("ingest_tracked", Box::new(ingest_tracked)),
         ("ingest_paper", Box::new(ingest_paper)),
         ("ingest_strings", Box::new(ingest_strings)),
         ("noise_laplace", Box::new(move || noise("noise_laplace", laplace))),
@@ -492,9 +537,15 @@ fn main() {
         ("count_min_vs_datasketches", Box::new(count_min_vs_datasketches)),
         ("frequency_any", Box::new(frequency_any)),
         ("frequency_cached", Box::new(frequency_cached)),
-        ("heavy_hitters", Box::new(heavy_hitters)),
-        ("seal", Box::new(seal)),
+        ("heavy_hitters", Box::new(|| heavy_hitters("heavy_hitters", hashed_plan()))),
+        ("heavy_hitters_rungs", Box::new(|| heavy_hitters("heavy_hitters_rungs", rungs_plan()))),
+        ("heavy_hitters_tracked", Box::new(|| heavy_hitters("heavy_hitters_tracked", tracked_plan()))),
+        ("seal", Box::new(|| seal("seal", hashed_plan()))),
+        ("seal_rungs", Box::new(|| seal("seal_rungs", rungs_plan()))),
+        ("seal_tracked", Box::new(|| seal("seal_tracked", tracked_plan()))),
         ("refresh", Box::new(refresh)),
+        ("refresh_rungs", Box::new(refresh_rungs)),
+        ("refresh_tracked", Box::new(refresh_tracked)),
         ("refresh_lists_million", Box::new(refresh_lists_million)),
         ("heap", Box::new(heap)),
     ];
