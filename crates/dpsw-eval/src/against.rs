@@ -142,3 +142,34 @@ pub fn table(rows: &[Row]) -> String {
     }
     text + &format!("{:<16} {:.3}\n", "mean ratio", mean_ratio(rows))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::baseline::Kind;
+    use crate::dataset::Synthetic;
+
+    fn entry(stream: Synthetic) -> Entry {
+        let window_len = 2_000;
+        Entry { datasets: vec![stream.generate_over(50, 6_000, window_len, 1)], window_len }
+    }
+
+    fn rows(methods: [MethodName; 2]) -> Vec<Row> {
+        let contest = Contest { methods, bytes: 20_000, queries: 4 };
+        contest.run(&[entry(Synthetic::Zipf), entry(Synthetic::Swap)], 1.0).expect("plans")
+    }
+
+    #[test]
+    fn a_method_is_as_good_as_itself() {
+        let rows = rows([MethodName::Tuned; 2]);
+        assert_eq!((rows.len(), mean_ratio(&rows)), (2, 1.0));
+        assert_eq!(table(&rows).lines().count(), 4);
+    }
+
+    #[test]
+    fn one_variant_is_taken_for_all_streams() {
+        let rows = rows([MethodName::TunedPlain, MethodName::Baseline(Kind::Tumbling)]);
+        assert_eq!(rows[0].parameters, rows[1].parameters);
+        assert!(rows.iter().flat_map(|row| row.ratios).flatten().all(|ratio| 0.0 < ratio));
+    }
+}

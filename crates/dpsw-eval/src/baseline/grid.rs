@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn grids_hold_what_fits() {
         let lens = |bytes| Kind::ALL.map(|kind| kind.grid(size(bytes)).expect("a grid").len());
-        assert_eq!(lens(10_000_000), [9, 9, 9, 4, 10, 40, 40, 40, 5, 5]);
+        assert_eq!(lens(10_000_000), [9, 9, 9, 4, 10, 40, 40, 40, 10, 10]);
         assert_eq!(lens(5), [0; 10]);
         for kind in Kind::ALL {
             let grid = kind.grid(size(40_000)).expect("a grid");
