@@ -1,5 +1,6 @@
 //! What the nodes of a substream hold of each key, and which keys are cut finely in the next one: a function of what is sealed.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::plan::range::WHOLE;
@@ -16,37 +17,7 @@ const SURE: f64 = 2.0;
 impl Rungs {
     /// Those of the substream after these, by what is sealed of the last window.
     pub(crate) fn next(plan: &Plan, sealed: &[Arc<SealedSubstream>]) -> Self {
-        let window = plan.settings().window.len().div_ceil(plan.substream_len()) as usize;
-        let complete: Vec<_> = sealed.iter().filter(|substream| substream.sketch(WHOLE).is_some()).collect();
-        let seen = &complete[complete.len().saturating_sub(window)..];
-        let Some(newest) = seen.last().filter(|_| 1 < plan.rungs().count()) else { return Self::first(plan) };
-        let last = newest.totals(plan);
-        let mut sums = last.clone();
-        for substream in &seen[..seen.len() - 1] {
-            substream.add_totals(&mut sums, plan);
-        }
-        let (window, noise) = (window as f64, plan.ranges()[WHOLE].law().variance());
-        let longer = window / seen.len() as f64;
-        let is_frequent = |place: &usize| plan.rungs().first() < sums[*place] as f64 * longer;
-        let mut changes = Changes::default();
-        for place in (0..sums.len()).filter(is_frequent) {
-            let counts = seen.iter().map(|substream| substream.count_and_variance(place as u32, noise, plan));
-            changes.add(&counts.collect::<Vec<_>>());
-        }
-        let planned = plan.rungs().clone().for_walk(changes.walk(window));
-        let first = planned.first();
-        // No rung makes the noise of a total smaller: what does not reach this reaches no rung.
-        let least = [first / longer, first / window];
-        let score = |place: usize| {
-            let (sum, last) = (sums[place] as f64, last[place] as f64);
-            if sum <= least[0] && last <= least[1] {
-                return None;
-            }
-            let nodes = f64::from(1 << newest.rungs().rung(place as u32));
-            let rising = window * (last - SURE * (noise * nodes).sqrt());
-            Some(((sum * longer).max(rising), place as u32)).filter(|(score, _)| first < *score)
-        };
-        Self::by_score(&planned, (0..sums.len()).filter_map(score).collect())
+        Totals::default().next(plan, sealed)
     }
 
     /// The largest counts have the finest rungs, as many as there is room for.
@@ -65,6 +36,111 @@ impl Rungs {
     }
 }
 
+/// A key that is cut more finely than most.
+#[derive(Debug)]
+struct Finer {
+    place: u32,
+    nodes: u32,
+    /// What its nodes hold, and what those of most keys hold of it.
+    count: i64,
+    of_base: i64,
+}
+
+/// What all keys count in the last window, carried on from seal to seal.
+#[derive(Debug, Default)]
+pub(crate) struct Totals {
+    sums: Vec<i64>,
+    /// In the newest substream.
+    last: Vec<i64>,
+    seen: VecDeque<Seen>,
+}
+
+/// A substream of the last window.
+#[derive(Debug)]
+struct Seen {
+    substream: Arc<SealedSubstream>,
+    finer: Vec<Finer>,
+}
+
+impl Seen {
+    fn add<const TIMES: i64>(&self, totals: &mut [i64], plan: &Plan) {
+        self.substream.add_base::<TIMES>(totals, plan);
+        self.finer.iter().for_each(|key| totals[key.place as usize] += TIMES * (key.count - key.of_base));
+    }
+
+    fn key(&self, place: u32) -> Option<&Finer> {
+        self.finer.binary_search_by_key(&place, |key| key.place).ok().map(|index| &self.finer[index])
+    }
+
+    /// The noisy count of a key and its variance, with noise of this variance on each counter.
+    fn count_and_variance(&self, place: u32, noise: f64, plan: &Plan) -> [f64; 2] {
+        if let Some(key) = self.key(place) {
+            return [key.count as f64, noise * f64::from(key.nodes)];
+        }
+        let base = self.substream.rungs().base();
+        [self.substream.count(place, base, plan) as f64, noise * f64::from(1 << base)]
+    }
+
+    fn nodes(&self, place: u32) -> u32 {
+        self.key(place).map_or(1 << self.substream.rungs().base(), |key| key.nodes)
+    }
+}
+
+impl Totals {
+    /// Which keys are cut finely in the substream after these.
+    pub(crate) fn next(&mut self, plan: &Plan, sealed: &[Arc<SealedSubstream>]) -> Rungs {
+        let window = plan.settings().window.len().div_ceil(plan.substream_len()) as usize;
+        let complete: Vec<_> = sealed.iter().filter(|substream| substream.sketch(WHOLE).is_some()).collect();
+        let seen = &complete[complete.len().saturating_sub(window)..];
+        if seen.is_empty() || plan.rungs().count() == 1 {
+            return Rungs::first(plan);
+        }
+        self.see(plan, seen);
+        let (window, longer) = (window as f64, window as f64 / seen.len() as f64);
+        let planned = plan.rungs().clone().for_walk(self.walk(plan, window, longer));
+        let first = planned.first();
+        // No rung makes the noise of a total smaller: what does not reach this reaches no rung.
+        let least = [first / longer, first / window].map(|least| least.floor() as i64);
+        let (newest, noise) = (self.seen.back().expect("one is seen"), plan.own_law().variance());
+        let counts = (0_u32..).zip(self.sums.iter().zip(&self.last));
+        let reaches = counts.filter(|(_, (sum, last))| least[0] < **sum || least[1] < **last);
+        let score = |(place, (&sum, &last)): (u32, (&i64, &i64))| {
+            let rising = window * (last as f64 - SURE * (noise * f64::from(newest.nodes(place))).sqrt());
+            ((sum as f64 * longer).max(rising), place)
+        };
+        Rungs::by_score(&planned, reaches.map(score).filter(|(score, _)| first < *score).collect())
+    }
+
+    /// Takes new substreams in and those that left out.
+    fn see(&mut self, plan: &Plan, sealed: &[&Arc<SealedSubstream>]) {
+        self.sums.resize(plan.own_len() as usize, 0);
+        let gone = self.seen.iter().take_while(|seen| seen.substream.number < sealed[0].number).count();
+        for left in self.seen.drain(..gone) {
+            left.add::<-1>(&mut self.sums, plan);
+        }
+        let known = self.seen.back().map_or(0, |seen| seen.substream.number + 1);
+        for substream in sealed.iter().filter(|substream| known <= substream.number) {
+            let seen = Seen { substream: Arc::clone(substream), finer: substream.finer(plan) };
+            seen.add::<1>(&mut self.sums, plan);
+            self.seen.push_back(seen);
+        }
+        self.last.clear();
+        self.last.resize(self.sums.len(), 0);
+        self.seen.back().expect("one is seen").add::<1>(&mut self.last, plan);
+    }
+
+    /// The relative variance by which the rates of frequent keys walk over a window.
+    fn walk(&self, plan: &Plan, window: f64, longer: f64) -> f64 {
+        let (least, noise) = ((plan.rungs().first() / longer).floor() as i64, plan.own_law().variance());
+        let mut changes = Changes::default();
+        for (place, _) in (0_u32..).zip(&self.sums).filter(|(_, sum)| least < **sum) {
+            let counts = self.seen.iter().map(|seen| seen.count_and_variance(place, noise, plan));
+            changes.add(&counts.collect::<Vec<_>>());
+        }
+        changes.walk(window)
+    }
+}
+
 impl SealedSubstream {
     /// The noisy counts of all keys, in nodes of their own.
     pub(crate) fn totals(&self, plan: &Plan) -> Vec<i64> {
@@ -75,20 +151,26 @@ impl SealedSubstream {
 
     /// Adds what is sealed of each key; where the stream is over, not all nodes are.
     pub(crate) fn add_totals(&self, totals: &mut [i64], plan: &Plan) {
-        let ranges = plan.rungs().ranges_of(self.rungs().base());
-        for sketch in ranges.filter_map(|range| self.sketch(range)) {
-            sketch.add_to(totals);
-        }
-        for (place, rung) in self.rungs().listed() {
-            let [count, of_base] = [rung, self.rungs().base()].map(|rung| self.count(place, rung, plan));
+        self.add_base::<1>(totals, plan);
+        for Finer { place, count, of_base, .. } in self.finer(plan) {
             totals[place as usize] += count - of_base;
         }
     }
 
-    /// The noisy count of a key and its variance, with noise of this variance on each counter.
-    fn count_and_variance(&self, place: u32, noise: f64, plan: &Plan) -> [f64; 2] {
-        let rung = self.rungs().rung(place);
-        [self.count(place, rung, plan) as f64, noise * f64::from(1 << rung)]
+    fn add_base<const TIMES: i64>(&self, totals: &mut [i64], plan: &Plan) {
+        let ranges = plan.rungs().ranges_of(self.rungs().base());
+        ranges.filter_map(|range| self.sketch(range)).for_each(|sketch| sketch.add_times::<TIMES>(totals));
+    }
+
+    /// The keys that are cut more finely than most.
+    fn finer(&self, plan: &Plan) -> Vec<Finer> {
+        let finer = |(place, rung)| {
+            let [count, of_base] = [rung, self.rungs().base()].map(|rung| self.count(place, rung, plan));
+            Finer { place, nodes: 1 << rung, count, of_base }
+        };
+        let mut finer: Vec<Finer> = self.rungs().listed().map(finer).collect();
+        finer.sort_unstable_by_key(|finer| finer.place);
+        finer
     }
 
     /// How many items were counted: exactly where that is public, else by the noisy counters.

@@ -97,12 +97,19 @@ impl SealedSketch {
 
     /// Adds the noisy counters to sums.
     pub(crate) fn add_to(&self, sums: &mut [i64]) {
+        self.add_times::<1>(sums);
+    }
+
+    /// The same so many times; -1 takes them off.
+    pub(crate) fn add_times<const TIMES: i64>(&self, sums: &mut [i64]) {
         match &self.cells {
-            Cells::Wide(cells) => sums.iter_mut().zip(cells).for_each(|(sum, &cell)| *sum += i64::from(cell)),
+            Cells::Wide(cells) => {
+                sums.iter_mut().zip(cells).for_each(|(sum, &cell)| *sum += TIMES * i64::from(cell));
+            }
             Cells::Narrow { cells, overflow } => {
-                sums.iter_mut().zip(cells).for_each(|(sum, &cell)| *sum += i64::from(cell));
+                sums.iter_mut().zip(cells).for_each(|(sum, &cell)| *sum += TIMES * i64::from(cell));
                 for &(index, cell) in overflow {
-                    sums[index as usize] += i64::from(cell) - i64::from(OVERFLOWN);
+                    sums[index as usize] += TIMES * (i64::from(cell) - i64::from(OVERFLOWN));
                 }
             }
         }

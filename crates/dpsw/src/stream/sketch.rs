@@ -15,6 +15,7 @@ use crate::plan::structure::Plan;
 use crate::privacy::parameters::Claim;
 use crate::sealed::found::Found;
 use crate::sealed::leases::Leases;
+use crate::sealed::nodes::Totals;
 use crate::sealed::released::Released;
 use crate::sealed::rungs::Rungs;
 use crate::sealed::sketch::SealedSketch;
@@ -94,6 +95,8 @@ pub struct DpswSketch {
     pub(crate) readable: Arc<Readable>,
     /// How frequent keys are, where some are tracked; a function of what is released.
     standing: Standing,
+    /// What keys count, where all have counters of their own; a function of what is released.
+    totals: Totals,
     /// The keys of running searches, by search.
     pub(crate) trackers: BTreeMap<u64, Tracker>,
     /// An empty one, with its room at hand.
@@ -167,6 +170,7 @@ impl DpswSketch {
             time: Time { start, now: 0, late: 0 },
             readable,
             standing: Standing::default(),
+            totals: Totals::default(),
             trackers: BTreeMap::new(),
             spare_tracker: None,
             first_search: 0,
@@ -450,7 +454,7 @@ impl DpswSketch {
     /// have reached: by what is sealed, and when the clock says so.
     fn decide(&mut self) {
         if self.plan.tracked() == 0 {
-            self.rungs = Arc::new(Rungs::next(&self.plan, self.readable.released.substreams()));
+            self.rungs = Arc::new(self.totals.next(&self.plan, self.readable.released.substreams()));
             return;
         }
         let (leases, rungs) = self.standing.next(&self.plan, &self.readable.released, self.number);
@@ -491,7 +495,7 @@ impl DpswSketch {
         let nothing = Released::new(Vec::new(), released.mapping().clone()).with_found(found);
         self.readable = Arc::new(Readable::new(nothing.with_leases(leases)));
         self.rungs = Arc::new(Rungs::first(&self.plan));
-        self.standing = Standing::default();
+        (self.standing, self.totals) = (Standing::default(), Totals::default());
         if self.open.is_empty() {
             self.open.push_back(OpenSubstream::new(&self.plan, self.mapping(number)));
         }
