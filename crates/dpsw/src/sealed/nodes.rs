@@ -50,8 +50,6 @@ struct Finer {
 #[derive(Debug, Default)]
 pub(crate) struct Totals {
     sums: Vec<i64>,
-    /// In the newest substream.
-    last: Vec<i64>,
     seen: VecDeque<Seen>,
 }
 
@@ -81,8 +79,13 @@ impl Seen {
         [self.substream.count(place, base, plan) as f64, noise * f64::from(1 << base)]
     }
 
-    fn nodes(&self, place: u32) -> u32 {
-        self.key(place).map_or(1 << self.substream.rungs().base(), |key| key.nodes)
+    /// The keys that may have counts above this.
+    fn above(&self, least: i64, plan: &Plan) -> Vec<u32> {
+        let base = plan.rungs().ranges_of(self.substream.rungs().base());
+        let each = least / base.len() as i64;
+        let sketches = base.filter_map(|range| self.substream.sketch(range));
+        let finer = self.finer.iter().map(|key| key.place);
+        sketches.flat_map(|sketch| sketch.above(each)).chain(finer).collect()
     }
 }
 
@@ -102,13 +105,16 @@ impl Totals {
         // No rung makes the noise of a total smaller: what does not reach this reaches no rung.
         let least = [first / longer, first / window].map(|least| least.floor() as i64);
         let (newest, noise) = (self.seen.back().expect("one is seen"), plan.own_law().variance());
-        let counts = (0_u32..).zip(self.sums.iter().zip(&self.last));
-        let reaches = counts.filter(|(_, (sum, last))| least[0] < **sum || least[1] < **last);
-        let score = |(place, (&sum, &last)): (u32, (&i64, &i64))| {
-            let rising = window * (last as f64 - SURE * (noise * f64::from(newest.nodes(place))).sqrt());
-            ((sum as f64 * longer).max(rising), place)
+        let mut places: Vec<u32> = above(&self.sums, least[0]).chain(newest.above(least[1], plan)).collect();
+        places.sort_unstable();
+        places.dedup();
+        let score = |place: u32| {
+            let [last, variance] = newest.count_and_variance(place, noise, plan);
+            let rising = window * (last - SURE * variance.sqrt());
+            ((self.sums[place as usize] as f64 * longer).max(rising), place)
         };
-        Rungs::by_score(&planned, reaches.map(score).filter(|(score, _)| first < *score).collect())
+        let scores = places.into_iter().map(score).filter(|(score, _)| first < *score);
+        Rungs::by_score(&planned, scores.collect())
     }
 
     /// Takes new substreams in and those that left out.
@@ -124,21 +130,33 @@ impl Totals {
             seen.add::<1>(&mut self.sums, plan);
             self.seen.push_back(seen);
         }
-        self.last.clear();
-        self.last.resize(self.sums.len(), 0);
-        self.seen.back().expect("one is seen").add::<1>(&mut self.last, plan);
     }
 
     /// The relative variance by which the rates of frequent keys walk over a window.
     fn walk(&self, plan: &Plan, window: f64, longer: f64) -> f64 {
         let (least, noise) = ((plan.rungs().first() / longer).floor() as i64, plan.own_law().variance());
         let mut changes = Changes::default();
-        for (place, _) in (0_u32..).zip(&self.sums).filter(|(_, sum)| least < **sum) {
+        for place in above(&self.sums, least) {
             let counts = self.seen.iter().map(|seen| seen.count_and_variance(place, noise, plan));
             changes.add(&counts.collect::<Vec<_>>());
         }
         changes.walk(window)
     }
+}
+
+/// Counts are looked at in blocks first: few are large.
+const BLOCK: usize = 64;
+
+/// The places of counts above a limit.
+fn above(counts: &[i64], least: i64) -> impl Iterator<Item = u32> {
+    let blocks = counts.chunks(BLOCK).zip((0_u32..).step_by(BLOCK));
+    // Signs are joined, as the processor can do that for several counts at once.
+    let has_some =
+        move |block: &[i64]| block.iter().fold(0, |signs, &count| signs | least.wrapping_sub(count)) < 0;
+    let blocks = blocks.filter(move |(block, _)| has_some(block));
+    blocks.flat_map(move |(block, first)| {
+        (first..).zip(block).filter(move |(_, count)| least < **count).map(|(place, _)| place)
+    })
 }
 
 impl SealedSubstream {

@@ -115,6 +115,21 @@ impl SealedSketch {
         }
     }
 
+    /// The indices of counters above a limit.
+    pub(crate) fn above(&self, least: i64) -> Vec<u32> {
+        match &self.cells {
+            Cells::Wide(cells) => {
+                let counters = (0..).zip(cells).filter(|(_, cell)| least < i64::from(**cell));
+                counters.map(|(index, _)| index).collect()
+            }
+            Cells::Narrow { cells, overflow } => {
+                let large =
+                    overflow.iter().filter(|(_, cell)| least < i64::from(*cell)).map(|(index, _)| *index);
+                large.chain(narrow_above(cells, least)).collect()
+            }
+        }
+    }
+
     /// Copies the counters from this index on.
     pub(crate) fn copy_from(&self, first: usize, copies: &mut [f64]) {
         let end = first + copies.len();
@@ -180,6 +195,19 @@ impl Cells {
         let cells = narrow.collect();
         Self::Narrow { cells, overflow: overflow.into() }
     }
+}
+
+/// Counters are looked at in blocks first: few are large.
+const BLOCK: usize = 64;
+
+fn narrow_above(cells: &[i16], least: i64) -> impl Iterator<Item = u32> {
+    // Marked counters are smaller than all others.
+    let least = i16::try_from(least.max(i16::MIN.into())).unwrap_or(i16::MAX);
+    let blocks = cells.chunks(BLOCK).zip((0_u32..).step_by(BLOCK));
+    let has_some = move |block: &[i16]| block.iter().fold(false, |any, &cell| any | (least < cell));
+    blocks.filter(move |(block, _)| has_some(block)).flat_map(move |(block, first)| {
+        (first..).zip(block).filter(move |(_, cell)| least < **cell).map(|(index, _)| index)
+    })
 }
 
 fn sum<T: Copy + Into<i64>>(cells: &[T]) -> i64 {
