@@ -26,15 +26,6 @@ impl Index {
         index
     }
 
-    /// Of fingerprints with their places.
-    pub(crate) fn of_fingerprints(places: impl ExactSizeIterator<Item = (u64, u32)>) -> Self {
-        let mut index = Self::with_room(places.len());
-        places.for_each(|(fingerprint, place)| {
-            index.put(fingerprint, place as usize);
-        });
-        index
-    }
-
     /// The places of the first key that is in the list twice.
     pub(crate) fn repeated(keys: &Keys) -> Option<(usize, usize)> {
         let key = FingerprintKey::new(RandomState::new().hash_one(1_u8));

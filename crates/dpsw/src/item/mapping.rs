@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::item::hash::{FingerprintKey, column};
 use crate::item::index::Index;
+use crate::item::slots::Slots;
 use crate::item::value::Item;
 
 /// The shape of an array of counters.
@@ -30,7 +31,7 @@ pub(crate) struct Mapping {
     pub(crate) fingerprint_key: FingerprintKey,
     pub(crate) columns: Columns,
     /// Tracked keys have a counter of their own behind the hashed ones, and count there alone.
-    pub(crate) tracked: Option<Arc<Index>>,
+    pub(crate) tracked: Option<Arc<Slots>>,
 }
 
 /// The rows of hashed counters, for passes over many keys.
@@ -139,8 +140,8 @@ impl Mapping {
     /// The counter of a tracked key.
     #[inline]
     pub(crate) fn own_cell(&self, fingerprint: u64) -> Option<usize> {
-        let place = self.tracked.as_ref()?.place(fingerprint)?;
-        Some(self.shape.cells() + place)
+        let slot = self.tracked.as_ref()?.find(fingerprint).checked_sub(1)?;
+        Some(self.shape.cells() + slot)
     }
 
     /// The same without tracked keys, as sealed sketches are read.

@@ -15,7 +15,7 @@ pub(crate) const CHECKPOINTS_MAX: usize = 200;
 /// The most numbers of nodes that a key may have in a substream.
 pub(crate) const RUNGS_MAX: u32 = 8;
 /// The most tracked keys.
-pub(crate) const TRACKED_MAX: u32 = 1 << 16;
+pub(crate) const TRACKED_MAX: u32 = (1 << 16) - 1;
 /// A key is tracked that stands out in a window by so many deviations of an absent one.
 pub(crate) const TRACKED_DEVIATIONS: f64 = 3.0;
 /// Keys that were tracked lately are remembered up to this part of those that are, beside them.

@@ -2,6 +2,7 @@
 
 use crate::item::index::Index;
 use crate::item::keys::Keys;
+use crate::item::slots::Slots;
 use crate::item::value::Kind;
 use crate::noise::law::Law;
 use crate::noise::table::Table;
@@ -13,6 +14,14 @@ use crate::plan::limits::{
 };
 use crate::plan::range::PlannedRange;
 use crate::plan::structure::{Covering, Plan};
+
+/// Bytes of a node in a view, of a path, of each of its nodes, of a key that is cut finely and of a tracked one in what is
+/// carried on from seal to seal.
+const NODE_LEN: u64 = 96;
+const PATH_LEN: u64 = 64;
+const PATH_NODE_LEN: u64 = 12;
+const FINER_LEN: u64 = 24;
+const SLOT_LEN: u64 = 16;
 
 impl Plan {
     /// Bytes of the counters, of the kept substreams and the most that open ones take, and of the list of found keys.
@@ -107,7 +116,30 @@ impl Plan {
         laws.dedup();
         let tables: usize = laws.into_iter().map(Table::bytes).sum();
         let fixed = (listed + index + cached + tables) as u64;
-        self.sketch_bytes() + fitted + fixed + self.discovery_bytes() + self.user_bytes()
+        self.sketch_bytes() + fitted + fixed + self.path_bytes() + self.discovery_bytes() + self.user_bytes()
+    }
+
+    /// Bytes of what is computed of keys with nodes of their own: their paths through the nodes, of which they have at least one
+    /// in each substream, and the counts by which it is decided who has them next.
+    fn path_bytes(&self) -> u64 {
+        if !self.has_nodes() {
+            return 0;
+        }
+        let (rungs, kept) = (self.rungs(), self.substreams_kept() + 1);
+        let finer: u64 = (1..rungs.count()).map(|rung| rungs.most(rung) as u64).sum();
+        let finer_nodes: u64 = (1..rungs.count()).map(|rung| (rungs.most(rung) as u64) << rung).sum();
+        let nodes = kept * self.ranges().len() as u64 * NODE_LEN;
+        let paths = |keys: u64| keys * (PATH_LEN + kept * PATH_NODE_LEN) + kept * finer_nodes * PATH_NODE_LEN;
+        if self.is_identity() {
+            // Keys near the first rung go up and down.
+            let totals = u64::from(self.own_len()) * size_of::<i64>() as u64;
+            return nodes + paths(2 * finer) + totals + kept * finer * FINER_LEN;
+        }
+        let keys = self.settings().domain.keys().map_or(0, Keys::len) as u64;
+        let index = 2 * Slots::bytes(self.tracked() as usize) as u64;
+        let seen =
+            self.shape().cells() as u64 * size_of::<i32>() as u64 + u64::from(self.tracked()) * SLOT_LEN;
+        nodes + paths(self.leases_max() as u64) + 2 * self.lease_bytes() + index + keys * 16 + kept * seen
     }
 
     /// Bytes of what a view caches for each key.

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use crate::item::index::Index;
+use crate::item::slots::Slots;
 use crate::plan::limits::LEASE_LEN;
 use crate::plan::structure::Plan;
 
@@ -103,9 +103,8 @@ impl Leases {
     }
 
     /// Their slots by fingerprint.
-    pub(crate) fn index(&self, substream: u64) -> Index {
-        let slots: Vec<(u64, u32)> = self.at(substream).collect();
-        Index::of_fingerprints(slots.into_iter())
+    pub(crate) fn slots(&self, substream: u64) -> Slots {
+        Slots::new(&self.at(substream).collect::<Vec<_>>())
     }
 
     fn range(&self, lease: &Lease) -> Range<u64> {

@@ -7,6 +7,7 @@ use crate::error::SnapshotError;
 use crate::item::hash::column;
 use crate::item::index::Index;
 use crate::item::mapping::{Columns, Mapping, Shape};
+use crate::item::slots::Slots;
 use crate::item::value::{Item, Kind};
 use crate::noise::generator::Generator;
 use crate::noise::table::Table;
@@ -20,9 +21,6 @@ use crate::testing::fault;
 /// A counter stops here, so that count and noise fit in 32 bits. Stopping each counter by itself moves no counter by
 /// more than one when an event is added, removed or replaced, so the noise still covers it.
 const COUNT_MAX: i32 = 1 << 30;
-
-/// Keys that are not tracked are counted in blocks.
-const OTHERS_AT_ONCE: usize = 128;
 
 /// Exact counters. No `Clone`, and a `Debug` that shows the shape alone; wiped when dropped. Their bytes are part of
 /// partial counters and of the encrypted state, and of nothing else.
@@ -126,23 +124,33 @@ impl Counters {
     }
 
     /// Tracked keys count in their own counters, others in the rows.
-    fn count_tracked(&mut self, fingerprints: impl Iterator<Item = u64>, keys: &[u64], tracked: &Index) {
-        let hashed = self.shape.cells();
-        let mut others = [0; OTHERS_AT_ONCE];
-        let mut len = 0;
+    fn count_tracked(&mut self, fingerprints: impl Iterator<Item = u64>, keys: &[u64], tracked: &Slots) {
+        match keys.len() {
+            2 => self.count_tracked_rows(2, fingerprints, keys, tracked),
+            3 => self.count_tracked_rows(3, fingerprints, keys, tracked),
+            rows => self.count_tracked_rows(rows, fingerprints, keys, tracked),
+        }
+    }
+
+    /// Without branches, which the processor could not foresee. Inlined so that the usual numbers of rows are unrolled.
+    #[inline(always)]
+    fn count_tracked_rows(
+        &mut self,
+        rows: usize,
+        fingerprints: impl Iterator<Item = u64>,
+        keys: &[u64],
+        tracked: &Slots,
+    ) {
+        let (keys, columns) = (&keys[..rows], self.shape.columns);
+        let (hashed, own) = self.cells.split_at_mut(self.shape.cells());
         for fingerprint in fingerprints {
-            let place = tracked.place(fingerprint);
-            if let Some(place) = place {
-                self.cells[hashed + place] += 1;
-            }
-            others[len] = fingerprint;
-            len += usize::from(place.is_none());
-            if len == OTHERS_AT_ONCE {
-                self.count_hashed(others.into_iter(), keys);
-                len = 0;
+            let slot = tracked.find(fingerprint);
+            let is_tracked = i32::from(slot != 0);
+            own[slot - usize::from(slot != 0)] += is_tracked;
+            for (row, key) in keys.iter().enumerate() {
+                hashed[row * columns as usize + column(fingerprint, *key, columns)] += 1 - is_tracked;
             }
         }
-        self.count_hashed(others[..len].iter().copied(), keys);
     }
 
     fn count_hashed(&mut self, fingerprints: impl Iterator<Item = u64>, keys: &[u64]) {

@@ -467,7 +467,7 @@ impl DpswSketch {
     /// How items fall on the counters of a substream.
     pub(crate) fn mapping(&self, number: u64) -> Mapping {
         let mapping = self.keys.mapping(&self.plan, number);
-        let index = || Arc::new(self.readable.released.leases().index(number));
+        let index = || Arc::new(self.readable.released.leases().slots(number));
         Mapping { tracked: (0 < self.plan.tracked()).then(index), ..mapping }
     }
 

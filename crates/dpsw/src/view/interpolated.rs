@@ -129,7 +129,7 @@ impl Interpolated<'_> {
         let parts = self.reading.parts();
         let mut values: Vec<f64> = sums.iter().map(|sums| sums.value(parts)).collect();
         for (place, path) in self.paths().iter() {
-            values[place] = path.value(self.asked.window);
+            values[place] = self.paths().value(path, self.asked.window);
         }
         values
     }

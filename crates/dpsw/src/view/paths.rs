@@ -16,14 +16,12 @@ use crate::view::weights::{Node, WHOLE, Weights};
 const JUDGED_SUBSTREAMS: usize = 2;
 
 /// The nodes of a key, oldest first.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Path {
-    nodes: Vec<Node>,
-    /// What each of them holds.
-    counts: Vec<f64>,
-    /// What all before each of them hold.
+    /// Which of all nodes they are.
+    nodes: Vec<u32>,
+    /// What all before each of them hold, and what all hold.
     sums: Vec<f64>,
-    total: f64,
     /// From how many nodes the next one is predicted.
     span: u32,
 }
@@ -31,6 +29,8 @@ pub(crate) struct Path {
 /// The keys that have nodes of their own: those that are cut more finely in some substream, or tracked there.
 #[derive(Debug, Default)]
 pub(crate) struct Paths {
+    /// All nodes that there are.
+    nodes: Vec<Node>,
     paths: Vec<Path>,
     /// Their places in the list, ascending, and which of the paths it is.
     places: Vec<(u32, u32)>,
@@ -48,15 +48,32 @@ impl Paths {
         places.sort_unstable();
         places.dedup();
         let mut paths = Self {
-            paths: places.iter().map(|_| Path::default()).collect(),
+            paths: places.iter().map(|_| Path::NONE).collect(),
             places: places.iter().copied().zip(0..).collect(),
             ..Self::default()
         };
         for (index, substream) in source.substreams.iter().enumerate() {
-            paths.add(source, index, substream);
+            let nodes = paths.nodes_of(source, index, substream);
+            paths.add(source, substream, &nodes);
         }
-        paths.choose_spans(source);
+        paths.finish(source);
         paths
+    }
+
+    /// The sealed nodes of a substream, by range.
+    fn nodes_of(
+        &mut self,
+        source: Source<'_>,
+        index: usize,
+        substream: &SealedSubstream,
+    ) -> Vec<Option<u32>> {
+        let mut nodes = vec![None; source.plan.ranges().len()];
+        for (range, _) in substream.sketches() {
+            let node = Node::new((index, substream.number), *range, source.plan, source.stream);
+            nodes[*range] = node.is_some().then_some(self.nodes.len() as u32);
+            self.nodes.extend(node);
+        }
+        nodes
     }
 
     /// Of tracked keys, with the places of those that are listed. Where one is not tracked, hashed counters hold it.
@@ -69,46 +86,51 @@ impl Paths {
         let mut fingerprints: Vec<u64> =
             source.leases.iter().map(|(fingerprint, _, _)| fingerprint).collect();
         fingerprints.dedup();
+        let mut paths = Self::default();
+        let mut nodes = Vec::new();
+        for (index, substream) in source.substreams.iter().enumerate() {
+            nodes.push(paths.nodes_of(source, index, substream));
+        }
         let mut wholes = vec![None; source.substreams.len()];
         source.nodes().into_iter().for_each(|node| {
             let substream = node.substream;
             wholes[substream] = Some(node);
         });
-        let path = |&fingerprint: &u64| Path::tracked(source, fingerprint, &wholes, &hashed);
-        let mut paths = Self {
-            paths: fingerprints.iter().map(path).collect(),
-            fingerprints: fingerprints.into_iter().zip(0..).collect(),
-            hashed: wholes.iter().map(|node| node.as_ref().map(&spread)).collect(),
-            places: Vec::new(),
-        };
+        let path = |&fingerprint: &u64| Path::tracked(source, fingerprint, &nodes, &wholes, &hashed);
+        paths.paths = fingerprints.iter().map(path).collect();
+        paths.fingerprints = fingerprints.into_iter().zip(0..).collect();
+        paths.hashed = wholes.iter().map(|node| node.as_ref().map(&spread)).collect();
         let place = |&(fingerprint, place): &(u64, usize)| Some((place as u32, paths.rank(fingerprint)?));
         let mut places: Vec<(u32, u32)> = listed.iter().filter_map(place).collect();
         places.sort_unstable();
         paths.places = places;
-        paths.choose_spans(source);
+        paths.finish(source);
         paths
     }
 
     /// Keys of the same rung are predicted from as many nodes.
-    fn choose_spans(&mut self, source: Source<'_>) {
+    fn finish(&mut self, source: Source<'_>) {
+        self.paths.iter_mut().for_each(Path::shrink);
         let rungs = source.plan.rungs();
         let noise = source.plan.own_law().variance() * source.noises;
         let window = source.plan.settings().window.len();
         let mut costs = vec![Costs::default(); rungs.count() as usize];
         for path in &self.paths {
-            let rung = path.rung(source.plan);
-            costs[rung as usize].add(path.trail(), JUDGED_SUBSTREAMS << rung, noise, window);
+            let rung = self.rung(path, source.plan);
+            costs[rung as usize].add(self.trail(path), JUDGED_SUBSTREAMS << rung, noise, window);
         }
         let spans: Vec<u32> = costs.iter().map(Costs::best).collect();
-        for path in &mut self.paths {
-            let span = spans[path.rung(source.plan) as usize];
-            let (newest, predicted) =
-                (path.counts.last().copied().unwrap_or(0.0), path.trail().predicted(span));
-            path.span = if is_jump(newest, predicted, noise, span.into()) { 1 } else { span };
-        }
+        let span = |path: &Path| {
+            let span = spans[self.rung(path, source.plan) as usize];
+            let trail = self.trail(path);
+            let newest = path.nodes.len().checked_sub(1).map_or(0.0, |newest| trail.count(newest));
+            if is_jump(newest, trail.predicted(span), noise, span.into()) { 1 } else { span }
+        };
+        let spans: Vec<u32> = self.paths.iter().map(span).collect();
+        self.paths.iter_mut().zip(spans).for_each(|(path, span)| path.span = span);
     }
 
-    fn add(&mut self, source: Source<'_>, index: usize, substream: &SealedSubstream) {
+    fn add(&mut self, source: Source<'_>, substream: &SealedSubstream, nodes: &[Option<u32>]) {
         let mut rungs = vec![(substream.rungs().base(), None); self.places.len()];
         for (rung, places) in (1..).zip(substream.rungs().finer()) {
             for (cell, place) in places.iter().enumerate() {
@@ -116,13 +138,21 @@ impl Paths {
                 rungs[path.expect("all that are listed have a path")] = (rung, Some(cell));
             }
         }
-        let node = |range| Node::new((index, substream.number), range, source.plan, source.stream);
         for (((place, _), path), (rung, cell)) in self.places.iter().zip(&mut self.paths).zip(rungs) {
             for range in source.plan.rungs().ranges_of(rung) {
-                let Some((sketch, node)) = substream.sketch(range).zip(node(range)) else { continue };
+                let Some((sketch, node)) = substream.sketch(range).zip(nodes[range]) else { continue };
                 path.push(node, sketch.cell(cell.unwrap_or(*place as usize)).into());
             }
         }
+    }
+
+    fn trail<'a>(&'a self, path: &'a Path) -> Trail<'a> {
+        Trail { all: &self.nodes, own: &path.nodes, sums: &path.sums }
+    }
+
+    /// The rung that a key has now.
+    fn rung(&self, path: &Path, plan: &Plan) -> u32 {
+        self.trail(path).newest().map_or(0, |newest| plan.rungs().rung_of(newest.range))
     }
 
     /// The nodes of the key at a place, if they are its own.
@@ -147,68 +177,70 @@ impl Paths {
         self.places.iter().map(|&(place, rank)| (place as usize, &self.paths[rank as usize]))
     }
 
+    /// The estimate of a window: the same as [`answer`](Self::answer) gives.
+    pub(crate) fn value(&self, path: &Path, window: &Range<u64>) -> f64 {
+        let trail = self.trail(path);
+        let Some(newest) = trail.newest() else { return 0.0 };
+        let ahead = window.end.saturating_sub(newest.span.end.max(window.start));
+        trail.until(window.end) - trail.until(window.start) + trail.predicted(path.span) * newest.share(ahead)
+    }
+
     /// The estimate of a window and its error.
     pub(crate) fn answer(&self, path: &Path, plan: &Plan, noises: f64, window: &Range<u64>) -> Answer {
-        let weights = Weights::new(&path.nodes, plan, window, path.span);
+        let trail = self.trail(path);
+        let nodes = trail.nodes().enumerate().map(|(index, node)| Node { index, ..node.clone() });
+        let weights = Weights::new(&nodes.collect::<Vec<_>>(), plan, window, path.span);
         let own = Moments::of(plan.own_law(), noises);
         let own = Spread { all: own, noise: own.variance };
         let hashed = |node: &Node| self.hashed.get(node.substream).copied().flatten();
         let is_hashed = |node: &Node| !plan.is_identity() && node.range == WHOLE;
         let spread = |node: &Node| if is_hashed(node) { hashed(node).unwrap_or(own) } else { own };
         let reading = Reading::of_own(weights, spread);
-        let sums = reading.sums_of(&path.counts);
-        reading.answer(&sums)
+        let counts: Vec<f64> = (0..path.nodes.len()).map(|index| trail.count(index)).collect();
+        reading.answer(&reading.sums_of(&counts))
     }
 }
 
 impl Path {
-    fn push(&mut self, node: Node, count: f64) {
-        self.nodes.push(Node { index: self.nodes.len(), ..node });
-        self.counts.push(count);
-        self.sums.push(self.total);
-        self.total += count;
+    const NONE: Self = Self { nodes: Vec::new(), sums: Vec::new(), span: 1 };
+
+    fn push(&mut self, node: u32, count: f64) {
+        if self.sums.is_empty() {
+            self.sums.push(0.0);
+        }
+        self.nodes.push(node);
+        self.sums.push(self.sums[self.sums.len() - 1] + count);
     }
 
-    fn trail(&self) -> Trail<'_> {
-        Trail { nodes: &self.nodes, counts: &self.counts, sums: &self.sums, total: self.total }
+    fn shrink(&mut self) {
+        self.nodes.shrink_to_fit();
+        self.sums.shrink_to_fit();
     }
 
     /// Of a tracked key: its own nodes where it has them.
     fn tracked(
         source: Source<'_>,
         fingerprint: u64,
+        nodes: &[Vec<Option<u32>>],
         wholes: &[Option<Node>],
         hashed: impl Fn(&Node, u64) -> f64,
     ) -> Self {
-        let mut path = Self::default();
-        for (index, substream) in source.substreams.iter().enumerate() {
+        let mut path = Self::NONE;
+        for ((substream, nodes), whole) in source.substreams.iter().zip(nodes).zip(wholes) {
             let Some(slot) = source.leases.slot(fingerprint, substream.number) else {
-                let whole = wholes[index].iter();
-                whole.for_each(|node| path.push(node.clone(), hashed(node, fingerprint)));
+                if let (Some(whole), Some(node)) = (whole, nodes[WHOLE]) {
+                    path.push(node, hashed(whole, fingerprint));
+                }
                 continue;
             };
             for range in source.plan.rungs().ranges_of(substream.rungs().rung(slot)) {
-                let node = Node::new((index, substream.number), range, source.plan, source.stream);
-                let Some((count, node)) = substream.node(slot, range, source.plan).zip(node) else {
-                    continue;
-                };
-                path.push(node, count as f64);
+                let count = substream.node(slot, range, source.plan);
+                if let (Some(count), Some(node)) = (count, nodes[range]) {
+                    path.push(node, count as f64);
+                }
             }
         }
         path
-    }
-
-    /// The rung that it has now.
-    fn rung(&self, plan: &Plan) -> u32 {
-        self.nodes.last().map_or(0, |newest| plan.rungs().rung_of(newest.range))
-    }
-
-    /// The estimate of a window: the same as [`Paths::answer`] gives.
-    pub(crate) fn value(&self, window: &Range<u64>) -> f64 {
-        let trail = self.trail();
-        let Some(newest) = self.nodes.last() else { return 0.0 };
-        let ahead = window.end.saturating_sub(newest.span.end.max(window.start));
-        trail.until(window.end) - trail.until(window.start) + trail.predicted(self.span) * newest.share(ahead)
     }
 }
 
@@ -251,7 +283,7 @@ mod tests {
                 let paths = Paths::own(source);
                 for (_, path) in paths.iter() {
                     let answer = paths.answer(path, plan, 1.0, &window).value;
-                    assert!((path.value(&window) - answer).abs() < 1e-9, "{window:?}: {answer}");
+                    assert!((paths.value(path, &window) - answer).abs() < 1e-9, "{window:?}: {answer}");
                     keys += 1;
                 }
             }

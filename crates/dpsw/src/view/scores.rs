@@ -112,7 +112,7 @@ pub(crate) fn newest_window<'a>(substreams: Substreams<'a>, plan: &Plan) -> Subs
     &complete[complete.len().saturating_sub(most)..]
 }
 
-fn observed(substream: &SealedSubstream) -> Option<Observed<'_>> {
+pub(crate) fn observed(substream: &SealedSubstream) -> Option<Observed<'_>> {
     let sketch = substream.sketch(WHOLE)?;
     Some(Observed {
         sketch,

@@ -24,10 +24,10 @@ impl Costs {
     /// Adds the last nodes of a key that are as long as its newest one. `noise` is the variance of a count, `window` the
     /// length of a window.
     pub(crate) fn add(&mut self, trail: Trail<'_>, last: usize, noise: f64, window: u64) {
-        let Some(newest) = trail.nodes.last() else { return };
-        let (len, start) = (newest.span.end - newest.span.start, trail.nodes[0].span.start);
+        let Some(newest) = trail.newest() else { return };
+        let (len, start) = (newest.span.end - newest.span.start, trail.start());
         let is_alike = |(_, node): &(usize, &Node)| node.is_whole && node.span.end - node.span.start == len;
-        for (index, node) in trail.nodes.iter().enumerate().rev().take(last).take_while(is_alike) {
+        for (index, node) in trail.nodes().enumerate().rev().take(last).take_while(is_alike) {
             for (place, span) in SPANS.into_iter().enumerate() {
                 let reach = len.saturating_mul(span.into());
                 if node.span.start < start + reach || LONGEST_SPAN * (window as f64) < reach as f64 {
@@ -35,7 +35,7 @@ impl Costs {
                 }
                 let before = trail.until(node.span.start) - trail.until(node.span.start - reach);
                 let predicted = before / f64::from(span);
-                let error = (trail.counts[index] - predicted).powi(2);
+                let error = (trail.count(index) - predicted).powi(2);
                 self.sums[place] += (error / (noise + predicted.max(1.0))).min(WORST);
                 self.samples[place] += 1;
             }
@@ -135,14 +135,11 @@ impl Classes {
 }
 
 fn judge(costs: &mut Costs, source: Source<'_>, nodes: &[Node], place: usize, noise: f64) {
-    let counts: Vec<f64> = nodes.iter().map(|node| source.sketch(node).cell(place).into()).collect();
-    let mut total = 0.0;
-    let before = |count: &f64| {
-        let before = total;
-        total += count;
-        before
-    };
-    let sums: Vec<f64> = counts.iter().map(before).collect();
-    let trail = Trail { nodes, counts: &counts, sums: &sums, total };
+    let mut sums = vec![0.0];
+    for node in nodes {
+        sums.push(sums[sums.len() - 1] + f64::from(source.sketch(node).cell(place)));
+    }
+    let own: Vec<u32> = (0..).take(nodes.len()).collect();
+    let trail = Trail { all: nodes, own: &own, sums: &sums };
     costs.add(trail, JUDGED_NODES, noise, source.plan.settings().window.len());
 }

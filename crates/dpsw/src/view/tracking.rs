@@ -2,7 +2,7 @@
 //! every seal.
 
 use std::cmp::Reverse;
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use crate::item::hash::FingerprintKey;
@@ -17,7 +17,7 @@ use crate::sealed::rungs::Rungs;
 use crate::sealed::sketch::SealedSketch;
 use crate::sealed::substream::SealedSubstream;
 use crate::view::fit::absent_middle;
-use crate::view::scores::newest_window;
+use crate::view::scores::{newest_window, observed};
 
 /// A tracked key stays tracked while it stands out by half as much.
 const STILL_TRACKED: f64 = TRACKED_DEVIATIONS / 2.0;
@@ -31,7 +31,7 @@ const SURE: f64 = 2.0;
 pub(crate) struct Standing {
     /// Of the public list, made when it is first needed.
     fingerprints: Vec<u64>,
-    /// What the smallest hashed counters of each of them add up to, without keys that stood out in their substream.
+    /// What the smallest hashed counters of each of them add up to.
     sums: Vec<i64>,
     seen: VecDeque<Seen>,
 }
@@ -95,7 +95,14 @@ impl Seen {
         absent_middle(self.substream.mapping.shape, &self.residual, self.substream.number)
     }
 
-    /// The smallest counter of each key, without those that stand out.
+    /// The smallest counter of each key.
+    fn sealed_minima(&self, fingerprints: &[u64], put: impl FnMut(usize, i32)) {
+        if let Some(observed) = observed(&self.substream) {
+            observed.minima(fingerprints, put);
+        }
+    }
+
+    /// The same without keys that stand out.
     fn minima(&self, fingerprints: &[u64], put: impl FnMut(usize, i32)) {
         let rows = self.substream.mapping.rows();
         rows.fold_all(fingerprints, &self.residual, i32::MAX, i32::min, put);
@@ -150,30 +157,32 @@ impl Standing {
         let gone = self.seen.iter().take_while(|seen| seen.substream.number < first).count();
         for left in self.seen.drain(..gone) {
             let sums = &mut self.sums;
-            left.minima(&self.fingerprints, |place, minimum| sums[place] -= i64::from(minimum));
+            left.sealed_minima(&self.fingerprints, |place, minimum| sums[place] -= i64::from(minimum));
         }
         let known = self.seen.back().map_or(0, |seen| seen.substream.number + 1);
         for substream in window.iter().filter(|substream| known <= substream.number) {
             let mut seen = Seen::new(substream, plan);
-            seen.peel(self.rising(&seen, released));
-            let sums = &mut self.sums;
-            seen.minima(&self.fingerprints, |place, minimum| sums[place] += i64::from(minimum));
+            let rising = self.rising(&seen, released);
+            seen.peel(rising);
             self.seen.push_back(seen);
         }
     }
 
-    /// Keys that are not tracked in a substream and stand out there, with their smallest counters.
-    fn rising(&self, seen: &Seen, released: &Released) -> Vec<(i32, u64)> {
+    /// Adds the smallest counters of a substream, and lists the keys that are not tracked there and stand out.
+    fn rising(&mut self, seen: &Seen, released: &Released) -> Vec<(i32, u64)> {
         let found = fingerprints(released.found().keys(), released.mapping().fingerprint_key);
         let (number, least) = (seen.substream.number, seen.absent.0 + RISING * seen.absent.1);
+        let least = least.floor() as i32;
         let mut rising = Vec::new();
-        for keys in [&self.fingerprints, &found] {
-            seen.minima(keys, |place, minimum| {
-                if least < f64::from(minimum) && released.leases().slot(keys[place], number).is_none() {
-                    rising.push((minimum, keys[place]));
-                }
-            });
-        }
+        let (keys, sums) = (&self.fingerprints, &mut self.sums);
+        seen.sealed_minima(keys, |place, minimum| {
+            sums[place] += i64::from(minimum);
+            if least < minimum {
+                rising.push((minimum, keys[place]));
+            }
+        });
+        seen.sealed_minima(&found, |place, minimum| rising.push((minimum, found[place])));
+        rising.retain(|(_, key)| released.leases().slot(*key, number).is_none());
         rising
     }
 
@@ -196,17 +205,20 @@ impl Standing {
 
     /// Keys that may be frequent: tracked ones, those that stood out in a substream, found ones and those that stand out in
     /// what these leave.
-    fn considered(&self, released: &Released) -> HashSet<u64> {
+    fn considered(&self, released: &Released) -> Vec<u64> {
         let (level, variance) = self.seen.iter().fold((0.0, 0.0), |(level, variance), seen| {
             (level + seen.absent.0, variance + seen.absent.1.powi(2))
         });
-        let least = level + TRACKED_DEVIATIONS * f64::sqrt(variance);
+        let least = (level + TRACKED_DEVIATIONS * f64::sqrt(variance)).floor() as i64;
         let counts = self.fingerprints.iter().zip(&self.sums);
-        let frequent = counts.filter(|(_, sum)| least < **sum as f64).map(|(key, _)| *key);
+        let frequent = counts.filter(|(_, sum)| least < **sum).map(|(key, _)| *key);
         let peeled = self.seen.iter().flat_map(|seen| seen.peeled.keys().copied());
         let tracked = released.leases().iter().map(|(key, _, _)| key);
         let found = fingerprints(released.found().keys(), released.mapping().fingerprint_key);
-        frequent.chain(peeled).chain(tracked).chain(found).collect()
+        let mut considered: Vec<u64> = frequent.chain(peeled).chain(tracked).chain(found).collect();
+        considered.sort_unstable();
+        considered.dedup();
+        considered
     }
 
     /// The counts of a key in the substreams of the window, and the variances of what they are off by.
