@@ -85,7 +85,7 @@ impl Leases {
     }
 
     /// The slots of a key with their substreams, oldest first.
-    pub(crate) fn of(&self, fingerprint: u64) -> impl Iterator<Item = (u32, Range<u64>)> {
+    pub(crate) fn of(&self, fingerprint: u64) -> impl Iterator<Item = (u32, Range<u64>)> + Clone {
         let start = self.leases.partition_point(|lease| lease.fingerprint < fingerprint);
         let own = self.leases[start..].iter().take_while(move |lease| lease.fingerprint == fingerprint);
         own.map(|lease| (lease.slot, self.range(lease)))
@@ -93,7 +93,7 @@ impl Leases {
 
     /// The slot of a key in a substream.
     pub(crate) fn slot(&self, fingerprint: u64, substream: u64) -> Option<u32> {
-        self.of(fingerprint).find(|(_, range)| range.contains(&substream)).map(|(slot, _)| slot)
+        slot_in(self.of(fingerprint), substream)
     }
 
     /// The keys that have a slot in a substream.
@@ -151,4 +151,9 @@ impl Leases {
         self.decided.end += 1;
         self
     }
+}
+
+/// The one of a key's slots that it has in a substream.
+pub(crate) fn slot_in(mut slots: impl Iterator<Item = (u32, Range<u64>)>, substream: u64) -> Option<u32> {
+    slots.find(|(_, range)| range.contains(&substream)).map(|(slot, _)| slot)
 }

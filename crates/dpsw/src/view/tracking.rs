@@ -11,7 +11,7 @@ use crate::plan::limits::TRACKED_DEVIATIONS;
 use crate::plan::range::WHOLE;
 use crate::plan::structure::Plan;
 use crate::sealed::changes::Changes;
-use crate::sealed::leases::Leases;
+use crate::sealed::leases::{Leases, slot_in};
 use crate::sealed::released::Released;
 use crate::sealed::rungs::Rungs;
 use crate::sealed::sketch::SealedSketch;
@@ -223,8 +223,8 @@ impl Standing {
 
     /// The counts of a key in the substreams of the window, and the variances of what they are off by.
     fn counts(&self, plan: &Plan, leases: &Leases, fingerprint: u64) -> impl Iterator<Item = [f64; 2]> {
-        let noise = plan.own_law().variance();
-        self.seen.iter().map(move |seen| match leases.slot(fingerprint, seen.substream.number) {
+        let (noise, slots) = (plan.own_law().variance(), leases.of(fingerprint));
+        self.seen.iter().map(move |seen| match slot_in(slots.clone(), seen.substream.number) {
             Some(slot) => {
                 let (count, nodes) = seen.own[slot as usize];
                 [count as f64, noise * f64::from(nodes)]
