@@ -74,9 +74,11 @@ impl Paths {
             let substream = node.substream;
             wholes[substream] = Some(node);
         });
-        let path = |&fingerprint: &u64| Path::tracked(source, fingerprint, &wholes, &hashed);
+        let path = |fingerprint: u64| (fingerprint, Path::tracked(source, fingerprint, &wholes, &hashed));
+        let known = fingerprints.into_iter().map(path).filter(|(_, path)| !path.nodes.is_empty());
+        let (fingerprints, known): (Vec<u64>, Vec<Path>) = known.unzip();
         let mut paths = Self {
-            paths: fingerprints.iter().map(path).collect(),
+            paths: known,
             fingerprints: fingerprints.into_iter().zip(0..).collect(),
             hashed: wholes.iter().map(|node| node.as_ref().map(&spread)).collect(),
             places: Vec::new(),

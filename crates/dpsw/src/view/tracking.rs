@@ -33,6 +33,8 @@ pub(crate) struct Standing {
     fingerprints: Vec<u64>,
     /// What the smallest hashed counters of each of them add up to, without keys that stood out in their substream.
     sums: Vec<i64>,
+    /// Of the keys that are found now.
+    found: Vec<u64>,
     seen: VecDeque<Seen>,
 }
 
@@ -136,11 +138,22 @@ impl Standing {
             self.fingerprints = fingerprints(keys, released.mapping().fingerprint_key);
             self.sums = vec![0; keys.len()];
         }
+        self.find(released);
         self.see(plan, released);
         let frequent = self.frequent(plan, released);
         let leases = Leases::clone(released.leases()).next(&frequent, plan);
         let rungs = self.rungs(plan, &leases, oldest);
         (leases, rungs)
+    }
+
+    /// Keys that are found later stand out in earlier substreams as well: a restored stream sees no others.
+    fn find(&mut self, released: &Released) {
+        let found = fingerprints(released.found().keys(), released.mapping().fingerprint_key);
+        if self.found != found {
+            self.found = found;
+            self.seen.clear();
+            self.sums.fill(0);
+        }
     }
 
     /// Takes new substreams in and those that left out.
@@ -164,10 +177,9 @@ impl Standing {
 
     /// Keys that are not tracked in a substream and stand out there, with their smallest counters.
     fn rising(&self, seen: &Seen, released: &Released) -> Vec<(i32, u64)> {
-        let found = fingerprints(released.found().keys(), released.mapping().fingerprint_key);
         let (number, least) = (seen.substream.number, seen.absent.0 + RISING * seen.absent.1);
         let mut rising = Vec::new();
-        for keys in [&self.fingerprints, &found] {
+        for keys in [&self.fingerprints, &self.found] {
             seen.minima(keys, |place, minimum| {
                 if least < f64::from(minimum) && released.leases().slot(keys[place], number).is_none() {
                     rising.push((minimum, keys[place]));
@@ -205,8 +217,7 @@ impl Standing {
         let frequent = counts.filter(|(_, sum)| least < **sum as f64).map(|(key, _)| *key);
         let peeled = self.seen.iter().flat_map(|seen| seen.peeled.keys().copied());
         let tracked = released.leases().iter().map(|(key, _, _)| key);
-        let found = fingerprints(released.found().keys(), released.mapping().fingerprint_key);
-        frequent.chain(peeled).chain(tracked).chain(found).collect()
+        frequent.chain(peeled).chain(tracked).chain(self.found.iter().copied()).collect()
     }
 
     /// The counts of a key in the substreams of the window, and the variances of what they are off by.
