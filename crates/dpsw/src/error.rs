@@ -550,9 +550,6 @@ pub enum MergeError {
         /// The site.
         site: u64,
     },
-    /// Each site tracks other keys.
-    #[error("views of plans with tracked keys cannot be merged: each site tracks other keys; track none")]
-    Tracked,
     /// Too many sites.
     #[error("more than 1000 sites cannot be merged")]
     Sites,

@@ -65,15 +65,12 @@ pub(crate) fn write_view(writer: &mut Writer, view: &WindowView) {
     writer.u8(view.finished().is_some().into());
     writer.u64(view.readable.released.mapping().fingerprint_key.get());
     if view.apart.is_empty() {
-        write_substreams(writer, view);
+        write_site(writer, view);
     }
     for site in &*view.apart {
         writer.u64(site.stream.start);
         writer.u64(site.stream.end);
-        write_substreams(writer, site);
-    }
-    if 0 < view.plan.tracked() {
-        write_leases(writer, view.readable.released.leases());
+        write_site(writer, site);
     }
     if view.plan.discovery().is_some() {
         let found = view.readable.released.found();
@@ -82,10 +79,13 @@ pub(crate) fn write_view(writer: &mut Writer, view: &WindowView) {
     }
 }
 
-fn write_substreams(writer: &mut Writer, view: &WindowView) {
+fn write_site(writer: &mut Writer, view: &WindowView) {
     writer.len(view.readable.released.substreams().len());
     for substream in view.readable.released.substreams() {
         write_substream(writer, substream, &view.plan);
+    }
+    if 0 < view.plan.tracked() {
+        write_leases(writer, view.readable.released.leases());
     }
 }
 
@@ -165,14 +165,24 @@ pub(crate) fn read_view(reader: &mut Reader<'_>) -> Result<WindowView, SnapshotE
     let is_finished = !is_old && reader.flag()?;
     let mapper = Mapper::new(&plan, FingerprintKey::new(reader.u64()?));
     let reference = mapper.mapping(&plan, |rows| Ok::<_, SnapshotError>(vec![1; rows]))?;
-    if 1 < sites.len() && 1 < plan.rungs().count() {
+    if 1 < sites.len() && plan.has_nodes() {
         let site = |&site: &u64| {
             let stream = read_site(reader, &stream)?;
             let substreams = read_substreams(reader, &plan, &mapper, stream.end, is_finished)?;
-            let readable = Arc::new(Readable::new(Released::new(substreams, reference.clone())));
-            Ok(WindowView::new(Arc::clone(&plan), readable, claim, stream, vec![site]))
+            let leases = Arc::new(read_leases(reader, &plan)?);
+            let released = Released::new(substreams, reference.clone()).with_leases(leases);
+            Ok(WindowView::new(
+                Arc::clone(&plan),
+                Arc::new(Readable::new(released)),
+                claim,
+                stream,
+                vec![site],
+            ))
         };
-        let view = merged(sites.iter().map(site).collect::<Result<_, SnapshotError>>()?, stream)?;
+        let sites = sites.iter().map(site).collect::<Result<Vec<_>, SnapshotError>>()?;
+        let released = Released::new(read_together(&sites)?, reference);
+        let found = Arc::new(read_found(reader, &plan, &released)?);
+        let view = WindowView::of_sites(sites, released.with_found(found), stream);
         return Ok(if is_finished { view.into_finished() } else { view });
     }
     let substreams = read_substreams(reader, &plan, &mapper, stream.end, is_finished)?;
@@ -209,8 +219,8 @@ fn read_site(reader: &mut Reader<'_>, all: &Range<u64>) -> Result<Range<u64>, Sn
     Ok(stream)
 }
 
-/// The view of these sites, which all have the same substreams.
-fn merged(sites: Vec<WindowView>, stream: Range<u64>) -> Result<WindowView, SnapshotError> {
+/// What these sites hold together, which all have the same substreams.
+fn read_together(sites: &[WindowView]) -> Result<Vec<Arc<SealedSubstream>>, SnapshotError> {
     let numbers = |site: &WindowView| -> Vec<u64> {
         site.readable.released.substreams().iter().map(|substream| substream.number).collect()
     };
@@ -219,7 +229,7 @@ fn merged(sites: Vec<WindowView>, stream: Range<u64>) -> Result<WindowView, Snap
         return Err(SnapshotError::invalid("its sites have different substreams"));
     }
     let together = together(&sites.iter().collect::<Vec<_>>(), &common);
-    Ok(WindowView::of_sites(sites, together, stream))
+    together.ok_or(SnapshotError::invalid("its sites hash differently"))
 }
 
 fn read_substreams(

@@ -157,3 +157,110 @@ impl Leases {
 pub(crate) fn slot_in(mut slots: impl Iterator<Item = (u32, Range<u64>)>, substream: u64) -> Option<u32> {
     slots.find(|(_, range)| range.contains(&substream)).map(|(slot, _)| slot)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::settings::{CounterLayout, Settings, TunedMethod};
+
+    /// Three substreams are kept, one is open; four slots and one key that left.
+    fn plan() -> Plan {
+        let counters = CounterLayout::Hashed { rows: 2, columns: 8 };
+        let method = TunedMethod { substreams: 2, counters, tracked: 4, ..TunedMethod::default() };
+        let settings = Settings::last_items(20, 1.0).expect("in range").with_keys(0..50);
+        let plan = Plan::new(settings.with_method(method)).expect("a plan");
+        assert_eq!((plan.leases_max(), plan.substreams_kept(), plan.open_substreams_max()), (5, 3, 1));
+        plan
+    }
+
+    fn at(leases: &Leases, substream: u64) -> Vec<(u64, u32)> {
+        leases.at(substream).collect()
+    }
+
+    /// As they are read back.
+    fn read(leases: &Leases, plan: &Plan) -> Option<Leases> {
+        Leases::from_parts(plan, leases.decided(), &leases.iter().collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_key_keeps_its_slot_and_others_get_those_that_are_free() {
+        let plan = plan();
+        let leases = Leases::new(&plan, 7);
+        assert_eq!((leases.decided(), leases.is_empty()), (7..8, true));
+        let leases = leases.next(&[30, 10, 20], &plan);
+        assert_eq!(at(&leases, 8), [(10, 1), (20, 2), (30, 0)], "the most frequent ones first");
+        let leases = leases.next(&[40, 20, 10], &plan);
+        assert_eq!(at(&leases, 9), [(10, 1), (20, 2), (40, 0)], "30 has left its slot");
+        assert_eq!(at(&leases, 8), [(10, 1), (20, 2), (30, 0)], "what was decided stays");
+        assert_eq!((at(&leases, 7), at(&leases, 10)), (vec![], vec![]));
+        assert_eq!(leases.decided(), 7..10);
+        assert_eq!(leases.of(10).collect::<Vec<_>>(), [(1, 8..10)]);
+        assert_eq!([8, 9, 10].map(|number| leases.slot(40, number)), [None, Some(0), None]);
+        assert_eq!((leases.slot(15, 8), leases.slots(9).find(40), leases.slots(9).find(30)), (None, 1, 0));
+        let again = leases.clone().next(&[30], &plan).next(&[30], &plan);
+        assert_eq!(again.of(30).collect::<Vec<_>>(), [(0, 8..9), (0, 10..12)], "a slot of its own again");
+        assert_eq!(read(&again, &plan), Some(again));
+    }
+
+    #[test]
+    fn there_are_no_more_tracked_keys_than_slots_and_no_more_leases_than_planned() {
+        let plan = plan();
+        let all: Vec<u64> = (1..=9).collect();
+        let leases = Leases::new(&plan, 0).next(&all, &plan);
+        assert_eq!(at(&leases, 1), [(1, 0), (2, 1), (3, 2), (4, 3)], "the most frequent four");
+        let leases = leases.next(&[9, 8, 7, 6], &plan);
+        assert_eq!(at(&leases, 2), [(9, 0)], "what left is remembered, and takes up room");
+        assert_eq!(leases.iter().len(), plan.leases_max());
+        let leases = leases.next(&[8, 9], &plan);
+        assert_eq!(at(&leases, 3), [(9, 0)]);
+        let leases = leases.since(2, &plan).next(&[8, 9], &plan);
+        assert_eq!(at(&leases, 4), [(8, 1), (9, 0)], "what is no longer kept makes room");
+        assert_eq!(read(&leases, &plan), Some(leases));
+    }
+
+    #[test]
+    fn leases_of_what_is_no_longer_kept_go_and_others_stay() {
+        let plan = plan();
+        let leases = Leases::new(&plan, 5).next(&[1, 2], &plan).next(&[2], &plan).next(&[2, 3], &plan);
+        let later = leases.since(7, &plan);
+        assert_eq!(later.decided(), 7..9);
+        assert_eq!(later.iter().collect::<Vec<_>>(), [(2, 1, 7..9), (3, 0, 8..9)]);
+        for number in 7..9 {
+            assert_eq!(at(&later, number), at(&leases, number));
+        }
+        assert_eq!(leases.since(5, &plan), leases);
+        for jump in [9, 1000, 1 << 40] {
+            let none = leases.since(jump, &plan);
+            assert_eq!((none.decided(), none.is_empty()), (jump..jump + 1, true), "nobody is tracked there");
+        }
+    }
+
+    #[test]
+    fn leases_that_cannot_be_are_refused() {
+        let plan = plan();
+        let parts = |decided, leases: &[(u64, u32, Range<u64>)]| Leases::from_parts(&plan, decided, leases);
+        let right = [(1, 0, 5..7), (1, 2, 7..9), (2, 0, 7..9), (3, 3, 5..9), (4, 1, 6..9)];
+        assert!(parts(5..9, &right).is_some());
+        let changed = |place: usize, lease: (u64, u32, Range<u64>)| {
+            let mut leases = right.to_vec();
+            leases[place] = lease;
+            parts(5..9, &leases)
+        };
+        assert_eq!(changed(1, (1, 2, 6..9)), None, "two slots of one key");
+        assert_eq!(changed(2, (2, 0, 6..9)), None, "two keys on one slot");
+        assert_eq!(changed(3, (3, 4, 5..9)), None, "no slot of the plan");
+        assert_eq!(changed(4, (4, 1, 6..10)), None, "not decided yet");
+        assert_eq!(changed(4, (4, 1, 4..9)), None, "no longer kept");
+        assert_eq!(changed(4, (4, 1, 6..6)), None, "nowhere");
+        assert_eq!(changed(4, (2, 1, 9..9)), None);
+        assert_eq!(changed(0, (9, 0, 5..7)), None, "out of order");
+        assert_eq!(parts(5..9, &[(3, 3, 5..9), (1, 0, 5..7)]), None, "out of order");
+        let many: Vec<_> = (0..6).map(|key| (key, key as u32 % 3, 5 + key / 3..6 + key / 3)).collect();
+        assert_eq!(parts(5..9, &many), None, "too many");
+        assert!(parts(5..9, &many[..5]).is_some());
+        assert!(parts(5..10, &[]).is_some() && parts(5..11, &[]).is_none(), "more than is kept");
+        #[expect(clippy::reversed_empty_ranges, reason = "damaged bytes may say so")]
+        let reversed = 9..5;
+        assert_eq!(parts(reversed, &[]), None);
+    }
+}

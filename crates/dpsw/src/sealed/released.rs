@@ -12,7 +12,7 @@ use crate::sealed::leases::Leases;
 use crate::sealed::substream::SealedSubstream;
 
 /// Everything that is released and kept at some moment.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Released {
     /// Consecutive numbers; the last one may be running, with its complete prefixes alone.
     substreams: Vec<Arc<SealedSubstream>>,

@@ -338,6 +338,71 @@ mod tests {
         }
     }
 
+    /// Two rows and so many others, and the keys 3 and 77 on the slots 2 and 0 of three.
+    fn tracking(rows: u32) -> Mapping {
+        let mapping = mappings().swap_remove(rows as usize - 1);
+        let slots = [(3, 2), (77, 0)].map(|(item, slot)| (mapping.fingerprint_key.integer(item), slot));
+        Mapping { tracked: Some(Arc::new(Slots::new(&slots))), ..mapping }
+    }
+
+    /// Runs of tracked and of other items, longer than a block.
+    fn long_run() -> Vec<u64> {
+        let runs = [(3, 5), (4, 130), (77, 300), (12, 127), (3, 1), (0, 1), (77, 2), (14, 256), (4, 1)];
+        runs.iter().flat_map(|&(item, len)| std::iter::repeat_n(item, len)).collect()
+    }
+
+    #[test]
+    fn a_tracked_item_counts_in_its_own_counter_and_others_in_each_row() {
+        for (rows, items) in
+            [1, 2, 3, 7].into_iter().flat_map(|rows| [(rows, long_run()), (rows, ITEMS.to_vec())])
+        {
+            let mapping = tracking(rows);
+            let (cells, key) = (mapping.shape.cells(), mapping.fingerprint_key);
+            let mut wanted = vec![0; cells + 3];
+            for &item in &items {
+                match item {
+                    3 => wanted[cells + 2] += 1,
+                    77 => wanted[cells] += 1,
+                    _ => mapping.rows().cells(key.integer(item)).for_each(|cell| wanted[cell] += 1),
+                }
+            }
+            for before in
+                [0, COUNT_MAX as u64 - items.len() as u64 - 1, COUNT_MAX as u64 - 8, COUNT_MAX as u64]
+            {
+                let fingerprints: Vec<u64> = items.iter().map(|&item| key.integer(item)).collect();
+                for (kind, words) in [(Kind::Integers, &items), (Kind::Bytes, &fingerprints)] {
+                    let mut counters = Counters::new(mapping.shape, 3);
+                    counters.items = before;
+                    counters.count_words(kind, words, &mapping);
+                    assert_eq!(counters.exact(), (&wanted[..], before + items.len() as u64), "{mapping:?}");
+                }
+            }
+            let mut full = Counters::new(mapping.shape, 3);
+            full.items = COUNT_MAX as u64;
+            full.cells.fill(COUNT_MAX - 1);
+            full.count_integers(&items, &mapping);
+            let ends = wanted.iter().map(|&count| COUNT_MAX - 1 + count.min(1));
+            assert!(ends.eq(full.cells.iter().copied()), "each stops at its end");
+        }
+    }
+
+    /// What is behind hashed counters is taken out alone, and the rows without it.
+    #[test]
+    fn own_counters_are_sealed_apart_from_the_rows() {
+        let table = Table::new(Law::Gaussian { variance: 2 });
+        let mapping = tracking(2);
+        let mut counters = Counters::new(mapping.shape, 3);
+        counters.count_integers(&[3, 77, 3, 4, 12], &mapping);
+        let mut generator = Noise::off().generator().expect("noise is off");
+        let cells = mapping.shape.cells();
+        let one = counters.seal_keys(Counted::Places(&[2]), Width::Narrow, &table, &mut generator);
+        assert_eq!((one.cells(), one.total()), (vec![2], 2));
+        let all = counters.seal_keys(Counted::All, Width::Narrow, &table, &mut generator);
+        assert_eq!((all.cells(), all.shape().columns), (vec![1, 0, 0], 3), "each count is taken out once");
+        let rows = counters.seal(Unit::AddRemove, Width::Narrow, &table, &mut generator);
+        assert_eq!((rows.shape(), rows.cells().len(), rows.total()), (mapping.shape, cells, 2));
+    }
+
     #[test]
     fn a_counter_stops_at_its_end() {
         for mapping in mappings() {

@@ -668,6 +668,59 @@ mod tests {
         assert_eq!(found(&sketch), ["7"]);
     }
 
+    /// The same with this many keys tracked.
+    fn tracking(list: usize, tracked: u32, rungs: u32) -> DpswSketch {
+        let counters = CounterLayout::Hashed { rows: 2, columns: 32 };
+        let method = TunedMethod { substreams: 5, counters, tracked, rungs, ..TunedMethod::default() };
+        let settings = Settings {
+            method: Some(Method::Tuned(method)),
+            window: Window::Items(200),
+            ..finding(list).0.plan().settings().clone()
+        };
+        let plan =
+            Plan::new(settings).expect("a valid plan").with_list(ListLimits { keys: list, bytes: 1000 });
+        DpswSketch::with_key(plan, StreamKey::from_bytes([3; 32]), Noise::off())
+    }
+
+    /// A key with counters of its own is seen in no hashed ones. Once its lasting score has faded, a rare key would take its
+    /// place in the list.
+    #[test]
+    fn a_found_key_stays_listed_while_it_is_tracked() {
+        for rungs in [1, 3] {
+            let mut sketch = tracking(1, 2, rungs);
+            let by = sketch.keys.mapper.fingerprint_key;
+            let item = |i: u64| if i % 10 < 6 { 7 } else { 100 + i / 40 };
+            for step in 0..80_u64 {
+                let items: Vec<u64> = (40 * step..40 * (step + 1)).map(item).collect();
+                sketch.extend(Batch::integers(&items)).expect("valid items");
+                assert_eq!(found(&sketch), ["7"], "step {step}");
+                let scores = sketch.readable.released.found().scores();
+                assert!(step < 5 || (100.0..140.0).contains(&scores[0]), "step {step}: {scores:?}");
+            }
+            assert!(sketch.readable.released.leases().slot(by.integer(7), 80).is_some());
+        }
+    }
+
+    /// What is tracked next does not depend on when the list got its keys, which a restored stream does not know.
+    #[test]
+    fn a_stream_that_forgets_what_it_worked_out_tracks_the_same_keys() {
+        for (list, rungs) in [(3, 1), (5, 3)] {
+            let [mut one, mut other] = [tracking(list, 2, rungs), tracking(list, 2, rungs)];
+            let mut seen = BTreeSet::new();
+            for step in 0..120_u64 {
+                let item = |i: u64| (i * i + step / 6) % 11 % 5 + (step / 17) % 3;
+                let items: Vec<u64> = (20 * step..20 * (step + 1)).map(item).collect();
+                for sketch in [&mut one, &mut other] {
+                    sketch.extend(Batch::integers(&items)).expect("valid items");
+                }
+                other.standing = Standing::default();
+                assert!(one.view().to_bytes() == other.view().to_bytes(), "step {step}");
+                seen.extend(one.readable.released.leases().iter().map(|(key, _, _)| key));
+            }
+            assert!(2 < seen.len(), "{seen:?}");
+        }
+    }
+
     /// Sums are carried on from seal to seal, and added up anew when a view is loaded.
     #[test]
     fn the_scores_of_a_loaded_list_are_those_of_the_live_one() {
@@ -682,7 +735,8 @@ mod tests {
             ..paper.plan().settings().clone()
         };
         let paper = Plan::new(paper).expect("a valid plan");
-        for plan in [finding(9).0.plan().clone(), paper] {
+        let tracking = [1, 3].map(|rungs| tracking(9, 2, rungs).plan().clone());
+        for plan in [finding(9).0.plan().clone(), paper].into_iter().chain(tracking) {
             let mut sketch = DpswSketch::with_noise(plan, Noise::seeded(2)).expect("seeded");
             for step in 0..40_u64 {
                 let items: Vec<u64> = (0..7).map(|i| (step / 9 + i / 5) % 6).collect();

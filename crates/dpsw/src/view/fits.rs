@@ -5,6 +5,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use crate::item::hash::FingerprintKey;
 use crate::item::keys::Keys;
 use crate::item::value::Item;
 use crate::noise::tail::Moments;
@@ -115,6 +116,16 @@ impl<'a> Source<'a> {
         listed.map(|(place, &fingerprint)| (fingerprint, place)).collect()
     }
 
+    /// The keys with nodes of their own, where nothing hashed is sealed.
+    fn own_paths(self) -> Paths {
+        let Some(first) = self.substreams.first().filter(|_| 0 < self.plan.tracked()) else {
+            return Paths::own(self);
+        };
+        let by = first.mapping.fingerprint_key;
+        let places = self.keys.map_or_else(Vec::new, |keys| self.tracked(&fingerprints(by, keys)));
+        Paths::tracked(self, &places, |_, _| 0.0, |_| unreachable!("no whole substream is sealed"))
+    }
+
     /// The smallest counters of all keys, summed over the substreams.
     fn totals(&self, observed: &[Observed<'_>], fingerprints: &[u64], earlier: Option<&Earlier>) -> Totals {
         let numbers = observed.first().map_or(0, |o| o.number)..observed.last().map_or(0, |o| o.number + 1);
@@ -153,12 +164,13 @@ impl Fits {
     fn made(&self, source: Source<'_>) -> &Made {
         self.made.get_or_init(|| {
             let observed = source.observed();
-            match (observed.first(), source.keys.filter(|keys| !keys.is_empty())) {
+            let keys = source.keys.filter(|keys| !keys.is_empty() || 0 < source.plan.tracked());
+            match (observed.first(), keys) {
                 (Some(first), Some(keys)) if first.can_separate() || source.plan.has_few_keys() => {
                     Made::with_candidates(source, &observed, keys, self.earlier.as_ref())
                 }
                 _ => {
-                    let (candidates, paths) = (HashMap::default(), Paths::own(source));
+                    let (candidates, paths) = (HashMap::default(), source.own_paths());
                     let classes = source.plan.is_identity().then(|| Classes::new(source, &source.nodes()));
                     Made { totals: None, candidates, fitted: fit(&observed), paths, classes }
                 }
@@ -212,7 +224,7 @@ impl Made {
         keys: &Keys,
         earlier: Option<&Earlier>,
     ) -> Self {
-        let fingerprints = fingerprints(&observed[0], keys);
+        let fingerprints = fingerprints(observed[0].mapping.fingerprint_key, keys);
         let totals = source.totals(observed, &fingerprints, earlier);
         let cells = source.plan.shape().cells();
         let places = source.tracked(&fingerprints);
@@ -269,7 +281,7 @@ impl Made {
     fn all_sums(&self, source: Source<'_>, reading: &Reading, keys: &Keys) -> Vec<KeySums> {
         let observed = source.observed();
         let Some(first) = observed.first() else { return vec![KeySums::default(); keys.len()] };
-        let fingerprints = fingerprints(first, keys);
+        let fingerprints = fingerprints(first.mapping.fingerprint_key, keys);
         let mut seen = Seen::default();
         let steps: Vec<Step> = reading.weights().seen.iter().map(|node| seen.step(node, reading)).collect();
         let (mut all, mut estimates) = (vec![KeySums::default(); keys.len()], Vec::new());
@@ -334,8 +346,7 @@ struct Read<'a> {
     steps: &'a [Step],
 }
 
-fn fingerprints(observed: &Observed<'_>, keys: &Keys) -> Vec<u64> {
-    let key = observed.mapping.fingerprint_key;
+fn fingerprints(key: FingerprintKey, keys: &Keys) -> Vec<u64> {
     match keys {
         Keys::Range(end) => (0..*end).map(|value| key.integer(value)).collect(),
         _ => (0..keys.len()).map(|place| key.item(keys.get(place))).collect(),

@@ -10,6 +10,7 @@ use crate::plan::range::WHOLE;
 use crate::plan::structure::Plan;
 use crate::privacy::parameters::Claim;
 use crate::sealed::found::{Found, Kept};
+use crate::sealed::leases::Leases;
 use crate::sealed::released::Released;
 use crate::sealed::sketch::SealedSketch;
 use crate::sealed::substream::SealedSubstream;
@@ -19,8 +20,8 @@ use crate::view::window_view::WindowView;
 
 impl WindowView {
     /// The view of the union of what several sites count, each with its own noise. Only the substreams that all of
-    /// them have are in it. Where keys are cut into nodes, each site cuts others finely, and the view keeps what each has
-    /// sealed: it grows with the sites.
+    /// them have are in it. Where keys are cut into nodes or tracked, each site does so with others, and the view keeps what
+    /// each has sealed: it grows with the sites.
     ///
     /// Sites that are over in the same substream are over together, where the last of them is. Else the view ends where the
     /// first one does and is not over: of the substream in which a site is over, the others have more.
@@ -56,13 +57,14 @@ impl WindowView {
             None => self.stream.start.max(other.stream.start),
         };
         let stream = start.min(end)..end;
-        let merged = match self.plan.rungs().count() {
-            1 => self.added(other, &common, stream)?,
-            _ => {
+        let merged = match self.plan.has_nodes() {
+            false => self.added(other, &common, stream)?,
+            true => {
+                let together = together(&[self, other], &common).ok_or(MergeError::Keys)?;
                 let end = finished.is_none().then_some(end);
                 let sites = [self, other].into_iter().flat_map(Self::each);
                 let sites = sites.map(|site| site.cut(&common, stream.start, end)).collect();
-                Self::of_sites(sites, together(&[self, other], &common), stream)
+                Self::of_sites(sites, self.merged(other, together), stream)
             }
         };
         Ok(if finished.is_some() { merged.into_finished() } else { merged })
@@ -74,25 +76,32 @@ impl WindowView {
         let pairs = common.iter().filter_map(|&number| one.substream(number).zip(two.substream(number)));
         let substreams =
             pairs.map(|(one, other)| one.sum(other).map(Arc::new)).collect::<Result<Vec<_>, _>>()?;
-        let found = self.merged_keys(other, &substreams);
-        let released = Released::new(substreams, one.mapping().clone()).with_found(Arc::new(found));
+        let released = self.merged(other, substreams);
         let mut sites = [&self.sites[..], &other.sites[..]].concat();
         sites.sort_unstable();
         let readable = Arc::new(Readable::new(released));
         Ok(Self::new(Arc::clone(&self.plan), readable, self.claim, stream, sites))
     }
 
-    /// The view of sites that cut different keys finely, each of which is read for itself, with what they hold together.
-    pub(crate) fn of_sites(
-        mut sites: Vec<Self>,
-        together: Vec<Arc<SealedSubstream>>,
-        stream: Range<u64>,
-    ) -> Self {
+    /// What both hold together in these substreams.
+    fn merged(&self, other: &Self, substreams: Vec<Arc<SealedSubstream>>) -> Released {
+        let found = self.merged_keys(other, &substreams);
+        let mapping = self.readable.released.mapping().clone();
+        Released::new(substreams, mapping).with_found(Arc::new(found))
+    }
+
+    /// The view of sites that cut or track different keys, each of which is read for itself, with what they hold together.
+    /// What one has found is fitted at all of them.
+    pub(crate) fn of_sites(sites: Vec<Self>, together: Released, stream: Range<u64>) -> Self {
+        let with_found = |site: Self| {
+            let released = site.readable.released.clone().with_found(Arc::clone(together.found()));
+            Self::new(site.plan, Arc::new(Readable::new(released)), site.claim, site.stream, site.sites)
+        };
+        let mut sites: Vec<Self> = sites.into_iter().map(with_found).collect();
         sites.sort_unstable_by_key(|site| site.sites[0]);
-        let Self { plan, readable, claim, .. } = sites[0].clone();
-        let readable = Arc::new(Readable::new(Released::new(together, readable.released.mapping().clone())));
+        let (plan, claim) = (Arc::clone(&sites[0].plan), sites[0].claim);
         let numbers = sites.iter().map(|site| site.sites[0]).collect();
-        Self::new(plan, readable, claim, stream, numbers).with_sites(sites)
+        Self::new(plan, Arc::new(Readable::new(together)), claim, stream, numbers).with_sites(sites)
     }
 
     /// The views that it is made of, each of one site.
@@ -111,8 +120,17 @@ impl WindowView {
         let substreams = released.substreams().iter().filter(kept).map(sealed).collect();
         let end = end.unwrap_or(self.stream.end);
         let stream = self.stream.start.max(start).min(end)..end;
-        let readable = Arc::new(Readable::new(Released::new(substreams, released.mapping().clone())));
+        let leases = numbers.first().map_or_else(Leases::default, |&first| self.leases_since(first));
+        let released = Released::new(substreams, released.mapping().clone()).with_leases(Arc::new(leases));
+        let readable = Arc::new(Readable::new(released));
         Self::new(Arc::clone(&self.plan), readable, self.claim, stream, self.sites.clone())
+    }
+
+    fn leases_since(&self, first: u64) -> Leases {
+        match self.plan.tracked() {
+            0 => Leases::default(),
+            _ => self.readable.released.leases().since(first, &self.plan),
+        }
     }
 
     /// Where both are over, if that is in the same substream.
@@ -140,8 +158,22 @@ impl WindowView {
         });
         let keys = Keys::collect(self.plan.settings().domain.kind(), all.iter().map(|kept| kept.item));
         let scores: Vec<f64> = all.iter().map(|kept| kept.score).collect();
-        let tracking = Tracking { plan: &self.plan, leases: self.readable.released.leases() };
+        let tracking = Tracking { plan: &self.plan, leases: Leases::none() };
         Found::scored(&keys, &scores, substreams, tracking, by)
+    }
+
+    /// Adds what it holds of all keys in a substream, as if none were cut or tracked.
+    fn add_totals(&self, number: u64, totals: &mut [i64]) {
+        let released = &self.readable.released;
+        let Some(substream) = released.substream(number) else { return };
+        if self.plan.tracked() == 0 {
+            return substream.add_totals(totals, &self.plan);
+        }
+        substream.sketch(WHOLE).iter().for_each(|rows| rows.add_to(totals));
+        for (fingerprint, slot) in released.leases().at(number) {
+            let count = substream.count(slot, substream.rungs().rung(slot), &self.plan);
+            substream.mapping.rows().cells(fingerprint).for_each(|cell| totals[cell] += count);
+        }
     }
 
     fn check_mergeable(&self, other: &Self) -> Result<(), MergeError> {
@@ -153,9 +185,6 @@ impl WindowView {
         }
         if self.plan.settings().unit.per_substream().is_some() {
             return Err(MergeError::Users);
-        }
-        if 0 < self.plan.tracked() {
-            return Err(MergeError::Tracked);
         }
         if self.readable.released.mapping().fingerprint_key
             != other.readable.released.mapping().fingerprint_key
@@ -172,27 +201,30 @@ impl WindowView {
     }
 }
 
-/// What all views hold of each key in these substreams, each in one node.
-pub(crate) fn together(views: &[&WindowView], numbers: &[u64]) -> Vec<Arc<SealedSubstream>> {
-    numbers.iter().map(|&number| Arc::new(in_one_node(views, number))).collect()
+/// What all views hold of each key in these substreams, each in one node; `None` unless they hash alike.
+pub(crate) fn together(views: &[&WindowView], numbers: &[u64]) -> Option<Vec<Arc<SealedSubstream>>> {
+    numbers.iter().map(|&number| in_one_node(views, number).map(Arc::new)).collect()
 }
 
 /// Nothing unless all have sealed it.
-fn in_one_node(views: &[&WindowView], number: u64) -> SealedSubstream {
+fn in_one_node(views: &[&WindowView], number: u64) -> Option<SealedSubstream> {
     let substreams = views.iter().filter_map(|view| view.readable.released.substream(number));
-    let mapping = views[0].readable.released.mapping().clone();
-    let wholes = substreams.clone().filter_map(|substream| substream.sketch(WHOLE));
+    let mapping = substreams.clone().next()?.mapping.clone();
+    if !substreams.clone().all(|substream| substream.mapping.is_like(&mapping)) {
+        return None;
+    }
+    let wholes = substreams.filter_map(|substream| substream.sketch(WHOLE));
     if wholes.clone().count() < views.len() {
-        return SealedSubstream::new(number, mapping);
+        return Some(SealedSubstream::new(number, mapping));
     }
     let mut totals = vec![0; mapping.shape.cells()];
-    substreams.for_each(|substream| substream.add_totals(&mut totals, &views[0].plan));
+    views.iter().for_each(|view| view.add_totals(number, &mut totals));
     let cells: Vec<i32> =
         totals.iter().map(|&total| total.clamp(i32::MIN.into(), i32::MAX.into()) as i32).collect();
     let items =
         wholes.map(SealedSketch::items).try_fold(0_u64, |sum, items| Some(sum.saturating_add(items?)));
     let whole = SealedSketch::new(mapping.shape, &cells, items, views[0].plan.width());
-    SealedSubstream::from_parts(number, mapping, vec![(WHOLE, Arc::new(whole))])
+    Some(SealedSubstream::from_parts(number, mapping, vec![(WHOLE, Arc::new(whole))]))
 }
 
 impl SealedSubstream {

@@ -96,8 +96,11 @@ impl Paths {
             let substream = node.substream;
             wholes[substream] = Some(node);
         });
-        let path = |&fingerprint: &u64| Path::tracked(source, fingerprint, &nodes, &wholes, &hashed);
-        paths.paths = fingerprints.iter().map(path).collect();
+        let path =
+            |fingerprint: u64| (fingerprint, Path::tracked(source, fingerprint, &nodes, &wholes, &hashed));
+        let known = fingerprints.into_iter().map(path).filter(|(_, path)| !path.nodes.is_empty());
+        let (fingerprints, known): (Vec<u64>, Vec<Path>) = known.unzip();
+        paths.paths = known;
         paths.fingerprints = fingerprints.into_iter().zip(0..).collect();
         paths.hashed = wholes.iter().map(|node| node.as_ref().map(&spread)).collect();
         let place = |&(fingerprint, place): &(u64, usize)| Some((place as u32, paths.rank(fingerprint)?));

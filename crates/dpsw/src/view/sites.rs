@@ -132,13 +132,21 @@ fn mean_edges(sites: &[Answer]) -> Edges {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::error::MergeError;
     use crate::item::batch::Batch;
+    use crate::item::domain::{Discovery, Domain};
     use crate::item::hash::StreamKey;
+    use crate::item::value::Kind;
     use crate::noise::generator::{Generator, Noise};
     use crate::plan::settings::{Clock, CounterLayout, Settings, TimeWindow, TunedMethod, Window};
     use crate::plan::structure::Plan;
+    use crate::sealed::released::Released;
+    use crate::sealed::substream::SealedSubstream;
     use crate::stream::sketch::DpswSketch;
+    use crate::view::readable::Readable;
     use crate::view::window_view::WindowView;
 
     const KEYS: u64 = 40;
@@ -149,13 +157,27 @@ mod tests {
     const FREQUENT: u64 = 9;
     const MOST: f64 = 2.5;
 
-    fn plan(epsilon: f64) -> Plan {
-        let method = TunedMethod {
-            substreams: SUBSTREAMS,
-            counters: CounterLayout::Identity,
-            rungs: 4,
-            ..TunedMethod::default()
+    /// Which keys have counters of their own.
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    enum Own {
+        /// All keys.
+        All,
+        /// Those that a site tracks, on so many rungs.
+        Tracked { rungs: u32 },
+    }
+
+    const ALL: [Own; 3] = [Own::All, Own::Tracked { rungs: 1 }, Own::Tracked { rungs: 4 }];
+
+    fn method(own: Own) -> TunedMethod {
+        let (counters, tracked, rungs) = match own {
+            Own::All => (CounterLayout::Identity, 0, 4),
+            Own::Tracked { rungs } => (CounterLayout::Hashed { rows: 2, columns: 24 }, 8, rungs),
         };
+        TunedMethod { substreams: SUBSTREAMS, counters, tracked, rungs, ..TunedMethod::default() }
+    }
+
+    fn plan(own: Own, epsilon: f64) -> Plan {
+        let method = method(own);
         let clock = Clock::Caller;
         let window = TimeWindow { len: WINDOW, lateness: 0, clock, expected_items: 4000 };
         let settings = Settings::last_items(WINDOW, epsilon).expect("in range").with_keys(0..KEYS);
@@ -226,9 +248,9 @@ mod tests {
         view
     }
 
-    fn steady(site: u64, span: Range<u64>) -> DpswSketch {
+    fn steady(own: Own, site: u64, span: Range<u64>) -> DpswSketch {
         let events = events(site, span.clone(), &mut generator(100 + site), |_, _| 1.0);
-        counted(site, &plan(4.0), &events, span, site)
+        counted(site, &plan(own, 4.0), &events, span, site)
     }
 
     fn merge(views: &[WindowView]) -> WindowView {
@@ -251,9 +273,14 @@ mod tests {
 
     #[test]
     fn a_merged_view_counts_what_its_sites_count_in_every_window() {
+        ALL.into_iter().for_each(check_windows);
+    }
+
+    fn check_windows(own: Own) {
         let mut asked = 0;
         for end in [70, 130, 205, 640, 1024, 1111, 1300, 1533] {
-            let sites: Vec<WindowView> = (0..3).map(|site| claimed(steady(site, 0..end).view())).collect();
+            let sites: Vec<WindowView> =
+                (0..3).map(|site| claimed(steady(own, site, 0..end).view())).collect();
             let merged = merge(&sites);
             for (index, view) in windows(&merged).iter().enumerate() {
                 let apart: Vec<Vec<Estimate>> =
@@ -261,7 +288,7 @@ mod tests {
                 for (key, estimate) in answers(view).iter().enumerate() {
                     let sum = |of: fn(&Estimate) -> f64| apart.iter().map(|site| of(&site[key])).sum::<f64>();
                     let value = sum(|estimate| estimate.value);
-                    assert!((estimate.value - value).abs() < 1e-9, "{key} in {:?}", view.window());
+                    assert!((estimate.value - value).abs() < 1e-9, "{own:?}: {key} in {:?}", view.window());
                     let noise = |estimate: &Estimate| estimate.deviations.map_or(0.0, |d| d.noise.powi(2));
                     assert!((noise(estimate) / sum(noise) - 1.0).abs() < 1e-9 || sum(noise) == 0.0);
                     let covered = apart.iter().map(|site| site[key].covered.end).min();
@@ -278,11 +305,17 @@ mod tests {
 
     #[test]
     fn sites_may_be_merged_in_any_order_and_come_back_from_bytes() {
-        let [a, b, c] = [0, 1, 2].map(|site| claimed(steady(site, 0..1111 + 40 * site).view()));
+        ALL.into_iter().for_each(check_orders);
+    }
+
+    fn check_orders(own: Own) {
+        let [a, b, c] = [0, 1, 2].map(|site| claimed(steady(own, site, 0..1111 + 40 * site).view()));
         let merged = merge(&[a.clone(), b.clone(), c.clone()]);
         assert_eq!((merged.sites(), merged.window()), (&[0, 1, 2][..], 599..1111));
-        let tables =
-            |view: &WindowView| view.readable.released.substreams().last().map(|s| s.rungs().clone());
+        let tables = |view: &WindowView| {
+            let released = &view.readable.released;
+            (released.substreams().last().map(|s| s.rungs().clone()), Arc::clone(released.leases()))
+        };
         assert!(tables(&a) != tables(&b), "sites cut different keys finely");
         let loaded = WindowView::from_bytes(&merged.to_bytes()).expect("valid bytes");
         let others = [
@@ -319,21 +352,27 @@ mod tests {
             let estimate = view.frequency(key).expect("a key");
             let sum: f64 = sites.iter().map(|site| value_at(site, key, &window)).sum();
             assert!((estimate.value - sum).abs() < 1e-9, "{key} in {window:?}: {}, {sum}", estimate.value);
-            assert_eq!(estimate.covered, window);
+            assert_eq!(estimate.covered, window, "{key}");
         }
     }
 
     /// The first substream of the second site is its third one of the others: there all of its keys are cut in two.
     #[test]
     fn sites_that_began_at_other_times_add_up_where_all_are_sealed() {
+        [Own::All, Own::Tracked { rungs: 4 }].into_iter().for_each(check_starts);
+    }
+
+    fn check_starts(own: Own) {
         let spans = [0..1111, 270..1150, 31..1200];
-        let site = |(site, span)| claimed(steady(site, span).view());
+        let site = |(site, span)| claimed(steady(own, site, span).view());
         let sites: Vec<WindowView> = (0..).zip(spans).map(site).collect();
         let merged = merge(&sites);
         assert_eq!((merged.stream.clone(), merged.retained()), (256..1111, 256..1111));
         assert_eq!(merged.readable.released.substreams().len(), 7, "one of them is running");
+        // Hashed counters are fitted together with those of other substreams, which were cut off.
+        let read = if own == Own::All { &sites[..] } else { &merged.apart };
         for window in [256..700, 256..260, 260..275, 300..301, 310..450, 400..1024, 1000..1020] {
-            check_sums(&merged, &sites, window);
+            check_sums(&merged, read, window);
         }
         let held = |view: &WindowView| view.apart.iter().flat_map(WindowView::sealed).count();
         assert!(merged.apart.iter().all(|site| site.stream.end == 1111), "later nodes are left out");
@@ -342,8 +381,12 @@ mod tests {
 
     #[test]
     fn sites_that_are_over_in_the_same_substream_predict_nothing() {
+        ALL.into_iter().for_each(check_ends);
+    }
+
+    fn check_ends(own: Own) {
         let spans = [0..1100, 5..1040, 0..1071];
-        let site = |(site, span)| claimed(steady(site, span).finish().expect("seeded"));
+        let site = |(site, span)| claimed(steady(own, site, span).finish().expect("seeded"));
         let sites: Vec<WindowView> = (0..).zip(spans).map(site).collect();
         let merged = merge(&sites);
         assert_eq!((merged.finished(), merged.window()), (Some(1100), 588..1100));
@@ -356,7 +399,7 @@ mod tests {
         }
         let loaded = WindowView::from_bytes(&merged.to_bytes()).expect("valid bytes");
         assert_eq!((answers(&loaded), loaded.finished()), (answers(&merged), merged.finished()));
-        let other = claimed(steady(7, 0..1130).view());
+        let other = claimed(steady(own, 7, 0..1130).view());
         let merged = merge(&[merged, other]);
         assert_eq!((merged.finished(), merged.window()), (None, 588..1100));
         assert_eq!(merged.covered(), 588..1024, "the last substream of the others is left out");
@@ -410,20 +453,85 @@ mod tests {
     /// for three in 1,000,000. Were sites taken to move independently, ten that move together would hold 0.92.
     #[test]
     fn intervals_of_merged_views_hold_the_truth() {
-        const RUNS: u64 = 160;
-        let plan = plan(1.0);
         for rates in [Rates::Stand, Rates::MoveApart, Rates::MoveTogether] {
-            let mut held = [[0_u64; 2]; 2];
-            for (merged, truth) in (0..RUNS).map(|seed| run(rates, &plan, seed)) {
-                for (key, estimate) in answers(&merged).iter().enumerate() {
-                    let is_held = (estimate.value - truth[key] as f64).abs() <= estimate.error_bound;
-                    held[usize::from(FREQUENT <= key as u64)][usize::from(is_held)] += 1;
-                }
-            }
-            for [missed, held] in held {
-                let share = held as f64 / (held + missed) as f64;
+            for share in held(Own::All, rates) {
                 assert!((0.93..0.98).contains(&share), "{rates:?}: {share}");
             }
         }
+    }
+
+    #[test]
+    fn intervals_of_sites_that_track_keys_hold_the_truth() {
+        for rates in [Rates::Stand, Rates::MoveApart, Rates::MoveTogether] {
+            for share in held(Own::Tracked { rungs: 4 }, rates) {
+                assert!((0.93..0.985).contains(&share), "{rates:?}: {share}");
+            }
+        }
+    }
+
+    /// The share of intervals that hold the truth, of frequent keys and of others.
+    fn held(own: Own, rates: Rates) -> [f64; 2] {
+        const RUNS: u64 = 160;
+        let plan = plan(own, 1.0);
+        let mut held = [[0_u64; 2]; 2];
+        for (merged, truth) in (0..RUNS).map(|seed| run(rates, &plan, seed)) {
+            for (key, estimate) in answers(&merged).iter().enumerate() {
+                let is_held = (estimate.value - truth[key] as f64).abs() <= estimate.error_bound;
+                held[usize::from(FREQUENT <= key as u64)][usize::from(is_held)] += 1;
+            }
+        }
+        held.map(|[missed, held]| held as f64 / (held + missed) as f64)
+    }
+
+    /// Each site finds and tracks other keys.
+    fn found(rungs: u32, site: u64, end: u64) -> WindowView {
+        let settings = plan(Own::Tracked { rungs }, 20.0).settings().clone();
+        let discovery = Discovery { search_len: Some(4), ..Discovery::new(Kind::Integers) };
+        let settings = settings.with_domain(Domain::Discovered(discovery)).with_delta(1e-9).expect("a delta");
+        let plan = Plan::new(settings).expect("a plan");
+        let events = events(site, 0..end, &mut generator(100 + site), |_, _| 1.0);
+        claimed(counted(site, &plan, &events, 0..end, site).view())
+    }
+
+    #[test]
+    fn what_one_site_has_found_is_listed_with_what_all_count() {
+        for rungs in [1, 4] {
+            let sites = [0, 1, 2].map(|site| found(rungs, site, 1300 + 50 * site));
+            let keys = |view: &WindowView| view.readable.released.found().keys().clone();
+            assert!(keys(&sites[0]) != keys(&sites[1]), "each has keys of its own");
+            let merged = merge(&sites);
+            let listed = keys(&merged);
+            for item in
+                sites.iter().flat_map(|site| keys(site).iter().map(|k| k.to_string()).collect::<Vec<_>>())
+            {
+                assert!(listed.iter().any(|key| key.to_string() == item), "{item}");
+            }
+            assert!(merged.apart.iter().all(|site| keys(site) == listed), "all of them are fitted");
+            let loaded = WindowView::from_bytes(&merged.to_bytes()).expect("valid bytes");
+            assert!(loaded.to_bytes() == merged.to_bytes());
+            for (view, loaded) in windows(&merged).iter().zip(windows(&loaded)) {
+                assert_eq!((answers(view), view.top(50)), (answers(&loaded), loaded.top(50)));
+            }
+            // Key 3 is frequent at one site alone: the others have it hashed.
+            for (key, count) in [(0, 4500.0), (3, 700.0 + 2.0 * 36.0)] {
+                let value = merged.frequency(key).expect("a key").value;
+                assert!((value - count).abs() < 0.1 * count + 40.0, "{key}: {value}");
+            }
+        }
+    }
+
+    /// Bytes of sites whose rows are hashed with other keys.
+    #[test]
+    fn sites_that_hash_differently_are_refused() {
+        let own = Own::Tracked { rungs: 4 };
+        let [one, mut other] = [0, 1].map(|site| claimed(steady(own, site, 0..700).view()));
+        let mut substreams = other.readable.released.substreams().to_vec();
+        let last = substreams.len() - 2;
+        let mapping = substreams[last - 1].mapping.clone();
+        let sketches = substreams[last].sketches().to_vec();
+        substreams[last] = Arc::new(SealedSubstream::from_parts(substreams[last].number, mapping, sketches));
+        let released = Released::new(substreams, other.readable.released.mapping().clone());
+        other.readable = Arc::new(Readable::new(released));
+        assert_eq!(WindowView::merge(&[one, other]).expect_err("refused"), MergeError::Keys);
     }
 }

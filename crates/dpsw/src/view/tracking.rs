@@ -33,6 +33,8 @@ pub(crate) struct Standing {
     fingerprints: Vec<u64>,
     /// What the smallest hashed counters of each of them add up to.
     sums: Vec<i64>,
+    /// Of the keys that are found now.
+    found: Vec<u64>,
     seen: VecDeque<Seen>,
 }
 
@@ -143,11 +145,22 @@ impl Standing {
             self.fingerprints = fingerprints(keys, released.mapping().fingerprint_key);
             self.sums = vec![0; keys.len()];
         }
+        self.find(released);
         self.see(plan, released);
         let frequent = self.frequent(plan, released);
         let leases = Leases::clone(released.leases()).next(&frequent, plan);
         let rungs = self.rungs(plan, &leases, oldest);
         (leases, rungs)
+    }
+
+    /// Keys that are found later stand out in earlier substreams as well: a restored stream sees no others.
+    fn find(&mut self, released: &Released) {
+        let found = fingerprints(released.found().keys(), released.mapping().fingerprint_key);
+        if self.found != found {
+            self.found = found;
+            self.seen.clear();
+            self.sums.fill(0);
+        }
     }
 
     /// Takes new substreams in and those that left out.
@@ -170,7 +183,6 @@ impl Standing {
 
     /// Adds the smallest counters of a substream, and lists the keys that are not tracked there and stand out.
     fn rising(&mut self, seen: &Seen, released: &Released) -> Vec<(i32, u64)> {
-        let found = fingerprints(released.found().keys(), released.mapping().fingerprint_key);
         let (number, least) = (seen.substream.number, seen.absent.0 + RISING * seen.absent.1);
         let least = least.floor() as i32;
         let mut rising = Vec::new();
@@ -181,7 +193,7 @@ impl Standing {
                 rising.push((minimum, keys[place]));
             }
         });
-        seen.sealed_minima(&found, |place, minimum| rising.push((minimum, found[place])));
+        seen.sealed_minima(&self.found, |place, minimum| rising.push((minimum, self.found[place])));
         rising.retain(|(_, key)| released.leases().slot(*key, number).is_none());
         rising
     }
@@ -214,8 +226,8 @@ impl Standing {
         let frequent = counts.filter(|(_, sum)| least < **sum).map(|(key, _)| *key);
         let peeled = self.seen.iter().flat_map(|seen| seen.peeled.keys().copied());
         let tracked = released.leases().iter().map(|(key, _, _)| key);
-        let found = fingerprints(released.found().keys(), released.mapping().fingerprint_key);
-        let mut considered: Vec<u64> = frequent.chain(peeled).chain(tracked).chain(found).collect();
+        let mut considered: Vec<u64> =
+            frequent.chain(peeled).chain(tracked).chain(self.found.iter().copied()).collect();
         considered.sort_unstable();
         considered.dedup();
         considered
