@@ -68,7 +68,7 @@ fn tests(claimed: Claimed, planned: f64, pilot: &Sample, sample: &Sample, doubt:
         ("totals of sealed sketches", |outcome| outcome.totals),
         ("a threshold slid over heavy hitters", |outcome| outcome.slid),
         ("an error bound", |outcome| outcome.bound),
-        ("which of two keys is cut finely", |outcome| outcome.rungs),
+        ("which of two keys is cut finely or tracked", |outcome| outcome.rungs),
     ];
     let mut tests = Vec::new();
     for (name, score) in scores {

@@ -81,7 +81,7 @@ struct Seen {
     public: Vec<(Vec<u8>, String)>,
     /// How long each saved state was, and before it how long what had been released.
     states: Vec<[usize; 2]>,
-    /// Which keys were cut into nodes, and what those held.
+    /// Which keys were cut into nodes or tracked, and what those held.
     tables: Tables,
     /// By substream and range.
     sealed: BTreeMap<(u64, usize), Vec<i32>>,
@@ -203,7 +203,7 @@ impl Walk {
         let len = self.plan.substream_len();
         let lateness = self.plan.settings().window.time().map_or(0, |time| time.lateness);
         let is_counted = self.plan.settings().window.time().is_none();
-        let is_cut = 1 < self.plan.rungs().count();
+        let is_cut = self.plan.has_nodes();
         let mut arrival = |place: u64| {
             let at = match choices.below(12) {
                 _ if is_counted => clock + place,
@@ -371,7 +371,7 @@ impl Walk {
                 seen.sealed.entry((sealed.substream(), sealed.range())).or_insert_with(|| cells.clone());
             tally.altered += u64::from(*known != cells);
         }
-        let is_cut = 1 < self.plan.rungs().count();
+        let is_cut = self.plan.has_nodes();
         let loaded = (asks || is_cut).then(|| WindowView::from_bytes(&view.to_bytes()).ok());
         if is_cut {
             // Bytes hold nothing open.
@@ -395,7 +395,7 @@ impl Walk {
             Unit::AddRemove => (rows, 1),
             Unit::Users { per_substream } => (2 * rows * u64::from(per_substream), touched),
         };
-        let distances = if 1 < self.plan.rungs().count() {
+        let distances = if self.plan.has_nodes() {
             first.tables.distances(&second.tables)
         } else {
             let pairs =
