@@ -46,6 +46,8 @@ const RUNGS_MAX: u32 = 3;
 const TRACKED_MAX: u32 = 3;
 /// A key with this share of the items is cut in two, or tracked, about as often as not.
 const FREQUENT_SHARE: f64 = 2.0 / 13.0;
+/// By how much rates that stand are seen to walk in two or three substreams, as some walk is expected.
+const STEADY_WALK: f64 = 0.28;
 /// A key with so many deviations of the noise in a substream is tracked about as often as not.
 const TRACKED_DEVIATIONS: f64 = 2.5;
 /// The longest substream that is made for that. Where epsilon is so small that it would take a longer one, noise alone
@@ -72,7 +74,7 @@ pub(super) fn tiny(settings: &Settings, size: Size) -> Result<Settings, AuditErr
 fn frequent(plan: &Plan, method: &TunedMethod) -> f64 {
     match method.rungs {
         1 => TRACKED_DEVIATIONS * plan.ranges()[WHOLE].law().variance().sqrt(),
-        _ => plan.rungs().first() / method.substreams as f64,
+        _ => plan.rungs().clone().for_walk(STEADY_WALK).first() / method.substreams as f64,
     }
 }
 
