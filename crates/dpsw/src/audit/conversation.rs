@@ -13,6 +13,7 @@ use crate::item::keys::Keys;
 use crate::item::value::Item;
 use crate::noise::generator::Noise;
 use crate::noise::law::Law;
+use crate::plan::range::WHOLE;
 use crate::plan::settings::{Method, NoiseChoice, Settings, Unit};
 use crate::plan::structure::Plan;
 use crate::privacy::accounting::{gaussian_mu, paper_mu, zcdp_rho};
@@ -47,6 +48,8 @@ const CUT: [usize; 13] =
 pub(super) struct Outcome {
     /// The likelihood ratio of all sealed counters.
     pub(super) sealed: f64,
+    /// The same as a share of the most that they can say, where they are those of tracked keys alone; else nothing.
+    pub(super) own: f64,
     /// How answers just after the changed event differ from those that the view just before it foretold.
     pub(super) around: f64,
     /// The mean of the same question, asked often.
@@ -102,6 +105,8 @@ struct Seen {
 #[derive(Debug)]
 struct Change {
     law: Law,
+    /// Whether it is that of a tracked key.
+    is_own: bool,
     noisy: i32,
     exact: [i32; 2],
 }
@@ -166,7 +171,7 @@ impl Conversation {
                 Ok(())
             })?;
             if are_apart {
-                self.planned = self.cost(&seen);
+                self.planned = self.cost(&self.changes(&seen));
                 return Ok(());
             }
         }
@@ -213,16 +218,16 @@ impl Conversation {
     fn changes(&self, seen: &Seen) -> Vec<Change> {
         let of_sketch = |sketch: &Sketch| {
             let law = self.plan.ranges()[sketch.range].law();
+            let is_own = 0 < self.plan.tracked() && sketch.range != WHOLE;
             let [first, second] = [0, 1].map(|second| self.exact(sketch, second));
             let cells = sketch.cells.iter().zip(first).zip(second);
-            let change = |((&noisy, first), second)| Change { law, noisy, exact: [first, second] };
+            let change = |((&noisy, first), second)| Change { law, is_own, noisy, exact: [first, second] };
             cells.map(change).filter(|change| change.exact[0] != change.exact[1]).collect::<Vec<_>>()
         };
         seen.sketches.iter().flat_map(of_sketch).collect()
     }
 
-    fn cost(&self, seen: &Seen) -> f64 {
-        let changes = self.changes(seen);
+    fn cost(&self, changes: &[Change]) -> f64 {
         let costs = changes.iter().map(|change| {
             let shift = f64::from(change.exact[1] - change.exact[0]);
             match change.law {
@@ -293,9 +298,11 @@ impl Conversation {
         tally.altered += self.missing(&seen);
         tally.moved += u64::from(beside.first() != beside.last());
         self.note_noise(second, &seen, tally);
-        let view = sketch.view();
+        let (view, changes) = (sketch.view(), self.changes(&seen));
+        let is_own = !changes.is_empty() && changes.iter().all(|change| change.is_own);
         let outcome = Outcome {
-            sealed: self.loss(&seen),
+            sealed: loss(&changes),
+            own: if is_own { loss(&changes) / self.cost(&changes) } else { 0.0 },
             rungs: self.finer(&view),
             around: beside.last().map_or(0.0, contrast) - beside.first().map_or(0.0, contrast),
             repeated: self.ask_again(&view, &mut tally.wavered)?,
@@ -404,16 +411,6 @@ impl Conversation {
         planned.abs_diff(seen.sketches.len()) as u64
     }
 
-    /// The logarithm of how much likelier the counters are under the second stream, given in which nodes keys count: by the
-    /// chain rule the sum over all counters that differ.
-    fn loss(&self, seen: &Seen) -> f64 {
-        let loss = |change: &Change| {
-            let [first, second] = change.exact.map(|exact| f64::from(change.noisy) - f64::from(exact));
-            log_ratio(change.law, first, second)
-        };
-        self.changes(seen).iter().map(loss).sum()
-    }
-
     /// How much more finely the second key is cut or tracked than the first one, from the changed substream on, also where it
     /// is decided and nothing sealed yet.
     fn finer(&self, view: &WindowView) -> f64 {
@@ -458,6 +455,16 @@ impl Conversation {
         let share = share(listed.0) - self.plan.threshold_slack();
         Ok(if share <= 0.0 { 0.0 } else { listed.1 / share })
     }
+}
+
+/// The logarithm of how much likelier the counters are under the second stream, given in which nodes keys count: by the chain
+/// rule the sum over all counters that differ.
+fn loss(changes: &[Change]) -> f64 {
+    let loss = |change: &Change| {
+        let [first, second] = change.exact.map(|exact| f64::from(change.noisy) - f64::from(exact));
+        log_ratio(change.law, first, second)
+    };
+    changes.iter().map(loss).sum()
 }
 
 /// What the heavy hitters among one key show of it.

@@ -89,9 +89,11 @@ struct Seen {
 
 /// Walks with a plan of the real calibration, and with one whose noise is zero.
 pub(super) fn walks(settings: &Settings, choices: &mut Choices, tally: &mut Tally) -> Result<(), AuditError> {
-    let rows = Plan::new(settings.clone())?.shape().rows;
-    let columns = CELLS.div_ceil(rows).max(Size::TINY.columns);
-    let size = Size { columns, substreams: 5, substream_len: 24, lateness: 60, retention: 3 };
+    let plan = Plan::new(settings.clone())?;
+    let columns = CELLS.div_ceil(plan.shape().rows).max(Size::TINY.columns);
+    // Nobody is tracked before as many substreams are sealed as can be open.
+    let lateness = if 0 < plan.tracked() { 12 } else { 60 };
+    let size = Size { columns, substreams: 5, substream_len: 24, lateness, retention: 3 };
     let small = tiny(settings, size)?;
     let keys = tiny_keys(&settings.domain, columns);
     let real = Walk::new(Plan::new(small.clone())?, &keys, true);
@@ -166,7 +168,7 @@ impl Walk {
             let arrivals = self.arrivals(clock, count, choices);
             let around = clock..clock + len;
             if is_callers(&self.plan) {
-                let jump = if choices.below(8) == 0 { 2 * self.plan.retained_len() } else { len };
+                let jump = if choices.below(self.jumps_every()) == 0 { 2 * self.plan.retained_len() } else { len };
                 clock += choices.below(jump);
             }
             clock = self.passed(&arrivals).unwrap_or(clock).max(clock);
@@ -189,6 +191,11 @@ impl Walk {
             steps.extend([Step::Clock(clock), Step::Send(vec![self.farthest(clock, choices)]), Step::Finish]);
         }
         steps
+    }
+
+    /// In how many stretches the clock jumps once on average: rarely where keys have to be tracked in between.
+    fn jumps_every(&self) -> u64 {
+        if 0 < self.plan.tracked() { STRETCHES as u64 } else { 8 }
     }
 
     /// An arrival as far ahead as one can be that is still taken.
