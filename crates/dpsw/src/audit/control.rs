@@ -142,7 +142,8 @@ impl Toy {
         let totals = if self.mistake == Mistake::ExactTotals { total(&exact) } else { 0.0 };
         let around = if self.mistake == Mistake::OpenAnswers { contrast(&exact) } else { 0.0 };
         let (slid, bound) = (totals, totals);
-        Outcome { sealed: self.loss(&sealed), around, repeated, totals, slid, bound, rungs: 0.0 }
+        let sealed = self.loss(&sealed);
+        Outcome { sealed, own: 0.0, around, repeated, totals, slid, bound, rungs: 0.0 }
     }
 
     fn loss(&self, cells: &[i32]) -> f64 {

@@ -13,6 +13,7 @@ use crate::item::keys::Keys;
 use crate::item::value::Item;
 use crate::noise::generator::Noise;
 use crate::noise::law::Law;
+use crate::plan::range::WHOLE;
 use crate::plan::settings::{Method, NoiseChoice, Settings, Unit};
 use crate::plan::structure::Plan;
 use crate::privacy::accounting::{gaussian_mu, paper_mu, zcdp_rho};
@@ -37,7 +38,7 @@ const OTHER: usize = 2;
 const NEUTRAL: usize = 3;
 const KEYS: usize = 4;
 
-/// The keys of items that come again and again. Where keys are cut into nodes, noise decides whether the two are.
+/// The keys of items that come again and again. Where keys are cut into nodes or tracked, noise decides whether the two are.
 const PLAIN: [usize; 2] = [OTHER, NEUTRAL];
 const CUT: [usize; 13] =
     [FIRST, OTHER, OTHER, SECOND, OTHER, OTHER, FIRST, OTHER, OTHER, SECOND, OTHER, OTHER, NEUTRAL];
@@ -47,6 +48,8 @@ const CUT: [usize; 13] =
 pub(super) struct Outcome {
     /// The likelihood ratio of all sealed counters.
     pub(super) sealed: f64,
+    /// The same as a share of the most that they can say, where they are those of tracked keys alone; else nothing.
+    pub(super) own: f64,
     /// How answers just after the changed event differ from those that the view just before it foretold.
     pub(super) around: f64,
     /// The mean of the same question, asked often.
@@ -57,7 +60,7 @@ pub(super) struct Outcome {
     pub(super) slid: f64,
     /// An error bound.
     pub(super) bound: f64,
-    /// How much more finely the second key is cut than the first one, from the changed substream on.
+    /// How much more finely the second key is cut or tracked than the first one, from the changed substream on.
     pub(super) rungs: f64,
 }
 
@@ -102,6 +105,8 @@ struct Seen {
 #[derive(Debug)]
 struct Change {
     law: Law,
+    /// Whether it is that of a tracked key.
+    is_own: bool,
     noisy: i32,
     exact: [i32; 2],
 }
@@ -115,12 +120,17 @@ impl Conversation {
         // A window touches one substream more than it is long, and a user can send in all of them.
         let each = settings.unit.per_substream();
         let window = settings.window.len() / len;
-        let substreams = if each.is_some() { window + 1 } else { window };
-        let is_cut = 1 < plan.rungs().count();
+        let touched = if each.is_some() { window + 1 } else { window };
+        let is_cut = plan.has_nodes();
+        // Who is tracked in the last substream but one depends on the noise of one that was sealed before it opened.
+        let ahead = if 0 < plan.tracked() { plan.open_substreams_max() } else { 0 };
+        let substreams = touched.max(ahead + 2);
         // What is cut finely in the last substream depends on the noise of the one before.
         let changed_in = substreams - if is_cut { 2 } else { 1 };
         let positions: Vec<u64> = match each {
-            Some(each) => (0..substreams).flat_map(|n| users_positions(n * len, len, each)).collect(),
+            Some(each) => {
+                (substreams - touched..substreams).flat_map(|n| users_positions(n * len, len, each)).collect()
+            }
             None => vec![changed_position(&plan, lag, changed_in)],
         };
         let changed = positions.iter().copied().find(|position| changed_in * len <= *position);
@@ -154,21 +164,24 @@ impl Conversation {
         let mut choices = Choices::new()?;
         for number in 0..KEYS_TRIED {
             self.hash_key[..8].copy_from_slice(&number.to_le_bytes());
-            let mut seen = Seen::default();
+            let (mut seen, mut are_apart) = (Seen::default(), true);
             self.play(false, &self.stops, &mut choices, |_, view| {
                 self.look(view, &mut seen);
+                are_apart &= view.readable.released.substreams().iter().all(|one| self.is_apart(one));
                 Ok(())
             })?;
-            let is_apart = |sketch: &Sketch| {
-                let [first, second] = [FIRST, SECOND].map(|key| &sketch.of_keys[key]);
-                first.iter().zip(second).all(|(a, b)| a != b)
-            };
-            if seen.sketches.iter().all(is_apart) {
-                self.planned = self.cost(&seen);
+            if are_apart {
+                self.planned = self.cost(&self.changes(&seen));
                 return Ok(());
             }
         }
         Err(AuditError::Collisions)
+    }
+
+    /// Whether the two keys have different counters in every row, also where they are tracked.
+    fn is_apart(&self, substream: &SealedSubstream) -> bool {
+        let [first, second] = [FIRST, SECOND].map(|key| substream.mapping.cells(self.keys.get(key)));
+        first.zip(second).all(|(a, b)| a != b)
     }
 
     /// How many items of each key count, range after range.
@@ -205,16 +218,16 @@ impl Conversation {
     fn changes(&self, seen: &Seen) -> Vec<Change> {
         let of_sketch = |sketch: &Sketch| {
             let law = self.plan.ranges()[sketch.range].law();
+            let is_own = 0 < self.plan.tracked() && sketch.range != WHOLE;
             let [first, second] = [0, 1].map(|second| self.exact(sketch, second));
             let cells = sketch.cells.iter().zip(first).zip(second);
-            let change = |((&noisy, first), second)| Change { law, noisy, exact: [first, second] };
+            let change = |((&noisy, first), second)| Change { law, is_own, noisy, exact: [first, second] };
             cells.map(change).filter(|change| change.exact[0] != change.exact[1]).collect::<Vec<_>>()
         };
         seen.sketches.iter().flat_map(of_sketch).collect()
     }
 
-    fn cost(&self, seen: &Seen) -> f64 {
-        let changes = self.changes(seen);
+    fn cost(&self, changes: &[Change]) -> f64 {
         let costs = changes.iter().map(|change| {
             let shift = f64::from(change.exact[1] - change.exact[0]);
             match change.law {
@@ -285,9 +298,11 @@ impl Conversation {
         tally.altered += self.missing(&seen);
         tally.moved += u64::from(beside.first() != beside.last());
         self.note_noise(second, &seen, tally);
-        let view = sketch.view();
+        let (view, changes) = (sketch.view(), self.changes(&seen));
+        let is_own = !changes.is_empty() && changes.iter().all(|change| change.is_own);
         let outcome = Outcome {
-            sealed: self.loss(&seen),
+            sealed: loss(&changes),
+            own: if is_own { loss(&changes) / self.cost(&changes) } else { 0.0 },
             rungs: self.finer(&view),
             around: beside.last().map_or(0.0, contrast) - beside.first().map_or(0.0, contrast),
             repeated: self.ask_again(&view, &mut tally.wavered)?,
@@ -338,8 +353,8 @@ impl Conversation {
     /// Counts the sketches that a merged view does not hold as the plain sum over its sites, whenever it is merged.
     fn merge(&self, view: &WindowView, choices: &mut Choices) -> Result<u64, AuditError> {
         let Settings { window, unit, .. } = self.plan.settings();
-        // Views of users are never merged, and neither are those of sites that cut different keys finely.
-        let is_merged = unit.per_substream().is_none() && self.plan.rungs().count() == 1;
+        // Views of users are never merged, and neither are those of sites that cut or track different keys.
+        let is_merged = unit.per_substream().is_none() && !self.plan.has_nodes();
         if window.time().is_none() || !is_merged {
             return Ok(0);
         }
@@ -392,30 +407,31 @@ impl Conversation {
 
     /// How many planned sketches were never seen. Of nodes, [`Tables`] knows which there must be.
     fn missing(&self, seen: &Seen) -> u64 {
-        let is_planned = self.plan.rungs().count() == 1;
-        let planned = if is_planned { self.sent[0].len() } else { seen.sketches.len() };
+        let planned = if !self.plan.has_nodes() { self.sent[0].len() } else { seen.sketches.len() };
         planned.abs_diff(seen.sketches.len()) as u64
     }
 
-    /// The logarithm of how much likelier the counters are under the second stream, given in which nodes keys count: by the
-    /// chain rule the sum over all counters that differ.
-    fn loss(&self, seen: &Seen) -> f64 {
-        let loss = |change: &Change| {
-            let [first, second] = change.exact.map(|exact| f64::from(change.noisy) - f64::from(exact));
-            log_ratio(change.law, first, second)
-        };
-        self.changes(seen).iter().map(loss).sum()
-    }
-
-    /// How much more finely the second key is cut than the first one, from the changed substream on.
+    /// How much more finely the second key is cut or tracked than the first one, from the changed substream on, also where it
+    /// is decided and nothing sealed yet.
     fn finer(&self, view: &WindowView) -> f64 {
+        let released = &view.readable.released;
         let changed = self.changed / self.plan.substream_len();
-        let substreams = view.readable.released.substreams().iter().filter(|one| changed <= one.number);
+        let substreams = released.substreams().iter().filter(|one| changed <= one.number);
         let rung = |substream: &SealedSubstream, key: usize| {
             let place = substream.mapping.cells(self.keys.get(key)).next();
             place.map_or(0.0, |place| f64::from(substream.rungs().rung(place as u32)))
         };
-        substreams.map(|substream| rung(substream, SECOND) - rung(substream, FIRST)).sum()
+        if self.plan.tracked() == 0 {
+            return substreams.map(|substream| rung(substream, SECOND) - rung(substream, FIRST)).sum();
+        }
+        let of_key = |key: usize, number: u64| {
+            let fingerprint = released.mapping().fingerprint_key.item(self.keys.get(key));
+            let slot = released.leases().slot(fingerprint, number);
+            let rung = |slot| released.substream(number).map_or(0, |substream| substream.rungs().rung(slot));
+            slot.map_or(0.0, |slot| f64::from(1 + rung(slot)))
+        };
+        let decided = changed..released.leases().decided().end;
+        decided.map(|number| of_key(SECOND, number) - of_key(FIRST, number)).sum()
     }
 
     fn answers(&self, view: &WindowView) -> Result<[Estimate; 2], AuditError> {
@@ -439,6 +455,16 @@ impl Conversation {
         let share = share(listed.0) - self.plan.threshold_slack();
         Ok(if share <= 0.0 { 0.0 } else { listed.1 / share })
     }
+}
+
+/// The logarithm of how much likelier the counters are under the second stream, given in which nodes keys count: by the chain
+/// rule the sum over all counters that differ.
+fn loss(changes: &[Change]) -> f64 {
+    let loss = |change: &Change| {
+        let [first, second] = change.exact.map(|exact| f64::from(change.noisy) - f64::from(exact));
+        log_ratio(change.law, first, second)
+    };
+    changes.iter().map(loss).sum()
 }
 
 /// What the heavy hitters among one key show of it.

@@ -3,6 +3,7 @@
 
 use crate::audit::report::Claimed;
 use crate::noise::law::Law;
+use crate::plan::range::{PlannedRange, WHOLE};
 use crate::plan::release::Release;
 use crate::plan::settings::Unit;
 use crate::plan::structure::Plan;
@@ -13,8 +14,8 @@ const MU_MARGIN: f64 = 0.02;
 
 /// What neighbours of a unit can change.
 struct Reach {
-    /// Counters of a sketch that one changed event moves by one.
-    moved: f64,
+    /// Counters of a row that one changed event moves by one.
+    shifts: f64,
     /// Events that change in one substream.
     of_substream: f64,
     /// Events that change in all substreams that a window touches.
@@ -23,15 +24,14 @@ struct Reach {
 
 impl Reach {
     fn of(plan: &Plan) -> Self {
-        let rows = f64::from(plan.shape().rows);
         let touched = plan.settings().window.len().div_ceil(plan.substream_len()) + 1;
-        let (moved, each) = match plan.settings().unit {
-            Unit::ReplaceOne => (2.0 * rows, None),
-            Unit::AddRemove => (rows, None),
-            Unit::Users { per_substream } => (2.0 * rows, Some(f64::from(per_substream))),
+        let (shifts, each) = match plan.settings().unit {
+            Unit::ReplaceOne => (2.0, None),
+            Unit::AddRemove => (1.0, None),
+            Unit::Users { per_substream } => (2.0, Some(f64::from(per_substream))),
         };
         let of_window = each.map_or(1.0, |each| each * touched as f64);
-        Self { moved, of_substream: each.unwrap_or(1.0), of_window }
+        Self { shifts, of_substream: each.unwrap_or(1.0), of_window }
     }
 }
 
@@ -49,11 +49,20 @@ pub(super) fn overspent(plan: &Plan, claimed: Claimed) -> u64 {
     u64::from(is_over) + u64::from(is_split_over)
 }
 
-/// ε of the counters: the sum of all changes over the scale. Of a key that is cut into nodes an event counts in one.
+/// ε of the counters: the sum of all changes over the scale. Of a key that is cut into nodes an event counts in one of them,
+/// and of a tracked key in none of the rows. An event that leaves one kind of counters for another costs half of either.
 fn counters_epsilon(plan: &Plan) -> f64 {
     let reach = Reach::of(plan);
-    let costs = plan.ranges().iter().map(|range| epsilon(range.law(), reach.moved * reach.of_window));
-    if 1 < plan.rungs().count() { costs.fold(0.0, f64::max) } else { costs.sum() }
+    let cost = |(index, range): (usize, &PlannedRange)| {
+        epsilon(range.law(), reach.shifts * rows(plan, index) * reach.of_window)
+    };
+    let costs = plan.ranges().iter().enumerate().map(cost);
+    if plan.has_nodes() { costs.fold(0.0, f64::max) } else { costs.sum() }
+}
+
+/// The rows of a range; those of keys with counters of their own have one.
+fn rows(plan: &Plan, range: usize) -> f64 {
+    if range == WHOLE || plan.tracked() == 0 { f64::from(plan.shape().rows) } else { 1.0 }
 }
 
 fn counters_epsilon_of(plan: &Plan, claimed: Claimed) -> f64 {
@@ -63,7 +72,7 @@ fn counters_epsilon_of(plan: &Plan, claimed: Claimed) -> f64 {
 /// μ of the counters: all items of a user in a substream can fall on the same ones.
 fn counters_mu(plan: &Plan) -> f64 {
     let reach = Reach::of(plan);
-    let squares = reach.moved * reach.of_window * reach.of_substream;
+    let squares = reach.shifts * rows(plan, WHOLE) * reach.of_window * reach.of_substream;
     let over = |offset: u64| -> f64 {
         let covering = plan.ranges().iter().filter(|range| range.offsets().contains(&offset));
         covering.map(|range| squares / range.law().variance()).sum()

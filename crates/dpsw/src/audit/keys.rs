@@ -41,8 +41,9 @@ const HEAVY: usize = 2;
 const HEAVIES: usize = 5;
 const FILLER: usize = 10;
 
-/// Counters, so that the two keys rarely share one.
+/// Counters, so that the two keys rarely share one, and the most keys with counters of their own.
 const COLUMNS: u32 = 64;
+const TRACKED_MAX: u32 = 3;
 
 /// Which item arrives at each position of a search; `None` is a null item.
 type Stream = Vec<Option<usize>>;
@@ -104,7 +105,8 @@ impl Finder {
     fn small(settings: &Settings, discovery: Discovery, small: Small) -> Result<Self, AuditError> {
         let Small { items, share, tracking } = small;
         let counters = CounterLayout::Hashed { rows: 1, columns: COLUMNS };
-        let method = TunedMethod { substreams: SUBSTREAMS, counters, ..TunedMethod::default() };
+        let tracked = Plan::new(settings.clone())?.tracked().min(TRACKED_MAX);
+        let method = TunedMethod { substreams: SUBSTREAMS, counters, tracked, ..TunedMethod::default() };
         let (share, search_len) = (Some(share), Some(CHECKS as u64));
         let plan = Plan::new(Settings {
             window: tiny_window(settings.window, items, Size::TINY.lateness),
@@ -227,11 +229,13 @@ impl Finder {
         for sealed in view.sealed() {
             let start = sealed.substream() as usize * len;
             let law = self.plan.ranges()[sealed.range()].law();
-            let cells = [FIRST, SECOND].map(|key| sealed.cells(self.keys.get(key))[0]);
+            // One row, or where the key is tracked a counter of its own in another range.
+            let cells = [FIRST, SECOND].map(|key| sealed.cells(self.keys.get(key)).first().copied());
             if cells[0] == cells[1] {
                 continue;
             }
-            for (key, cell) in [FIRST, SECOND].into_iter().zip(cells) {
+            let counted = [FIRST, SECOND].into_iter().zip(cells);
+            for (key, cell) in counted.filter_map(|(key, cell)| Some((key, cell?))) {
                 let exact = |stream: &Stream| {
                     stream.iter().skip(start).take(len).filter(|at| **at == Some(key)).count()
                 };

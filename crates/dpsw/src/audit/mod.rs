@@ -14,7 +14,7 @@
 //!
 //! Where frequent keys are cut into nodes, which nodes a key has depends on earlier noise. The two keys are then about as
 //! frequent as it takes to be cut, the loss of a run is summed along the path that it has taken, and which keys are cut is
-//! made again from what was sealed before.
+//! made again from what was sealed before. So is who is tracked, where some keys have counters of their own beside hashed ones.
 //!
 //! An audit can show that a claim is false; it cannot prove that it is true. It sees losses of the size of the claim when
 //! ε is about 0.3 to 5; below that the runs have no power and above that the events are too rare. The controls, small
@@ -38,6 +38,7 @@ mod feed;
 mod keys;
 mod pipeline;
 mod repeats;
+mod replay;
 mod report;
 mod run;
 mod search;

@@ -1,58 +1,86 @@
-//! Plans of several rungs: which keys of a substream are cut finely must follow from what was sealed before, and which nodes
-//! are sealed from that and the clock. Both are made again here from views.
+//! Plans with nodes: which keys of a substream are cut finely or tracked must follow from what was sealed before, and which
+//! nodes are sealed from that and the clock. Both are made again here from views.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::audit::replay::Replay;
 use crate::plan::checkpoint::Role;
 use crate::plan::range::WHOLE;
 use crate::plan::structure::Plan;
 use crate::sealed::rungs::{Counted, Rungs};
+use crate::sealed::sketch::SealedSketch;
 use crate::sealed::substream::SealedSubstream;
 use crate::view::window_view::WindowView;
 
-/// What views have shown of a stream, by substream; nothing of plans with one rung.
+/// What views have shown of a stream, by substream; nothing of plans without nodes.
 #[derive(Default)]
 pub(super) struct Tables {
     plan: Option<Arc<Plan>>,
-    substreams: BTreeMap<u64, Arc<SealedSubstream>>,
+    substreams: BTreeMap<u64, Shown>,
+    /// Where keys are tracked.
+    replay: Option<Replay>,
+}
+
+/// A substream, and which keys are tracked in it.
+struct Shown {
+    substream: Arc<SealedSubstream>,
+    /// Fingerprints and slots.
+    tracked: BTreeMap<u64, u32>,
 }
 
 impl Tables {
-    /// Counts the substreams of a view that have other rungs or other nodes than they must have.
+    /// Counts the substreams of a view that have other tables or other nodes than they must have.
     pub(super) fn look(&mut self, view: &WindowView) -> u64 {
-        if view.plan().rungs().count() == 1 {
+        let plan = view.plan();
+        if !plan.has_nodes() {
             return 0;
         }
         self.plan.get_or_insert_with(|| Arc::clone(&view.plan));
-        let mut wrong = 0;
+        let mut wrong = self.replay(view);
         for substream in view.readable.released.substreams() {
             if self.knows(substream) {
                 continue;
             }
-            let has_table = **substream.rungs() == self.table(view.plan(), substream.number);
+            let has_table = 0 < plan.tracked() || **substream.rungs() == self.table(plan, substream.number);
             wrong += u64::from(!has_table || !has_nodes(view, substream));
-            self.substreams.insert(substream.number, Arc::clone(substream));
+            self.note(view, substream);
         }
         wrong + u64::from(self.lacks_running(view))
     }
 
+    fn replay(&mut self, view: &WindowView) -> u64 {
+        match view.plan().tracked() {
+            0 => 0,
+            _ => self.replay.get_or_insert_with(|| Replay::new(view.plan())).look(view),
+        }
+    }
+
+    fn note(&mut self, view: &WindowView, substream: &Arc<SealedSubstream>) {
+        let tracked = view.readable.released.leases().at(substream.number).collect();
+        self.substreams.insert(substream.number, Shown { substream: Arc::clone(substream), tracked });
+    }
+
     /// Whether a substream was seen complete, as it is.
     fn knows(&self, substream: &SealedSubstream) -> bool {
-        let is_it = |known: &Arc<SealedSubstream>| {
+        let is_it = |Shown { substream: known, .. }: &Shown| {
             known.rungs() == substream.rungs() && known.sketches().len() == substream.sketches().len()
         };
         substream.sketch(WHOLE).is_some() && self.substreams.get(&substream.number).is_some_and(is_it)
     }
 
-    /// Forgets what the stream has given up, so that it starts anew.
+    /// Forgets what the stream has given up, so that it starts anew. Who is tracked goes on.
     pub(super) fn clear(&mut self) {
         self.substreams.clear();
     }
 
     /// The rungs of a substream: a function of those that are sealed without a gap before it.
     fn table(&self, plan: &Plan, number: u64) -> Rungs {
+        if let Some(replay) = &self.replay {
+            return replay.rungs().clone();
+        }
         let sealed = (0..number).rev().map_while(|before| self.substreams.get(&before));
+        let sealed = sealed.map(|shown| &shown.substream);
         let complete = sealed.take_while(|substream| substream.sketch(WHOLE).is_some());
         let mut before: Vec<_> = complete.cloned().collect();
         before.reverse();
@@ -67,9 +95,10 @@ impl Tables {
     }
 
     /// By how many units what two neighbours counted differs, by substream: of each key in the coarser of its two rungs, as
-    /// far as both are sealed.
+    /// far as both are sealed, and in the rows where one of them does not track it. A counter of its own weighs as much as
+    /// one in each row.
     pub(super) fn distances(&self, other: &Self) -> Vec<u64> {
-        let both = |(number, one): (&u64, &Arc<SealedSubstream>)| {
+        let both = |(number, one): (&u64, &Shown)| {
             Some(distance(one, other.substreams.get(number)?, self.plan.as_ref()?))
         };
         self.substreams.iter().filter_map(both).collect()
@@ -78,27 +107,54 @@ impl Tables {
     /// How many counters hold something of a key that counts elsewhere, where there is no noise.
     pub(super) fn strays(&self) -> u64 {
         let Some(plan) = &self.plan else { return 0 };
-        self.substreams.values().map(|substream| strays(substream, plan)).sum()
+        self.substreams.values().map(|shown| strays(shown, plan)).sum()
     }
 }
 
-fn keys(substream: &SealedSubstream) -> std::ops::Range<u32> {
-    0..substream.mapping.shape.columns
+impl Shown {
+    /// The rows, with the keys that only this neighbour tracks.
+    fn rows(&self, other: &Self, plan: &Plan) -> Option<Vec<i64>> {
+        let whole = self.substream.sketch(WHOLE).map(SealedSketch::cells)?;
+        let mut rows: Vec<i64> = whole.into_iter().map(i64::from).collect();
+        for (fingerprint, &slot) in &self.tracked {
+            if !other.tracked.contains_key(fingerprint) {
+                let held = self.substream.count(slot, self.substream.rungs().rung(slot), plan);
+                self.substream.mapping.hashed_cells(*fingerprint).for_each(|cell| rows[cell] += held);
+            }
+        }
+        Some(rows)
+    }
+
+    /// Whether a place has a key.
+    fn has_key(&self, place: u32, plan: &Plan) -> bool {
+        plan.tracked() == 0 || self.tracked.values().any(|&slot| slot == place)
+    }
 }
 
-fn distance(one: &SealedSubstream, other: &SealedSubstream, plan: &Plan) -> u64 {
-    let of_key = |place: u32| -> u64 {
-        let rung = one.rungs().rung(place).min(other.rungs().rung(place));
-        let held = |substream, node| held(substream, place, node, plan);
-        let nodes = plan.rungs().ranges_of(rung);
-        let pairs = nodes.filter_map(|node| held(one, node).zip(held(other, node)));
-        pairs.map(|(one, other)| one.abs_diff(other)).sum()
+fn distance(one: &Shown, other: &Shown, plan: &Plan) -> u64 {
+    let between = |[place, of_other]: [u32; 2]| {
+        distance_of_key((&one.substream, place), (&other.substream, of_other), plan)
     };
-    keys(one).map(of_key).sum()
+    if plan.tracked() == 0 {
+        return (0..plan.own_len()).map(|place| between([place; 2])).sum();
+    }
+    let slots = one.tracked.iter().filter_map(|(key, slot)| Some([*slot, *other.tracked.get(key)?]));
+    let own: u64 = slots.map(between).sum();
+    let rows = one.rows(other, plan).zip(other.rows(one, plan));
+    let rows = rows.map_or(0, |(one, other)| one.iter().zip(other).map(|(a, b)| a.abs_diff(b)).sum::<u64>());
+    own * u64::from(plan.shape().rows) + rows
+}
+
+/// Of a key at these places.
+fn distance_of_key(one: (&SealedSubstream, u32), other: (&SealedSubstream, u32), plan: &Plan) -> u64 {
+    let rung = one.0.rungs().rung(one.1).min(other.0.rungs().rung(other.1));
+    let nodes = plan.rungs().ranges_of(rung);
+    let pairs = nodes.filter_map(|node| held(one, node, plan).zip(held(other, node, plan)));
+    pairs.map(|(one, other)| one.abs_diff(other)).sum()
 }
 
 /// What a substream holds of a key in a node that is at least as long as those of the key; `None` if some of that is open.
-fn held(substream: &SealedSubstream, place: u32, node: usize, plan: &Plan) -> Option<i64> {
+fn held((substream, place): (&SealedSubstream, u32), node: usize, plan: &Plan) -> Option<i64> {
     let (rungs, own) = (plan.rungs(), substream.rungs().rung(place));
     let rung = rungs.rung_of(node);
     let part = node - rungs.ranges_of(rung).start;
@@ -106,12 +162,15 @@ fn held(substream: &SealedSubstream, place: u32, node: usize, plan: &Plan) -> Op
     (first..first + (1 << (own - rung))).map(|range| substream.node(place, range, plan)).sum()
 }
 
-fn strays(substream: &SealedSubstream, plan: &Plan) -> u64 {
-    let ranges = substream.sketches().iter().map(|(range, _)| *range);
+fn strays(shown: &Shown, plan: &Plan) -> u64 {
+    let own = plan.rungs().ranges_of(0).start;
+    let ranges = shown.substream.sketches().iter().map(|(range, _)| *range).filter(|range| own <= *range);
     let of_range = |range: usize| {
-        let others = keys(substream)
-            .filter(move |&place| substream.rungs().rung(place) != plan.rungs().rung_of(range));
-        others.filter(move |&place| substream.node(place, range, plan).is_some_and(|held| held != 0))
+        let counts = move |place: u32| {
+            shown.has_key(place, plan) && shown.substream.rungs().rung(place) == plan.rungs().rung_of(range)
+        };
+        let others = (0..plan.own_len()).filter(move |&place| !counts(place));
+        others.filter(move |&place| shown.substream.node(place, range, plan).is_some_and(|held| held != 0))
     };
     ranges.flat_map(of_range).count() as u64
 }

@@ -28,7 +28,7 @@ pub(super) struct Tally {
     pub(super) unsaid: u64,
     /// Moments at which neighbours differed in something else than sealed counters.
     pub(super) exposed: u64,
-    /// Substreams whose rungs or nodes do not follow from what was sealed before and from the clock.
+    /// Substreams whose rungs, nodes or tracked keys do not follow from what was sealed before and from the clock.
     pub(super) misled: u64,
     /// Substreams or streams in which neighbours' counters differed by more than the noise is made for.
     pub(super) exceeded: u64,
@@ -59,7 +59,7 @@ impl Tally {
             check("bytes, merged views and restored streams hold the same sealed counters", self.lost),
             check("a view from bytes gives the same whole answers", self.unsaid),
             check("neighbours differ in sealed counters and in nothing else", self.exposed),
-            check("which keys are cut finely follows from what was sealed before", self.misled),
+            check("which keys are cut finely or tracked follows from what was sealed before", self.misled),
             check("neighbours' counters differ by no more than the noise is made for", self.exceeded),
             check("the noise of the plan covers all that neighbours can change", self.overspent),
             check("what should count is in the counters, and nothing else", self.counts.off(doubt)),

@@ -69,6 +69,18 @@ fn cut_users(per_substream: u32) -> Settings {
     Settings { unit, ..cut(settings(6.0, Method::Paper(PaperMethod::default()))) }
 }
 
+/// Up to 50 tracked keys beside hashed counters.
+fn tracked(rungs: u32, settings: Settings) -> Settings {
+    let counters = CounterLayout::Hashed { rows: 2, columns: 5000 };
+    let method = TunedMethod { counters, rungs, tracked: 50, ..TunedMethod::default() };
+    Settings { method: Some(Method::Tuned(method)), ..settings }
+}
+
+fn tracked_users(per_substream: u32) -> Settings {
+    let unit = Unit::Users { per_substream };
+    Settings { unit, ..tracked(1, settings(6.0, Method::Paper(PaperMethod::default()))) }
+}
+
 /// The names of the tests and checks that fail.
 fn failures(report: &Report) -> Vec<&'static str> {
     let tests = report.tests.iter().filter(|test| !test.ok).map(|test| test.name);
@@ -117,12 +129,44 @@ fn plans_of_several_rungs_hold() {
     }
 }
 
+#[test]
+fn plans_with_tracked_keys_hold() {
+    let Window::Time(time) = timed(Unit::ReplaceOne).window else { panic!("a time window") };
+    let by_events = Window::Time(TimeWindow { clock: Clock::Events, ..time });
+    for settings in [
+        tracked(1, identity()),
+        tracked(3, identity()),
+        tracked(1, Settings { window: by_events, ..identity() }),
+        tracked(2, timed(Unit::ReplaceOne)),
+        tracked(1, timed(Unit::AddRemove)),
+        tracked_users(2),
+        Settings { window: Window::Time(time), ..tracked_users(1) },
+    ] {
+        let report = audit_claim(&settings, CORRECT).expect("an audit");
+        assert!(report.claim_holds(), "{settings:?}\n{report}");
+    }
+}
+
+#[test]
+fn found_keys_that_are_tracked_hold() {
+    let report = audit_claim(&tracked(1, discovered(Tracking::Exact)), CORRECT).expect("an audit");
+    assert!(report.claim_holds(), "{report}");
+}
+
 /// The two keys lie about where a key is cut in two, so that each of the three cases has a probability of 7 % and more:
 /// 300 runs lack one with probability below 1e-9.
 #[test]
-fn noise_decides_which_keys_of_an_audited_stream_are_cut_finely() {
+fn noise_decides_which_keys_of_an_audited_stream_are_cut_finely_or_tracked() {
     let mut choices = feed::Choices::new().expect("the system has randomness");
-    for settings in [cut(identity()), cut(timed(Unit::AddRemove)), cut_users(2)] {
+    for settings in [
+        cut(identity()),
+        cut(timed(Unit::AddRemove)),
+        cut_users(2),
+        tracked(1, identity()),
+        tracked(3, identity()),
+        tracked(1, timed(Unit::AddRemove)),
+        tracked_users(1),
+    ] {
         let conversation = conversation::Conversation::new(&settings).expect("a conversation");
         let mut tally = tally::Tally::default();
         let mut finer = || conversation.run(false, &mut choices, &mut tally).expect("a run").rungs;
@@ -375,7 +419,7 @@ fn a_finish_that_depends_on_what_is_open_is_caught() {
 /// One event decides which of two keys is cut finely in its own substream.
 #[test]
 fn rungs_that_follow_from_open_counters_are_caught() {
-    let by = ["which keys are cut finely follows from", "which of two keys is cut finely"];
+    let by = ["which keys are cut finely or tracked follows from", "which of two keys is cut finely"];
     for settings in [cut(identity()), cut(timed(Unit::ReplaceOne))] {
         check_caught(Fault::OpenRungs, &settings, &by);
     }
@@ -395,6 +439,50 @@ fn users_who_may_send_as_much_in_every_node_are_caught() {
     let timed = Settings { window: timed(Unit::ReplaceOne).window, ..cut_users(1) };
     for settings in [cut_users(1), timed] {
         check_caught(Fault::CapPerNode, &settings, &["what should count is in the counters"]);
+    }
+}
+
+#[test]
+fn tracked_keys_that_count_in_the_rows_as_well_are_caught() {
+    for settings in [tracked(1, identity()), tracked(2, timed(Unit::AddRemove))] {
+        check_caught(Fault::TrackedTwice, &settings, &["what should count is in the counters"]);
+    }
+    let mut caught = 0;
+    for _ in 0..40 {
+        let mut tally = tally::Tally::default();
+        let mut choices = feed::Choices::new().expect("the system has randomness");
+        let settings = tracked(2, timed(Unit::AddRemove));
+        planted(Fault::TrackedTwice, || walk::walks(&settings, &mut choices, &mut tally).expect("a walk"));
+        caught += u64::from(0 < tally.exceeded);
+    }
+    eprintln!("XX caught {caught} of 40");
+}
+
+#[test]
+fn leases_that_follow_from_open_counters_are_caught() {
+    let by = ["which keys are cut finely or tracked follows from"];
+    for settings in [tracked(1, identity()), tracked(1, timed(Unit::AddRemove))] {
+        check_caught(Fault::OpenLeases, &settings, &by);
+    }
+}
+
+#[test]
+fn leases_that_an_early_event_decides_are_caught() {
+    let by = ["which keys are cut finely or tracked follows from"];
+    for settings in [tracked(1, timed(Unit::ReplaceOne)), tracked(1, timed(Unit::AddRemove))] {
+        check_caught(Fault::EarlyLeases, &settings, &by);
+    }
+}
+
+#[test]
+fn half_the_noise_of_tracked_keys_is_caught() {
+    let by = ["those of tracked keys", "the noise of the plan covers"];
+    for settings in [tracked(1, identity()), tracked(1, timed(Unit::AddRemove))] {
+        let settings = Settings { epsilon: Epsilon::new(1.0).expect("in range"), ..settings };
+        check_caught_in(Effort { runs: 10_000, ..PLANTED }, Fault::HalfOwnNoise, &settings, &by);
+        let report =
+            planted(Fault::HalfOwnNoise, || audit_claim(&settings, Effort { runs: 10_000, ..PLANTED }));
+        eprintln!("XX {}", report.expect("an audit"));
     }
 }
 

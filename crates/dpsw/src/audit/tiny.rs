@@ -7,6 +7,7 @@ use crate::item::value::Kind;
 use crate::plan::budget::Budget;
 use crate::plan::checkpoint::checkpoints;
 use crate::plan::discovery::PlannedDiscovery;
+use crate::plan::range::WHOLE;
 use crate::plan::settings::{
     CounterLayout, Grid, Method, PaperMethod, Settings, Shares, SubstreamLen, TimeWindow, TunedMethod, Window,
 };
@@ -35,14 +36,20 @@ impl Size {
 
 /// The most substreams of a window in which users are protected: what a user costs grows with them.
 const USER_SUBSTREAMS_MAX: u64 = 12;
-/// The same where keys are cut into nodes: how many items it takes to be cut finely grows with the square of this.
+/// The same where keys are cut into nodes or tracked: how many items it takes to be cut finely grows with the square of this.
 const CUT_SUBSTREAMS_MAX: u64 = 3;
 /// The longest substream that can be run often enough.
 const SUBSTREAM_LEN_MAX: u64 = 4096;
 /// The most rungs.
 const RUNGS_MAX: u32 = 3;
-/// A key with this share of the items is cut in two about as often as not.
+/// The most tracked keys: enough for the two that neighbours differ in and for one more frequent than both.
+const TRACKED_MAX: u32 = 3;
+/// A key with this share of the items is cut in two, or tracked, about as often as not.
 const FREQUENT_SHARE: f64 = 2.0 / 13.0;
+/// By how much rates that stand are seen to walk in two or three substreams, as some walk is expected.
+const STEADY_WALK: f64 = 0.28;
+/// A key with so many deviations of the noise in a substream is tracked about as often as not.
+const TRACKED_DEVIATIONS: f64 = 2.5;
 /// The longest substream that is made for that. Where epsilon is so small that it would take a longer one, noise alone
 /// decides which keys are cut.
 const CUT_LEN_MAX: u64 = 512;
@@ -51,15 +58,23 @@ const CUT_LEN_MAX: u64 = 512;
 pub(super) fn tiny(settings: &Settings, size: Size) -> Result<Settings, AuditError> {
     let small = made(settings, size)?;
     match &small.method {
-        Some(Method::Tuned(method)) if 1 < method.rungs => {
-            let count = Plan::new(small.clone())?.rungs().first();
+        Some(Method::Tuned(method)) if 1 < method.rungs || 0 < method.tracked => {
+            let count = frequent(&Plan::new(small.clone())?, method);
             let step = 1 << (method.rungs - 1);
-            let steps = count / method.substreams as f64 / FREQUENT_SHARE / step as f64;
+            let steps = count / FREQUENT_SHARE / step as f64;
             let len = (steps.round() as u64 * step).clamp(3 * step, CUT_LEN_MAX);
             let lateness = size.lateness * len / size.substream_len;
             made(settings, Size { substream_len: len, lateness, ..size })
         }
         _ => Ok(small),
+    }
+}
+
+/// How often a key comes in a substream that is cut in two, or tracked, about as often as not.
+fn frequent(plan: &Plan, method: &TunedMethod) -> f64 {
+    match method.rungs {
+        1 => TRACKED_DEVIATIONS * plan.ranges()[WHOLE].law().variance().sqrt(),
+        _ => plan.rungs().clone().for_walk(STEADY_WALK).first() / method.substreams as f64,
     }
 }
 
@@ -79,17 +94,19 @@ fn made(settings: &Settings, size: Size) -> Result<Settings, AuditError> {
         }
         Method::Tuned(method) => {
             let counters = layout(method.counters);
-            let rungs = method.rungs.min(RUNGS_MAX);
+            let (rungs, tracked) = (method.rungs.min(RUNGS_MAX), method.tracked.min(TRACKED_MAX));
+            let is_cut = 1 < rungs || 0 < tracked;
             // Room for what a user may send, and more.
             let each = settings.unit.per_substream().map(u64::from);
             let room = each.map(|each| each + 4);
-            let len = match rungs {
-                1 => room.unwrap_or(size.substream_len),
-                _ => size.substream_len.max(room.unwrap_or(0)).next_multiple_of(1 << (rungs - 1)),
+            let len = match is_cut {
+                false => room.unwrap_or(size.substream_len),
+                true => size.substream_len.max(room.unwrap_or(0)).next_multiple_of(1 << (rungs - 1)),
             };
-            let most = if rungs == 1 { USER_SUBSTREAMS_MAX } else { CUT_SUBSTREAMS_MAX };
+            let most = if is_cut { CUT_SUBSTREAMS_MAX } else { USER_SUBSTREAMS_MAX };
             let substreams = each.map_or(size.substreams, |_| method.substreams.min(most));
-            (Method::Tuned(TunedMethod { substreams, counters, rungs, ..method.clone() }), len, substreams)
+            let method = TunedMethod { substreams, counters, rungs, tracked, ..method.clone() };
+            (Method::Tuned(method), len, substreams)
         }
     };
     if SUBSTREAM_LEN_MAX < len {
@@ -99,6 +116,10 @@ fn made(settings: &Settings, size: Size) -> Result<Settings, AuditError> {
     let domain = match &settings.domain {
         Domain::Public(_) => Domain::Public(tiny_keys(&settings.domain, size.columns)),
         Domain::Asked(kind) => Domain::Asked(*kind),
+        // Tracked keys are those of a list.
+        Domain::Discovered(_) if 0 < plan.tracked() => {
+            Domain::Public(tiny_keys(&settings.domain, size.columns))
+        }
         Domain::Discovered(discovery) => Domain::Asked(discovery.kind),
     };
     // Found keys have a budget of their own and are audited by themselves.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::item::keys::Keys;
 use crate::plan::range::WHOLE;
 use crate::privacy::parameters::Threshold;
+use crate::sealed::leases::Leases;
 use crate::sealed::released::Released;
 use crate::sealed::sketch::SealedSketch;
 use crate::sealed::substream::SealedSubstream;
@@ -79,9 +80,10 @@ pub(super) fn blanked(view: &WindowView) -> Vec<u8> {
 }
 
 /// What of a view can be equal on neighbours: where keys are cut into nodes, which nodes there are depends on earlier noise,
-/// so the whole of each complete substream is left, and nothing of its rungs.
+/// so the whole of each complete substream is left, and nothing of its rungs; and of who is tracked, for which substreams it
+/// is decided.
 pub(super) fn stripped(view: &WindowView) -> WindowView {
-    if view.plan().rungs().count() == 1 {
+    if !view.plan().has_nodes() {
         return view.clone();
     }
     let whole = |substream: &Arc<SealedSubstream>| {
@@ -89,7 +91,10 @@ pub(super) fn stripped(view: &WindowView) -> WindowView {
         let only = SealedSubstream::from_parts(substream.number, substream.mapping.clone(), vec![whole]);
         Some(Arc::new(only.with_capped(substream.capped())))
     };
-    with_substreams(view, view.readable.released.substreams().iter().filter_map(whole).collect())
+    let released = &view.readable.released;
+    let nobody = Leases::from_parts(view.plan(), released.leases().decided(), &[]);
+    let nobody = Arc::new(nobody.expect("no lease is a wrong one"));
+    with_substreams(view, released.substreams().iter().filter_map(whole).collect(), nobody)
 }
 
 /// The same view with the same value in each counter.
@@ -102,14 +107,20 @@ fn with_cells(view: &WindowView, cell: i32) -> WindowView {
         let sketches = substream.sketches().iter().map(sketch).collect();
         Arc::new(SealedSubstream::from_parts(substream.number, substream.mapping.clone(), sketches))
     };
-    with_substreams(view, view.readable.released.substreams().iter().map(substream).collect())
+    let released = &view.readable.released;
+    let substreams = released.substreams().iter().map(substream).collect();
+    with_substreams(view, substreams, Arc::clone(released.leases()))
 }
 
-fn with_substreams(view: &WindowView, substreams: Vec<Arc<SealedSubstream>>) -> WindowView {
+fn with_substreams(
+    view: &WindowView,
+    substreams: Vec<Arc<SealedSubstream>>,
+    leases: Arc<Leases>,
+) -> WindowView {
     let released = &view.readable.released;
     let others = Released::new(substreams, released.mapping().clone())
         .with_found(Arc::clone(released.found()))
-        .with_leases(Arc::clone(released.leases()));
+        .with_leases(leases);
     let (plan, readable) = (Arc::clone(&view.plan), Arc::new(Readable::new(others)));
     let others = WindowView::new(plan, readable, view.claim, view.stream.clone(), view.sites.clone());
     if view.finished().is_some() { others.into_finished() } else { others }

@@ -9,6 +9,7 @@ const TIGHT: f64 = 0.85;
 
 const SEALED: &str = "sealed counters";
 const REVEALING: &str = "sealed counters, most revealing event";
+const OWN: &str = "those of tracked keys, most revealing event";
 
 /// What one test looks at.
 type Score = fn(&Outcome) -> f64;
@@ -68,7 +69,7 @@ fn tests(claimed: Claimed, planned: f64, pilot: &Sample, sample: &Sample, doubt:
         ("totals of sealed sketches", |outcome| outcome.totals),
         ("a threshold slid over heavy hitters", |outcome| outcome.slid),
         ("an error bound", |outcome| outcome.bound),
-        ("which of two keys is cut finely", |outcome| outcome.rungs),
+        ("which of two keys is cut finely or tracked", |outcome| outcome.rungs),
     ];
     let mut tests = Vec::new();
     for (name, score) in scores {
@@ -78,6 +79,10 @@ fn tests(claimed: Claimed, planned: f64, pilot: &Sample, sample: &Sample, doubt:
     if let Claimed::Epsilon(_) = claimed {
         let scores = sample.scores(|outcome| outcome.sealed);
         tests.extend(judge(REVEALING, claimed, Event::AtLeast(planned * (1.0 - 1e-9)), &scores, doubt));
+    }
+    if pilot.first.iter().any(|outcome| outcome.own != 0.0) {
+        let scores = sample.scores(|outcome| outcome.own);
+        tests.extend(judge(OWN, claimed, Event::AtLeast(1.0 - 1e-9), &scores, doubt));
     }
     tests
 }

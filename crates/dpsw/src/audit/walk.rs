@@ -81,7 +81,7 @@ struct Seen {
     public: Vec<(Vec<u8>, String)>,
     /// How long each saved state was, and before it how long what had been released.
     states: Vec<[usize; 2]>,
-    /// Which keys were cut into nodes, and what those held.
+    /// Which keys were cut into nodes or tracked, and what those held.
     tables: Tables,
     /// By substream and range.
     sealed: BTreeMap<(u64, usize), Vec<i32>>,
@@ -89,9 +89,11 @@ struct Seen {
 
 /// Walks with a plan of the real calibration, and with one whose noise is zero.
 pub(super) fn walks(settings: &Settings, choices: &mut Choices, tally: &mut Tally) -> Result<(), AuditError> {
-    let rows = Plan::new(settings.clone())?.shape().rows;
-    let columns = CELLS.div_ceil(rows).max(Size::TINY.columns);
-    let size = Size { columns, substreams: 5, substream_len: 24, lateness: 60, retention: 3 };
+    let plan = Plan::new(settings.clone())?;
+    let columns = CELLS.div_ceil(plan.shape().rows).max(Size::TINY.columns);
+    // Nobody is tracked before as many substreams are sealed as can be open.
+    let lateness = if 0 < plan.tracked() { 12 } else { 60 };
+    let size = Size { columns, substreams: 5, substream_len: 24, lateness, retention: 3 };
     let small = tiny(settings, size)?;
     let keys = tiny_keys(&settings.domain, columns);
     let real = Walk::new(Plan::new(small.clone())?, &keys, true);
@@ -166,7 +168,7 @@ impl Walk {
             let arrivals = self.arrivals(clock, count, choices);
             let around = clock..clock + len;
             if is_callers(&self.plan) {
-                let jump = if choices.below(8) == 0 { 2 * self.plan.retained_len() } else { len };
+                let jump = if choices.below(self.jumps_every()) == 0 { 2 * self.plan.retained_len() } else { len };
                 clock += choices.below(jump);
             }
             clock = self.passed(&arrivals).unwrap_or(clock).max(clock);
@@ -191,6 +193,11 @@ impl Walk {
         steps
     }
 
+    /// In how many stretches the clock jumps once on average: rarely where keys have to be tracked in between.
+    fn jumps_every(&self) -> u64 {
+        if 0 < self.plan.tracked() { STRETCHES as u64 } else { 8 }
+    }
+
     /// An arrival as far ahead as one can be that is still taken.
     fn farthest(&self, clock: u64, choices: &mut Choices) -> Arrival {
         let len = self.plan.substream_len();
@@ -203,7 +210,7 @@ impl Walk {
         let len = self.plan.substream_len();
         let lateness = self.plan.settings().window.time().map_or(0, |time| time.lateness);
         let is_counted = self.plan.settings().window.time().is_none();
-        let is_cut = 1 < self.plan.rungs().count();
+        let is_cut = self.plan.has_nodes();
         let mut arrival = |place: u64| {
             let at = match choices.below(12) {
                 _ if is_counted => clock + place,
@@ -371,7 +378,7 @@ impl Walk {
                 seen.sealed.entry((sealed.substream(), sealed.range())).or_insert_with(|| cells.clone());
             tally.altered += u64::from(*known != cells);
         }
-        let is_cut = 1 < self.plan.rungs().count();
+        let is_cut = self.plan.has_nodes();
         let loaded = (asks || is_cut).then(|| WindowView::from_bytes(&view.to_bytes()).ok());
         if is_cut {
             // Bytes hold nothing open.
@@ -395,7 +402,7 @@ impl Walk {
             Unit::AddRemove => (rows, 1),
             Unit::Users { per_substream } => (2 * rows * u64::from(per_substream), touched),
         };
-        let distances = if 1 < self.plan.rungs().count() {
+        let distances = if self.plan.has_nodes() {
             first.tables.distances(&second.tables)
         } else {
             let pairs =

@@ -268,7 +268,7 @@ impl Counters {
         };
         let sealed = SealedSketch::new(self.shape, &self.cells[..self.shape.cells()], items, width);
         #[cfg(test)]
-        let sealed = fault::sealed(sealed, &exact.cells, exact.items, table.law());
+        let sealed = fault::sealed(sealed, &exact.cells[..self.shape.cells()], exact.items, table.law());
         sealed
     }
 }

@@ -458,6 +458,8 @@ impl DpswSketch {
             return;
         }
         let (leases, rungs) = self.standing.next(&self.plan, &self.readable.released, self.number);
+        #[cfg(test)]
+        let leases = fault::leases(leases, self.readable.released.leases(), &self.plan);
         self.rungs = Arc::new(rungs);
         let released = &self.readable.released;
         let (substreams, found) = (released.substreams().to_vec(), Arc::clone(released.found()));
@@ -476,6 +478,8 @@ impl DpswSketch {
         let index = (number - self.number) as usize;
         while self.open.len() <= index {
             let next = self.number + self.open.len() as u64;
+            #[cfg(test)]
+            fault::opened(&mut self.readable, next, &self.plan);
             self.open.push_back(OpenSubstream::new(&self.plan, self.mapping(next)));
         }
         &mut self.open[index]

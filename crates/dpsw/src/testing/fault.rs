@@ -2,6 +2,7 @@
 //! becomes of one thing if a mistake is planted on this thread.
 
 use std::cell::{Cell, RefCell};
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
@@ -22,6 +23,7 @@ use crate::plan::settings::Unit;
 use crate::plan::structure::Plan;
 use crate::ratio::Ratio;
 use crate::sealed::found::Kept;
+use crate::sealed::leases::Leases;
 use crate::sealed::released::Released;
 use crate::sealed::rungs::Rungs;
 use crate::sealed::sketch::SealedSketch;
@@ -98,6 +100,14 @@ pub(crate) enum Fault {
     NodesTwice,
     /// Users may send as much in every node as in a substream.
     CapPerNode,
+    /// Tracked keys count in the rows as well.
+    TrackedTwice,
+    /// Who is tracked follows from what was counted, open substreams included, without noise.
+    OpenLeases,
+    /// Nobody is tracked in a substream that an event opens ahead of the clock.
+    EarlyLeases,
+    /// The counters of tracked keys get half of their noise.
+    HalfOwnNoise,
     /// A stream that is over seals again what was sealed before.
     FinishedTwice,
     /// A stream is over where the newest substream that is open ends.
@@ -127,6 +137,8 @@ thread_local! {
     static NEWEST: RefCell<(Vec<i32>, u64)> = RefCell::default();
     /// Of the substream before and of this one.
     static SENT: RefCell<[Users; 2]> = RefCell::default();
+    /// What was counted since it was last decided who is tracked, by fingerprint.
+    static COUNTED: RefCell<HashMap<u64, u64>> = RefCell::default();
     /// How many items of the last batch count.
     static ADMITTED: Cell<usize> = const { Cell::new(0) };
 }
@@ -145,6 +157,7 @@ pub(crate) fn planted<T>(fault: Fault, run: impl FnOnce() -> T) -> T {
     OPEN.take();
     NEWEST.take();
     SENT.take();
+    COUNTED.take();
     LAST_KEY.take();
     result
 }
@@ -157,6 +170,9 @@ pub(crate) fn planned(plan: Plan) -> Plan {
         Some(Fault::AddRemoveNoise) if unit == Unit::ReplaceOne => plan.with_laws(|_, law| scaled(law, 1, 2)),
         Some(Fault::FewSubstreams) if unit.per_substream().is_some() => {
             plan.with_laws(|_, law| scaled(law, touched.min(3), touched))
+        }
+        Some(Fault::HalfOwnNoise) if 0 < plan.tracked() => {
+            plan.with_laws(|plan, law| if law == plan.own_law() { scaled(law, 1, 2) } else { law })
         }
         Some(Fault::WholeTwice) => match plan.settings().domain.discovery().and_then(|keys| keys.share) {
             Some(share) => {
@@ -215,14 +231,56 @@ pub(crate) fn rewind(bulk: &mut ChaCha20Legacy) {
 
 /// What becomes of counters after a batch.
 pub(crate) fn counted(cells: &mut [i32], kind: Kind, words: &[u64], mapping: &Mapping) {
-    if !is(Fault::CountedTwice) {
+    let fingerprint = |&word: &u64| match kind {
+        Kind::Integers => mapping.fingerprint_key.integer(word),
+        Kind::Bytes => word,
+    };
+    match PLANTED.get() {
+        Some(Fault::CountedTwice) => {
+            for &word in words.iter().skip(1) {
+                match kind {
+                    Kind::Integers => mapping.cells(Item::Integer(word)).for_each(|cell| cells[cell] += 1),
+                    Kind::Bytes => mapping.hashed_cells(word).for_each(|cell| cells[cell] += 1),
+                }
+            }
+        }
+        Some(Fault::TrackedTwice) => {
+            let tracked = words.iter().map(fingerprint).filter(|key| mapping.own_cell(*key).is_some());
+            tracked.flat_map(|key| mapping.rows().cells(key)).for_each(|cell| cells[cell] += 1);
+        }
+        Some(Fault::OpenLeases) => COUNTED.with_borrow_mut(|counted| {
+            words.iter().map(fingerprint).for_each(|key| *counted.entry(key).or_default() += 1);
+        }),
+        _ => {}
+    }
+}
+
+/// Who is tracked next, after this is decided of the leases before: by the counts of the two keys that came most often.
+pub(crate) fn leases(decided: Leases, before: &Leases, plan: &Plan) -> Leases {
+    if !is(Fault::OpenLeases) {
+        return decided;
+    }
+    let counted = COUNTED.take();
+    let mut frequent: Vec<u64> = counted.keys().copied().collect();
+    frequent.sort_unstable_by_key(|key| (Reverse(counted[key]), *key));
+    frequent.truncate(2);
+    before.clone().next(&frequent, plan)
+}
+
+/// Who is tracked in a substream that an event opens.
+pub(crate) fn opened(readable: &mut Arc<Readable>, number: u64, plan: &Plan) {
+    if !is(Fault::EarlyLeases) {
         return;
     }
-    for &word in words.iter().skip(1) {
-        match kind {
-            Kind::Integers => mapping.cells(Item::Integer(word)).for_each(|cell| cells[cell] += 1),
-            Kind::Bytes => mapping.hashed_cells(word).for_each(|cell| cells[cell] += 1),
-        }
+    let released = &readable.released;
+    let others = |(fingerprint, slot, range): (u64, u32, Range<u64>)| {
+        let parts = [range.start..range.end.min(number), range.start.max(number + 1)..range.end];
+        parts.into_iter().filter(|part| !part.is_empty()).map(move |part| (fingerprint, slot, part))
+    };
+    let leases: Vec<_> = released.leases().iter().flat_map(others).collect();
+    if let Some(leases) = Leases::from_parts(plan, released.leases().decided(), &leases) {
+        let (substreams, found) = (released.substreams().to_vec(), Arc::clone(released.found()));
+        *readable = Arc::new(readable.next(substreams, found, Arc::new(leases)));
     }
 }
 
@@ -432,7 +490,8 @@ fn seal_again(readable: &mut Arc<Readable>) {
     let released = &readable.released;
     let substreams =
         released.substreams().iter().map(|substream| Arc::new(noised_again(substream))).collect();
-    *readable = Arc::new(Readable::new(Released::new(substreams, released.mapping().clone())));
+    let again = Released::new(substreams, released.mapping().clone());
+    *readable = Arc::new(Readable::new(again.with_leases(Arc::clone(released.leases()))));
 }
 
 /// A substream with new noise.
