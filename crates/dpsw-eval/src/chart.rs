@@ -223,7 +223,7 @@ fn draw_key(svg: &mut String, x: f64, y: f64, series: &Series) {
     );
 }
 
-fn style_sheet() -> String {
+pub(crate) fn style_sheet() -> String {
     let mut sheet = String::from(
         ".chart text{font:12px system-ui,-apple-system,'Segoe UI',Roboto,'Liberation Sans',sans-serif;fill:#222}\
          .chart .head{font-size:15px;font-weight:600}.chart .sub{font-weight:600}.chart .page{fill:#fff}\

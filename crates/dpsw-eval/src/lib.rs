@@ -17,6 +17,7 @@ pub mod manifest;
 pub mod measure;
 pub mod metric;
 pub mod method;
+pub mod nodes;
 pub mod preset;
 pub mod report;
 pub mod results;

@@ -77,6 +77,12 @@ enum Command {
     Coverage(TableArguments),
     /// Measure how well keys are found without a list, and how soon
     Discovery(TableArguments),
+    /// Draw which keys are cut into how many nodes
+    Nodes {
+        /// Where the picture is written
+        #[arg(long, default_value = "nodes.svg")]
+        out: PathBuf,
+    },
     /// Write figures and report again from the results of a folder
     Report {
         /// The folder of results
@@ -276,6 +282,11 @@ fn run(command: Command) -> Result<()> {
         Command::All(arguments) => all(&arguments),
         Command::Coverage(arguments) => coverage(&arguments),
         Command::Discovery(arguments) => discovery(&arguments),
+        Command::Nodes { out } => {
+            std::fs::write(&out, dpsw_eval::nodes::svg()?)?;
+            show(&[out]);
+            Ok(())
+        }
         Command::Report { out } => evaluate::rewrite(&out).map(|paths| show(&paths)),
         Command::Datasets { data, out } => show_datasets(&data.path(), &out),
     }
