@@ -102,3 +102,20 @@ fn plans_of_several_rungs_hold() {
     check_holds(&timed(Unit::AddRemove, Clock::Caller, rungs(2)));
     check_holds(&Settings { unit: Unit::Users { per_substream: 2 }, ..settings(4.0, rungs(3)) });
 }
+
+#[test]
+fn plans_with_tracked_keys_hold() {
+    let tracked = |rungs| {
+        let noise = NoiseChoice::Laplace;
+        Method::Tuned(TunedMethod {
+            counters: hashed(2),
+            noise,
+            rungs,
+            tracked: 100,
+            ..TunedMethod::default()
+        })
+    };
+    check_holds(&settings(1.0, tracked(5)));
+    check_holds(&timed(Unit::AddRemove, Clock::Caller, tracked(1)));
+    check_holds(&Settings { unit: Unit::Users { per_substream: 1 }, ..settings(4.0, tracked(2)) });
+}

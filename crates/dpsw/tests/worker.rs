@@ -183,8 +183,16 @@ fn partial_counters_of_other_plans_and_keys_are_refused() {
     let window = TimeWindow { len: 100, lateness: 30, clock: Clock::Events, expected_items: 1000 };
     let by_events = Settings { window: Window::Time(window), ..settings.clone() };
     assert_eq!(refused(by_events), PartialError::EventsClock);
+    let Some(Method::Tuned(method)) = settings.method.clone() else { panic!("a tuned plan") };
+    let tracked = Settings {
+        domain: Domain::Public(Keys::Range(64)),
+        method: Some(Method::Tuned(TunedMethod { tracked: 4, ..method })),
+        ..settings.clone()
+    };
     let found = Settings { domain: Domain::Discovered(Discovery::new(Kind::Integers)), ..settings };
-    assert_eq!(refused(found), PartialError::UsersOrKeys);
+    for refused in [tracked, found].map(refused) {
+        assert_eq!(refused, PartialError::UsersOrKeys);
+    }
 }
 
 #[test]

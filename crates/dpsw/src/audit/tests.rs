@@ -447,15 +447,13 @@ fn tracked_keys_that_count_in_the_rows_as_well_are_caught() {
     for settings in [tracked(1, identity()), tracked(2, timed(Unit::AddRemove))] {
         check_caught(Fault::TrackedTwice, &settings, &["what should count is in the counters"]);
     }
-    let mut caught = 0;
-    for _ in 0..40 {
-        let mut tally = tally::Tally::default();
-        let mut choices = feed::Choices::new().expect("the system has randomness");
-        let settings = tracked(2, timed(Unit::AddRemove));
-        planted(Fault::TrackedTwice, || walk::walks(&settings, &mut choices, &mut tally).expect("a walk"));
-        caught += u64::from(0 < tally.exceeded);
-    }
-    eprintln!("XX caught {caught} of 40");
+    // Without noise, neighbours show it by themselves in 34 of 40 trials, so one misses it with probability below 0.3 (at
+    // 95 %), and twelve with 6e-7.
+    let mut tally = tally::Tally::default();
+    let mut choices = feed::Choices::new().expect("the system has randomness");
+    let mut walk = || walk::walks(&tracked(1, identity()), &mut choices, &mut tally).expect("a walk");
+    planted(Fault::TrackedTwice, || (0..12).for_each(|_| walk()));
+    assert!(0 < tally.exceeded, "{tally:?}");
 }
 
 #[test]
@@ -474,15 +472,13 @@ fn leases_that_an_early_event_decides_are_caught() {
     }
 }
 
+/// Where both keys are tracked, ε is 2 instead of 1. In the weaker case, a count window, that showed 1.41 beyond all doubt.
 #[test]
 fn half_the_noise_of_tracked_keys_is_caught() {
     let by = ["those of tracked keys", "the noise of the plan covers"];
     for settings in [tracked(1, identity()), tracked(1, timed(Unit::AddRemove))] {
         let settings = Settings { epsilon: Epsilon::new(1.0).expect("in range"), ..settings };
         check_caught_in(Effort { runs: 10_000, ..PLANTED }, Fault::HalfOwnNoise, &settings, &by);
-        let report =
-            planted(Fault::HalfOwnNoise, || audit_claim(&settings, Effort { runs: 10_000, ..PLANTED }));
-        eprintln!("XX {}", report.expect("an audit"));
     }
 }
 

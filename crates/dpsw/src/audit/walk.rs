@@ -168,7 +168,8 @@ impl Walk {
             let arrivals = self.arrivals(clock, count, choices);
             let around = clock..clock + len;
             if is_callers(&self.plan) {
-                let jump = if choices.below(self.jumps_every()) == 0 { 2 * self.plan.retained_len() } else { len };
+                let jump =
+                    if choices.below(self.jumps_every()) == 0 { 2 * self.plan.retained_len() } else { len };
                 clock += choices.below(jump);
             }
             clock = self.passed(&arrivals).unwrap_or(clock).max(clock);

@@ -288,7 +288,7 @@ mod tests {
         Mapping { shape, fingerprint_key, columns, tracked: None }
     }
 
-    /// Hashed with one to seven rows, a list and a range.
+    /// Hashed with one to seven rows, with two tracked keys, a list and a range.
     fn mappings() -> Vec<Mapping> {
         let hashed = |rows: u32| {
             let keys = (1..=u64::from(rows))
@@ -296,18 +296,26 @@ mod tests {
                 .collect::<Vec<_>>();
             mapping(Shape { rows, columns: 5 }, Columns::Hashed(keys.into()))
         };
+        let tracked = hashed(2);
+        let slots = [3, 12].map(|item| tracked.fingerprint_key.integer(item)).into_iter().zip(0..);
+        let index = Index::of_fingerprints(slots.collect::<Vec<_>>().into_iter());
+        let tracked = Mapping { tracked: Some(Arc::new(index)), ..tracked };
         let identity = Shape { rows: 1, columns: 5 };
         let range = mapping(identity, Columns::Range);
         let index = Index::new(&Keys::integers(10..15), range.fingerprint_key);
         let listed = mapping(identity, Columns::Listed(Arc::new(index)));
-        (1..=7).map(hashed).chain([listed, range]).collect()
+        (1..=7).map(hashed).chain([tracked, listed, range]).collect()
     }
 
     const ITEMS: [u64; 8] = [0, 3, 3, 4, 12, 14, 77, u64::MAX];
 
+    fn tracked(mapping: &Mapping) -> u32 {
+        if mapping.tracked.is_some() { 2 } else { 0 }
+    }
+
     /// Starts with this many items in all and in each cell.
-    fn started(shape: Shape, items: u64, each: i32) -> Counters {
-        let mut counters = Counters::new(shape, 0);
+    fn started(mapping: &Mapping, items: u64, each: i32) -> Counters {
+        let mut counters = Counters::new(mapping.shape, tracked(mapping));
         counters.items = items;
         counters.cells.fill(each);
         counters
@@ -316,14 +324,14 @@ mod tests {
     #[test]
     fn an_item_moves_its_cell_in_each_row_by_one_also_where_counters_are_nearly_full() {
         for mapping in mappings() {
-            let mut wanted = vec![0; mapping.shape.cells()];
+            let mut wanted = vec![0; mapping.shape.cells() + tracked(&mapping) as usize];
             ITEMS
                 .iter()
                 .flat_map(|&item| mapping.cells(Item::Integer(item)))
                 .for_each(|cell| wanted[cell] += 1);
             assert!(wanted.iter().any(|&count| 0 < count));
             for items in [0, COUNT_MAX as u64 - 8, COUNT_MAX as u64] {
-                let mut counters = started(mapping.shape, items, 0);
+                let mut counters = started(&mapping, items, 0);
                 counters.count_words(Kind::Integers, &ITEMS, &mapping);
                 counters.count_nulls(2);
                 assert_eq!(counters.exact(), (&wanted[..], items + 10), "{mapping:?}");
@@ -331,7 +339,7 @@ mod tests {
                     continue;
                 }
                 let fingerprints = ITEMS.map(|item| mapping.fingerprint_key.integer(item));
-                let mut counters = started(mapping.shape, items, 0);
+                let mut counters = started(&mapping, items, 0);
                 counters.count_words(Kind::Bytes, &fingerprints, &mapping);
                 assert_eq!(counters.exact(), (&wanted[..], items + 8), "{mapping:?}");
             }
@@ -406,10 +414,10 @@ mod tests {
     #[test]
     fn a_counter_stops_at_its_end() {
         for mapping in mappings() {
-            let mut counters = started(mapping.shape, COUNT_MAX as u64 - 1, COUNT_MAX - 1);
+            let mut counters = started(&mapping, COUNT_MAX as u64 - 1, COUNT_MAX - 1);
             counters.count_integers(&ITEMS, &mapping);
             assert_eq!(counters.cells.iter().max(), Some(&(1 << 30)));
-            let more = started(mapping.shape, 5, 5);
+            let more = started(&mapping, 5, 5);
             counters.add(&more);
             assert!(counters.cells.iter().all(|&count| count == 1 << 30));
             assert_eq!(counters.items, (1 << 30) + 12);
@@ -445,7 +453,7 @@ mod tests {
         let shape = Shape { rows: 1, columns: 2 };
         let users = Unit::Users { per_substream: 1 };
         for (unit, items) in [(Unit::ReplaceOne, Some(9)), (users, Some(9)), (Unit::AddRemove, None)] {
-            let mut counters = started(shape, 9, 4);
+            let mut counters = started(&mapping(shape, Columns::Range), 9, 4);
             let copy = counters.copy();
             assert_eq!(copy.exact(), (&[4, 4][..], 9));
             let mut generator = Noise::off().generator().expect("noise is off");
