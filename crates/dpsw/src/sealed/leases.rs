@@ -166,8 +166,8 @@ mod tests {
     /// Three substreams are kept, one is open; four slots and one key that left.
     fn plan() -> Plan {
         let counters = CounterLayout::Hashed { rows: 2, columns: 8 };
-        let method = TunedMethod { substreams: 2, counters, tracked: 4, ..TunedMethod::default() };
-        let settings = Settings::last_items(20, 1.0).expect("in range").with_keys(0..50);
+        let method = TunedMethod { substreams: 3, counters, tracked: 4, ..TunedMethod::default() };
+        let settings = Settings::last_items(30, 1.0).expect("in range").with_keys(0..50);
         let plan = Plan::new(settings.with_method(method)).expect("a plan");
         assert_eq!((plan.leases_max(), plan.substreams_kept(), plan.open_substreams_max()), (5, 3, 1));
         plan

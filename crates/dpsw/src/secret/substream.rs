@@ -361,6 +361,6 @@ fn sealing_order(plan: &Plan, ranges: impl Iterator<Item = usize>, rungs: &Rungs
     let counts = |index: &usize| !is_node(*index) || rungs.counted(*index, plan) != Counted::Places(&[]);
     let mut ranges: Vec<usize> = ranges.filter(counts).collect();
     let own_whole = plan.rungs().ranges_of(0).start;
-    ranges.sort_by_key(|&index| (!is_node(index), index == own_whole));
+    ranges.sort_by_key(|&index| if is_node(index) { usize::from(index == own_whole) } else { 2 });
     ranges
 }

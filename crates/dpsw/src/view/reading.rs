@@ -200,6 +200,11 @@ impl Reading {
         self.classes[0].errors()
     }
 
+    /// The part of their variance that is privacy noise.
+    pub(crate) fn noise(&self) -> f64 {
+        self.classes[0].variances.noise
+    }
+
     /// The place of the oldest node that is read.
     fn first(&self) -> usize {
         self.weights().ends().map_or(0, |(oldest, _)| oldest)

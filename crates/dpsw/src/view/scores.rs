@@ -31,13 +31,14 @@ impl Found {
         let Some(newest) = now.last() else { return self.clone() };
         let (first, by) = (now[0].number, newest.mapping.fingerprint_key);
         let known = before.last().map_or(first, |last| last.number + 1);
-        if newest.number < known {
-            return self.clone();
-        }
         let mut sums = self.sums().to_vec();
         let hashes = hashes(self.keys(), by);
         for left in before.iter().filter(|substream| substream.number < first) {
             tracking.add(left, &hashes, -1, &mut sums);
+        }
+        // A substream may leave when a part of the running one is sealed.
+        if newest.number < known {
+            return self.with(self.scores().to_vec(), sums);
         }
         for new in now.iter().filter(|substream| known <= substream.number) {
             tracking.add(new, &hashes, 1, &mut sums);
