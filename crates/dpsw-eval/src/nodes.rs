@@ -77,13 +77,13 @@ fn draw(view: &WindowView, rows: &[(usize, usize, u64)]) -> String {
     let _ = write!(
         svg,
         "<text x=\"{LEFT}\" y=\"{0:.1}\">{1} items ago</text><text x=\"{2:.1}\" y=\"{0:.1}\" text-anchor=\"end\">now</text>\
-         <text x=\"{LEFT}\" y=\"{3:.1}\">Dotted lines: substreams. Empty at the right: not sealed yet, predicted from the boxes before it.</text></svg>\n",
+         <text x=\"{LEFT}\" y=\"{3:.1}\">Dotted lines: substreams. Empty at the right: not sealed yet, predicted from the boxes before it.</text></svg>",
         bottom + 16.0,
         window.end - window.start,
         LEFT + WIDTH,
         bottom + 36.0
     );
-    svg
+    svg + "\n"
 }
 
 /// The sealed nodes of a key that reach into the window.

@@ -298,7 +298,7 @@ mod tests {
         };
         let tracked = hashed(2);
         let slots = [3, 12].map(|item| tracked.fingerprint_key.integer(item)).into_iter().zip(0..);
-        let index = Index::of_fingerprints(slots.collect::<Vec<_>>().into_iter());
+        let index = Slots::new(&slots.collect::<Vec<_>>());
         let tracked = Mapping { tracked: Some(Arc::new(index)), ..tracked };
         let identity = Shape { rows: 1, columns: 5 };
         let range = mapping(identity, Columns::Range);
