@@ -63,15 +63,7 @@ fn settings(command: &Audit) -> Result<Settings> {
         retention: PAST.retention,
         paper: &command.paper,
     };
-    Ok(with_one_rung(wish.plan()?.settings().clone()))
-}
-
-// one rung: audit
-fn with_one_rung(mut settings: Settings) -> Settings {
-    if let Some(Method::Tuned(tuned)) = &mut settings.method {
-        tuned.rungs = 1;
-    }
-    settings
+    Ok(wish.plan()?.settings().clone())
 }
 
 /// A report in the words of the outside.

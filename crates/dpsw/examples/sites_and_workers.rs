@@ -18,8 +18,7 @@ const STATE_KEY: [u8; 32] = [42; 32];
 pub fn main() -> Result<(), Box<dyn Error>> {
     // The last ten minutes, by a clock that does not depend on the events.
     let settings = Settings::last_ticks(WINDOW, 60_000, 1.0)?.with_clock(Clock::Caller).with_lateness(60);
-    // one rung: sites
-    let request = Request::new(settings.with_keys(["bus", "train", "bike"])).with_rungs(1);
+    let request = Request::new(settings.with_keys(["bus", "train", "bike"]));
     let plan = request.plan()?.plan;
     let merged = WindowView::merge(&[site(&plan, 1)?, site(&plan, 2)?])?;
     for (who, view) in [("two sites, noise of each", merged), ("two workers, noise once", workers(&plan)?)] {

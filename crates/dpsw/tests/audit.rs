@@ -76,8 +76,7 @@ fn texts_without_a_public_domain_hold() {
 fn what_the_planner_chooses_holds() {
     let plan = |bytes, unit, window| {
         let settings = Settings::new(window, 1.0).expect("in range").with_keys(0..1000).with_unit(unit);
-        // one rung: audit
-        Request::new(settings).with_bytes(bytes).with_rungs(1).plan().expect("a plan").plan
+        Request::new(settings).with_bytes(bytes).plan().expect("a plan").plan
     };
     let window = TimeWindow { len: 3600, lateness: 0, clock: Clock::Caller, expected_items: 100_000 };
     let identity = plan(500_000, Unit::ReplaceOne, Window::Items(100_000));
