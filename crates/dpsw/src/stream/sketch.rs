@@ -705,6 +705,38 @@ mod tests {
         }
     }
 
+    /// Keys come and go so fast that all leases are in use.
+    #[test]
+    fn a_sketch_with_tracked_keys_holds_no_more_than_planned() {
+        for (rungs, tracked) in [(1, 8), (3, 8), (3, 40)] {
+            let mut sketch = tracking(20, tracked, rungs);
+            let mut leases_most = 0;
+            for step in 0..200_u64 {
+                let items: Vec<u64> = (0..13).map(|i| step / 6 * 2 + i % 3).collect();
+                sketch.extend(Batch::integers(&items)).expect("valid items");
+                let released = &sketch.readable.released;
+                let places = |s: &Arc<SealedSubstream>| 4 * s.rungs().listed().count();
+                let cells = |s: &Arc<SealedSubstream>| -> usize {
+                    s.sketches().iter().map(|(_, sketch)| 2 * sketch.cells().len()).sum()
+                };
+                let sealed: usize = released.substreams().iter().map(|s| cells(s) + places(s)).sum();
+                let arrays = sketch.open.iter().map(|open| open.segments().count() + open.ranges().count());
+                let open = 4 * arrays.sum::<usize>() * sketch.plan.counters_len();
+                let leases = released.leases().iter().len();
+                let found = released.found().keys().len() * 24;
+                let held = sealed + open + 16 * leases + found;
+                assert!(
+                    held as u64 <= sketch.plan.sketch_bytes(),
+                    "{held} of {}",
+                    sketch.plan.sketch_bytes()
+                );
+                assert!(leases <= sketch.plan.leases_max());
+                leases_most = leases_most.max(leases);
+            }
+            assert!(tracked != 8 || leases_most == sketch.plan.leases_max(), "{leases_most}");
+        }
+    }
+
     /// What is tracked next does not depend on when the list got its keys, which a restored stream does not know.
     #[test]
     fn a_stream_that_forgets_what_it_worked_out_tracks_the_same_keys() {
@@ -729,18 +761,21 @@ mod tests {
     #[test]
     fn the_scores_of_a_loaded_list_are_those_of_the_live_one() {
         let (paper, _) = finding(9);
-        let paper = Settings {
+        let paper = |retention| Settings {
             method: Some(Method::Paper(PaperMethod {
                 substream: SubstreamLen::PerWindow(5),
                 counters: CounterLayout::Hashed { rows: 2, columns: 32 },
                 ..PaperMethod::default()
             })),
-            retention: 2,
+            retention,
             ..paper.plan().settings().clone()
         };
-        let paper = Plan::new(paper).expect("a valid plan");
-        let tracking = [1, 3].map(|rungs| tracking(9, 2, rungs).plan().clone());
-        for plan in [finding(9).0.plan().clone(), paper].into_iter().chain(tracking) {
+        // A window that is no multiple of a substream leaves one while the next is running.
+        let tracking = [1, 3].map(|rungs| tracking(9, 2, rungs).plan().settings().clone());
+        let tracking = tracking.map(|settings| Settings { window: Window::Items(45), ..settings });
+        let plans = [paper(1), paper(2)].into_iter().chain(tracking).map(Plan::new);
+        let plans: Vec<Plan> = plans.collect::<Result<_, _>>().expect("valid plans");
+        for plan in [finding(9).0.plan().clone()].into_iter().chain(plans) {
             let mut sketch = DpswSketch::with_noise(plan, Noise::seeded(2)).expect("seeded");
             for step in 0..40_u64 {
                 let items: Vec<u64> = (0..7).map(|i| (step / 9 + i / 5) % 6).collect();
