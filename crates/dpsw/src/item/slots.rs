@@ -1,12 +1,17 @@
 //! Which slot a tracked key has: asked for every item, so without a branch that depends on it.
 
+use std::hash::{BuildHasher, RandomState};
+
 /// Slots by fingerprint: each is in one of two places.
 ///
-/// Two fingerprints that agree in 48 bits would share a slot; one of n keys does that with probability n/2⁴⁸.
+/// Two of n fingerprints share a slot with probability n²/2⁴⁹: where 48 bits of what they are mixed to agree.
 #[derive(Debug)]
 pub(crate) struct Slots {
-    /// The upper bits of a fingerprint, and its slot from 1 on; 0 if there is none. A power of two of them.
+    /// The upper bits of a mixed fingerprint, and its slot from 1 on; 0 if there is none. A power of two of them.
     places: Box<[u64]>,
+    /// Known to nobody, so that nobody can choose keys that crowd in one place.
+    seed: u64,
+    factor: u64,
 }
 
 /// Lower bits of a place, which are those of the slot.
@@ -14,7 +19,7 @@ const SLOT_BITS: u32 = 16;
 const SLOT_MASK: u64 = (1 << SLOT_BITS) - 1;
 /// Places for each slot.
 const ROOM: usize = 4;
-/// A key that finds no place within so many moves of others needs a larger table.
+/// A key that finds no place within so many moves of others needs another table.
 const MOVES_MAX: usize = 500;
 
 impl Slots {
@@ -22,7 +27,8 @@ impl Slots {
     pub(crate) fn new(slots: &[(u64, u32)]) -> Self {
         let mut len = (ROOM * slots.len().max(1)).next_power_of_two();
         loop {
-            let mut table = Self { places: vec![0; len].into_boxed_slice() };
+            let [seed, factor] = [0_u8, 1].map(|number| RandomState::new().hash_one(number));
+            let mut table = Self { places: vec![0; len].into_boxed_slice(), seed, factor: factor | 1 };
             if slots.iter().all(|&(fingerprint, slot)| table.put(fingerprint, slot)) {
                 return table;
             }
@@ -36,13 +42,22 @@ impl Slots {
     }
 
     #[inline]
-    fn places_of(&self, fingerprint: u64) -> [usize; 2] {
-        let mask = self.places.len() - 1;
-        [(fingerprint >> SLOT_BITS) as usize & mask, (fingerprint >> 40) as usize & mask]
+    fn mixed(&self, fingerprint: u64) -> u64 {
+        (fingerprint ^ self.seed).wrapping_mul(self.factor)
     }
 
+    #[inline]
+    fn places_of(&self, mixed: u64) -> [usize; 2] {
+        let mask = self.places.len() - 1;
+        [(mixed >> SLOT_BITS) as usize & mask, (mixed >> 40) as usize & mask]
+    }
+
+    /// Gives a fingerprint its slot, unless it has one. False if there is no place.
     fn put(&mut self, fingerprint: u64, slot: u32) -> bool {
-        let mut moved = (fingerprint & !SLOT_MASK) | (u64::from(slot) + 1);
+        if self.find(fingerprint) != 0 {
+            return true;
+        }
+        let mut moved = (self.mixed(fingerprint) & !SLOT_MASK) | (u64::from(slot) + 1);
         let mut place = self.places_of(moved)[0];
         for _ in 0..MOVES_MAX {
             std::mem::swap(&mut self.places[place], &mut moved);
@@ -58,13 +73,14 @@ impl Slots {
     /// The slot from 1 on; 0 if there is none.
     #[inline]
     pub(crate) fn find(&self, fingerprint: u64) -> usize {
+        let mixed = self.mixed(fingerprint);
         let of = |place: usize| {
             let known = self.places[place];
-            let is_it = (known ^ fingerprint) >> SLOT_BITS == 0;
+            let is_it = (known ^ mixed) >> SLOT_BITS == 0;
             known & SLOT_MASK & 0_u64.wrapping_sub(is_it.into())
         };
-        let [one, other] = self.places_of(fingerprint).map(of);
-        // At most one has it, or both have the same.
+        let [one, other] = self.places_of(mixed).map(of);
+        // At most one has it, or both are the same.
         (one | other) as usize
     }
 }
@@ -83,6 +99,16 @@ mod tests {
             assert!(slots.iter().all(|&(fingerprint, slot)| table.find(fingerprint) == slot as usize + 1));
             assert!((len..3 * len + 100).all(|other| table.find(key.integer(other.into())) == 0));
             assert!(table.places.len() * size_of::<u64>() <= 2 * Slots::bytes(slots.len()));
+        }
+    }
+
+    /// As in damaged bytes, or made by somebody who knows how fingerprints are made.
+    #[test]
+    fn fingerprints_that_are_alike_or_the_same_find_a_slot() {
+        for step in [1, 1 << 16, 1 << 40, 1 << 60] {
+            let slots: Vec<(u64, u32)> = (0..16_u32).map(|slot| (u64::from(slot) * step, slot)).collect();
+            let table = Slots::new(&[&slots[..], &[(0, 15), (0, 14)]].concat());
+            assert!(slots.iter().all(|&(fingerprint, slot)| table.find(fingerprint) == slot as usize + 1));
         }
     }
 }
