@@ -393,7 +393,8 @@ impl Request {
         let keys = if 0 < tried.tracked { tried.tracked as usize } else { listed };
         let len = self.settings.window.len().div_ceil(substreams).next_multiple_of(1 << (tried.rungs - 1));
         let substreams = self.settings.window.len().div_ceil(len);
-        PlannedRungs::new(tried.rungs, substreams, self.items(), keys, tried.own)
+        let rungs = PlannedRungs::new(tried.rungs, substreams, self.items(), keys, tried.own);
+        if 0 < tried.tracked { rungs.beside_hashed() } else { rungs }
     }
 
     /// Whether a counter for each key and so many rungs can be had.
@@ -609,7 +610,7 @@ mod tests {
             [(35_519, 1.0, 400_000), (35_519, 0.1, 100_000), (100_000, 0.1, 100_000)]
         {
             let settings = Settings::last_items(20_000, epsilon).expect("in range").with_keys(0..keys);
-            let request = Request::new(settings).with_bytes(bytes);
+            let request = Request::new(settings).with_bytes(bytes).with_rungs(1);
             let choices =
                 request.choices(|prediction| prediction.frequent() + prediction.rare()).expect("plans");
             let smallest = choices.iter().min_by(|a, b| a.score.total_cmp(&b.score)).expect("plans");
