@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use dpsw::audit::{self, Claimed, Effort, Report};
-use dpsw::{Clock, Domain, Keys, Method, Settings};
+use dpsw::{Clock, Domain, Keys, Settings};
 use serde::Serialize;
 
 use crate::arguments::{Audit, Past, UnitName};
