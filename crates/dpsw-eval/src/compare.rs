@@ -33,7 +33,7 @@ pub struct Comparison<'a> {
 pub struct Row {
     method: MethodName,
     /// What was chosen for the method.
-    parameters: String,
+    pub parameters: String,
     /// What was tried, if more than one.
     tried: Vec<Tried>,
     dataset: String,
