@@ -146,9 +146,20 @@ impl Interpolated<'_> {
         choose: impl FnOnce(&[f64]) -> Vec<usize>,
     ) -> List<'i> {
         let answers: Vec<Answer> = candidates.iter().map(|item| self.answer(*item)).collect();
+        self.chosen_among(self.errors(), candidates, &answers, choose)
+    }
+
+    /// The same with these answers.
+    pub(crate) fn chosen_among<'i>(
+        &self,
+        errors: Errors,
+        candidates: &[Item<'i>],
+        answers: &[Answer],
+        choose: impl FnOnce(&[f64]) -> Vec<usize>,
+    ) -> List<'i> {
         let values: Vec<f64> = answers.iter().map(|answer| answer.value).collect();
         let answer = |place: usize| answers[place].clone();
-        self.chosen(self.errors(), &values, choose(&values), answer, |place| candidates[place])
+        self.chosen(errors, &values, choose(&values), answer, |place| candidates[place])
     }
 
     /// Rows at these places, chosen from all values; `errors` are those of rare keys.

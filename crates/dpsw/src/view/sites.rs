@@ -66,9 +66,7 @@ impl Sites<'_> {
         choose: impl FnOnce(&[f64]) -> Vec<usize>,
     ) -> List<'i> {
         let answers: Vec<Answer> = candidates.iter().map(|item| self.answer(*item)).collect();
-        let values: Vec<f64> = answers.iter().map(|answer| answer.value).collect();
-        let answer = |place: usize| answers[place].clone();
-        self.together.chosen(self.errors(), &values, choose(&values), answer, |place| candidates[place])
+        self.together.chosen_among(self.errors(), candidates, &answers, choose)
     }
 
     /// How far a key with this count may be estimated below it.
