@@ -68,6 +68,11 @@ const AUDIT_EXAMPLES: &str = "Examples:
   dpsw audit --epsilon 1 --runs 4000 --seals 36000 --method paper --json
 ";
 
+const DEMO_EXAMPLES: &str = "Examples:
+  dpsw demo
+  dpsw demo --log 100000 > access.log
+";
+
 const COMPLETIONS_EXAMPLES: &str = "Examples:
   dpsw completions bash > dpsw.bash
   dpsw completions man > dpsw.1
@@ -170,7 +175,8 @@ pub(crate) enum Command {
     /// What a saved view holds and promises
     #[command(help_template = TEMPLATE, before_help = INSPECT_EXAMPLES)]
     Inspect(Inspect),
-    /// A drifting stream, its private top items beside the truth, and a summary
+    /// A drifting stream, its private top items beside the truth, and a summary; or a log to try things on
+    #[command(help_template = TEMPLATE, before_help = DEMO_EXAMPLES)]
     Demo(Demo),
     /// Completions for a shell, or the man page
     #[command(help_template = TEMPLATE, before_help = COMPLETIONS_EXAMPLES)]
@@ -522,6 +528,9 @@ pub(crate) struct Demo {
     /// The summary as one JSON document
     #[arg(long)]
     pub(crate) json: bool,
+    /// Write a made-up access log of this many lines on stdout instead; the same number gives the same log
+    #[arg(long, value_parser = quantity::count, value_name = "LINES", conflicts_with = "json")]
+    pub(crate) log: Option<u64>,
 }
 
 #[derive(Debug, Args)]

@@ -1,5 +1,9 @@
-//! `dpsw demo`: a drifting stream, its private top items beside the truth that only a demo can know, and a summary.
+//! `dpsw demo`: a drifting stream, its private top items beside the truth that only a demo can know, and a summary; or a
+//! made-up access log.
 
+mod dice;
+mod log;
+mod shop;
 mod stream;
 mod summary;
 
@@ -36,6 +40,9 @@ const SHOWN: usize = 16;
 
 /// Runs the demo.
 pub(crate) fn run(command: &Demo) -> Result<()> {
+    if let Some(lines) = command.log {
+        return log::write(lines);
+    }
     let mut show = Show::new(command.json)?;
     let mut demo = State::new()?;
     for number in 1..=BATCHES {

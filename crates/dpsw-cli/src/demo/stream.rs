@@ -2,6 +2,8 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use crate::demo::dice::{Dice, Zipf};
+
 /// How many items there are.
 pub(crate) const DOMAIN_LEN: u32 = 25_600;
 /// Items of the window by which answers are judged.
@@ -28,31 +30,22 @@ const SYLLABLES: u64 = (CONSONANTS.len() * VOWELS.len()) as u64;
 
 /// Zipf-distributed ranks; four fifths of the ranks pass to another item now and then.
 pub(crate) struct Stream {
-    cumulative: Vec<f64>,
+    ranks: Zipf,
     names: Vec<String>,
     places: HashMap<String, u32>,
     position: u64,
-    state: u64,
+    dice: Dice,
 }
 
 impl Stream {
     pub(crate) fn new() -> Self {
-        let mut sum = 0.0;
-        let cumulative = (1..=DOMAIN_LEN).map(|rank| {
-            sum += 1.0 / f64::from(rank);
-            sum
-        });
         let names: Vec<String> = (0..DOMAIN_LEN).map(name).collect();
         let places = names.iter().cloned().zip(0..).collect();
-        Self { cumulative: cumulative.collect(), names, places, position: 0, state: 1 }
+        Self { ranks: Zipf::new(DOMAIN_LEN), names, places, position: 0, dice: Dice::new() }
     }
 
     pub(crate) fn next_item(&mut self) -> u32 {
-        self.state =
-            self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let total = self.cumulative.last().expect("the domain is not empty");
-        let uniform = (self.state >> 11) as f64 / 2_f64.powi(53) * total;
-        let rank = self.cumulative.partition_point(|&c| c < uniform) as u64;
+        let rank = self.ranks.rank(&mut self.dice) as u64;
         let era = (self.position + rank * 131_071) / 2_000_000 * (rank % 5);
         self.position += 1;
         ((rank * 7919 + era * 104_729) % u64::from(DOMAIN_LEN)) as u32

@@ -84,6 +84,7 @@ fn every_example_runs() {
         &["inspect", "--help"],
         &["plan", "--help"],
         &["audit", "--help"],
+        &["demo", "--help"],
         &["completions", "--help"],
     ] {
         let help = text(&Run::start(sandbox.command(command).env("COLUMNS", "200")).output());
