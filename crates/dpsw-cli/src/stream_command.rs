@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, stdin};
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use dpsw::{Clock, Domain, Plan, Unit, Window, WindowView};
 
 use crate::answer::{self, Answer, Rows, Which};
@@ -15,7 +15,7 @@ use crate::input::columnar::Selection;
 use crate::input::follow::is_missing;
 use crate::input::format::{Packing, packing};
 use crate::input::parser::{Parser, Wanted};
-use crate::input::reader::{Files, check_file, is_stdin};
+use crate::input::reader::{Files, check_file, is_stdin, read_all};
 use crate::output::Writer;
 use crate::quantity::{Span, grouped, size, time};
 use crate::remark;
@@ -367,5 +367,6 @@ fn say_after(view: &WindowView, counts: Counts) {
 
 /// A file as text; errors name the file.
 pub(crate) fn read_text(path: &std::path::Path) -> Result<String> {
-    std::fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))
+    let bytes = read_all(path)?;
+    String::from_utf8(bytes).map_err(|_| Fault::data(format!("{} is not UTF-8", path.display())))
 }
