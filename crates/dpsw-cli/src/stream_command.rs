@@ -156,9 +156,13 @@ impl Read<'_> {
     fn sources(&self) -> Result<(Files, Wanted)> {
         let stdin = [PathBuf::from("-")];
         let paths = if self.files.is_empty() { &stdin[..] } else { self.files };
-        let Input { format, column, time_column, user_column, follow, .. } = &self.source.input;
-        let selection =
-            Selection { item: column.clone(), time: time_column.clone(), user: user_column.clone() };
+        let Input { format, column, time_column, time_unit, user_column, follow, .. } = &self.source.input;
+        let selection = Selection {
+            item: column.clone(),
+            time: time_column.clone(),
+            time_unit: *time_unit,
+            user: user_column.clone(),
+        };
         let files =
             Files { paths: paths.to_vec(), format: *format, follow: *follow, selection: selection.clone() };
         if *follow {
