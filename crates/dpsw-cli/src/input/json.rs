@@ -1,4 +1,6 @@
 //! One JSON document per line: the values at up to three pointers, found without building the document.
+//!
+//! A blank line is no record: it carries no item, so it takes no position. It counts as a line in errors.
 
 use std::fmt;
 
@@ -61,7 +63,7 @@ impl Json {
         let mut number = line;
         let len = lines::each(buffer, |text| {
             number += 1;
-            self.take_line(text, number - 1, sink)
+            if text.trim_ascii().is_empty() { Ok(()) } else { self.take_line(text, number - 1, sink) }
         })?;
         Ok((len, number - line))
     }

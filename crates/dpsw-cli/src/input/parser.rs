@@ -306,6 +306,8 @@ mod tests {
         let both = wanted(Some("/k"), Some("/t"));
         let text = b"{\"t\":1,\"k\":\"a\"}\n{\n{\"k\":5,\"t\":\"1970-01-01T00:00:02Z\"}\n{\"t\":3}";
         check(Format::Ndjson, &both, text, &["a@1000", "bad 2", "5@2000", "bad 4@3000"]);
+        let blank = b"\n{\"t\":1,\"k\":\"a\"}\r\n\r\n \t\n{\n\n{\"t\":2,\"k\":\"b\"}\n\n";
+        check(Format::Ndjson, &both, blank, &["a@1000", "bad 5", "b@2000"]);
     }
 
     #[test]

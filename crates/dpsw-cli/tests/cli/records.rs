@@ -52,6 +52,17 @@ fn errors_name_file_line_and_column_and_say_what_to_do() {
 }
 
 #[test]
+fn blank_lines_between_documents_are_no_records() {
+    let sandbox = Sandbox::new();
+    sandbox.write("t.ndjson", records(1000, |_, item| format!("\n{{\"k\":\"{item}\"}}\r\n \r\n")));
+    let answer = json(&top(&sandbox, &["t.ndjson", "--column", "/k", "--json"]));
+    assert_eq!(answer["window"]["end"], 1000);
+    check_shares(&answer, [0.5, 0.3, 0.2]);
+    sandbox.write("bad.ndjson", "{\"k\":\"a\"}\n\n\n{\"k\"}\n");
+    fails(&top(&sandbox, &["bad.ndjson", "--column", "/k"]), 4, &["bad.ndjson:4:5: "]);
+}
+
+#[test]
 fn skipped_records_keep_their_place() {
     let sandbox = Sandbox::new();
     let broken = |n: usize| n % 10 == 3 || n % 10 == 7;
