@@ -82,7 +82,7 @@ const COMPLETIONS_EXAMPLES: &str = "Examples:
 const PER_USER: RangeInclusive<i64> = 1..=1 << 20;
 
 /// Options that say how to read a stream, and so cannot be given with `--view`.
-const STREAM_ONLY: [&str; 16] = [
+const STREAM_ONLY: [&str; 17] = [
     "column",
     "delta",
     "domain",
@@ -98,6 +98,7 @@ const STREAM_ONLY: [&str; 16] = [
     "on_error",
     "retention",
     "time_column",
+    "time_unit",
     "user_column",
 ];
 
@@ -275,9 +276,12 @@ pub(crate) struct Input {
     /// Which part is the user, in the same forms (host in an access log); this protects whole users, within each window
     #[arg(long, value_name = "COLUMN")]
     pub(crate) user_column: Option<String>,
-    /// Which part is the time: unix seconds or milliseconds, RFC 3339, or as in access logs
+    /// Which part is the time: a number since 1970, RFC 3339, a date (its start, in UTC), or as in access logs
     #[arg(long, value_name = "COLUMN")]
     pub(crate) time_column: Option<String>,
+    /// The unit of times that are numbers without one; by default their size tells it
+    #[arg(long, value_enum, value_name = "UNIT", requires = "time_column")]
+    pub(crate) time_unit: Option<TimeUnit>,
     /// The first line names the columns; the default for .csv, and wherever a column is given by name
     #[arg(long, conflicts_with = "no_header")]
     pub(crate) header: bool,
@@ -302,6 +306,18 @@ pub(crate) enum Format {
     Parquet,
     Arrow,
     AccessLog,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TimeUnit {
+    #[value(name = "s")]
+    Seconds,
+    #[value(name = "ms")]
+    Millis,
+    #[value(name = "us")]
+    Micros,
+    #[value(name = "ns")]
+    Nanos,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, stdin};
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use dpsw::{Clock, Domain, Plan, Unit, Window, WindowView};
 
 use crate::answer::{self, Answer, Rows, Which};
@@ -15,7 +15,7 @@ use crate::input::columnar::Selection;
 use crate::input::follow::is_missing;
 use crate::input::format::{Packing, packing};
 use crate::input::parser::{Parser, Wanted};
-use crate::input::reader::{Files, check_file, is_stdin};
+use crate::input::reader::{Files, check_file, is_stdin, read_all};
 use crate::output::Writer;
 use crate::quantity::{Span, grouped, size, time};
 use crate::remark;
@@ -156,9 +156,13 @@ impl Read<'_> {
     fn sources(&self) -> Result<(Files, Wanted)> {
         let stdin = [PathBuf::from("-")];
         let paths = if self.files.is_empty() { &stdin[..] } else { self.files };
-        let Input { format, column, time_column, user_column, follow, .. } = &self.source.input;
-        let selection =
-            Selection { item: column.clone(), time: time_column.clone(), user: user_column.clone() };
+        let Input { format, column, time_column, time_unit, user_column, follow, .. } = &self.source.input;
+        let selection = Selection {
+            item: column.clone(),
+            time: time_column.clone(),
+            time_unit: *time_unit,
+            user: user_column.clone(),
+        };
         let files =
             Files { paths: paths.to_vec(), format: *format, follow: *follow, selection: selection.clone() };
         if *follow {
@@ -367,5 +371,6 @@ fn say_after(view: &WindowView, counts: Counts) {
 
 /// A file as text; errors name the file.
 pub(crate) fn read_text(path: &std::path::Path) -> Result<String> {
-    std::fs::read_to_string(path).with_context(|| format!("{} cannot be read", path.display()))
+    let bytes = read_all(path)?;
+    String::from_utf8(bytes).map_err(|_| Fault::data(format!("{} is not UTF-8", path.display())))
 }

@@ -1,15 +1,19 @@
 //! Saved views: read, and written so that a crash leaves the old one or the new one.
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use dpsw::WindowView;
 
+use crate::input::reader::{cannot_read, open_file};
+
 /// Loads a view.
 pub(crate) fn load(path: &Path) -> Result<WindowView> {
-    let bytes = fs::read(path).with_context(|| format!("{} cannot be opened", path.display()))?;
+    let mut bytes = Vec::new();
+    let read = open_file(path)?.read_to_end(&mut bytes);
+    read.map_err(|error| cannot_read(path, error.into()))?;
     WindowView::from_bytes(&bytes).with_context(|| format!("{} is not a readable view", path.display()))
 }
 

@@ -88,7 +88,7 @@ impl AccessLog {
 fn event_time(text: &[u8]) -> Result<u64, Problem> {
     let (time, rest) = split(text)?;
     let start = text.len() - rest.len() - time.len();
-    time::parse(time).map_err(|problem| Problem { column: Some(start), ..problem })
+    time::parse(time, None).map_err(|problem| Problem { column: Some(start), ..problem })
 }
 
 /// The time in brackets, and what follows it.
@@ -141,7 +141,7 @@ mod tests {
         ] {
             assert_eq!(field.find(LINE), Ok(wanted.as_bytes()), "{field:?}");
         }
-        assert_eq!(time::parse(split(LINE).expect("a time").0), Ok(971_211_336_000));
+        assert_eq!(time::parse(split(LINE).expect("a time").0, None), Ok(971_211_336_000));
     }
 
     #[test]

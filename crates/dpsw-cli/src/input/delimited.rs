@@ -8,6 +8,7 @@ use std::ops::Range;
 use anyhow::Result;
 use memchr::{memchr, memchr_iter, memchr2};
 
+use crate::arguments::TimeUnit;
 use crate::fault::Fault;
 use crate::input::lines::{self, without_return};
 use crate::input::{BATCH, Problem, Record, Sink, time};
@@ -36,6 +37,7 @@ impl Column {
 pub(crate) struct Columns {
     pub(crate) item: Column,
     pub(crate) time: Option<Column>,
+    pub(crate) time_unit: Option<TimeUnit>,
     pub(crate) user: Option<Column>,
     /// Whether the first line names the columns; by default if a name is given, and with commas.
     pub(crate) header: Option<bool>,
@@ -144,7 +146,7 @@ impl Delimited {
     fn take_record(&mut self, record: &[u8], line: u64, sink: &mut impl Sink) -> Result<()> {
         let [mut of_item, mut of_user] = std::mem::take(&mut self.fields);
         let time = self.time.map(|index| {
-            let read = time::parse(self.field(record, index, &mut of_item)?);
+            let read = time::parse(self.field(record, index, &mut of_item)?, self.columns.time_unit);
             read.map_err(|problem| Problem { column: self.field_start(record, index), ..problem })
         });
         let item = self.field(record, self.item, &mut of_item);

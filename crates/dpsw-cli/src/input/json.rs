@@ -1,10 +1,13 @@
 //! One JSON document per line: the values at up to three pointers, found without building the document.
+//!
+//! A blank line is no record: it carries no item, so it takes no position. It counts as a line in errors.
 
 use std::fmt;
 
 use anyhow::Result;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
+use crate::arguments::TimeUnit;
 use crate::fault::Fault;
 use crate::input::{Problem, Record, Sink, lines, time};
 
@@ -37,6 +40,7 @@ fn unescape(step: &str) -> String {
 pub(crate) struct Json {
     item: Pointer,
     time: Option<Pointer>,
+    time_unit: Option<TimeUnit>,
     user: Option<Pointer>,
     /// Of the item, the time and the user.
     found: [Found; POINTERS],
@@ -46,7 +50,12 @@ const POINTERS: usize = 3;
 
 impl Json {
     pub(crate) fn new(item: Pointer, time: Option<Pointer>, user: Option<Pointer>) -> Self {
-        Self { item, time, user, found: Default::default() }
+        Self { item, time, time_unit: None, user, found: Default::default() }
+    }
+
+    /// The unit of times that are numbers.
+    pub(crate) fn with_time_unit(self, time_unit: Option<TimeUnit>) -> Self {
+        Self { time_unit, ..self }
     }
 
     /// Takes the complete lines. Returns how many bytes and how many lines they are.
@@ -54,7 +63,7 @@ impl Json {
         let mut number = line;
         let len = lines::each(buffer, |text| {
             number += 1;
-            self.take_line(text, number - 1, sink)
+            if text.trim_ascii().is_empty() { Ok(()) } else { self.take_line(text, number - 1, sink) }
         })?;
         Ok((len, number - line))
     }
@@ -64,7 +73,7 @@ impl Json {
             return sink.record(line, Record::unreadable(describe(&error)));
         }
         let [item, time, user] = &self.found;
-        let time = self.time.as_ref().map(|pointer| time::parse(time.get(pointer)?));
+        let time = self.time.as_ref().map(|pointer| time::parse(time.get(pointer)?, self.time_unit));
         let user = self.user.as_ref().map(|pointer| user.get(pointer));
         sink.record(line, Record { item: item.get(&self.item), time, user })
     }

@@ -171,7 +171,7 @@ impl Parser {
 
 impl Records {
     fn new(format: Format, wanted: &Wanted) -> Result<Self> {
-        let Selection { item, time, user } = &wanted.selection;
+        let Selection { item, time, time_unit, user } = &wanted.selection;
         match format {
             Format::Lines if item.is_some() || time.is_some() || user.is_some() => {
                 Err(Fault::usage("lines have no columns; give the --format (tsv, csv, ndjson, access-log)"))
@@ -181,7 +181,7 @@ impl Records {
                 let item = Column::new(&needed(item.as_deref(), "by its name or number")?)?;
                 let time = time.as_deref().map(Column::new).transpose()?;
                 let user = user.as_deref().map(Column::new).transpose()?;
-                let columns = Columns { item, time, user, header: wanted.header };
+                let columns = Columns { item, time, time_unit: *time_unit, user, header: wanted.header };
                 let is_tsv = format == Format::Tsv;
                 let records = if is_tsv { Delimited::tabs(columns) } else { Delimited::commas(columns) };
                 Ok(Self::Delimited(records))
@@ -190,7 +190,7 @@ impl Records {
                 let item = Pointer::new(&needed(item.as_deref(), "by a JSON pointer such as /user/name")?)?;
                 let time = time.as_deref().map(Pointer::new).transpose()?;
                 let user = user.as_deref().map(Pointer::new).transpose()?;
-                Ok(Self::Json(Json::new(item, time, user)))
+                Ok(Self::Json(Json::new(item, time, user).with_time_unit(*time_unit)))
             }
             Format::AccessLog => {
                 let field = Field::new(item.as_deref().unwrap_or("path"))?;
@@ -247,9 +247,9 @@ mod tests {
     }
 
     fn wanted(item: Option<&str>, time: Option<&str>) -> Wanted {
-        let selection =
-            Selection { item: item.map(str::to_owned), time: time.map(str::to_owned), user: None };
-        Wanted { selection, times: time.is_some(), header: None }
+        let [item, time] = [item, time].map(|column| column.map(str::to_owned));
+        let selection = Selection { item, time, ..Selection::default() };
+        Wanted { times: selection.time.is_some(), selection, header: None }
     }
 
     fn by_user(user: &str, mut wanted: Wanted) -> Wanted {
@@ -306,6 +306,8 @@ mod tests {
         let both = wanted(Some("/k"), Some("/t"));
         let text = b"{\"t\":1,\"k\":\"a\"}\n{\n{\"k\":5,\"t\":\"1970-01-01T00:00:02Z\"}\n{\"t\":3}";
         check(Format::Ndjson, &both, text, &["a@1000", "bad 2", "5@2000", "bad 4@3000"]);
+        let blank = b"\n{\"t\":1,\"k\":\"a\"}\r\n\r\n \t\n{\n\n{\"t\":2,\"k\":\"b\"}\n\n";
+        check(Format::Ndjson, &both, blank, &["a@1000", "bad 5", "b@2000"]);
     }
 
     #[test]

@@ -8,10 +8,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::time::Duration;
 
-use anyhow::{Context, Error, Result};
+use anyhow::{Error, Result};
 
 use crate::arguments::Format;
-use crate::fault::Fault;
+use crate::fault::{self, Fault, Kind};
 use crate::input::columnar::{self, Rows, Selection};
 use crate::input::follow::Followed;
 use crate::input::format::{self, Packing};
@@ -116,20 +116,16 @@ impl Thread {
         if self.send(Message::Start { name: name.clone(), format }).is_err() {
             return Ok(());
         }
-        let cannot_read = || format!("{name} cannot be read");
-        match format {
+        let read = match format {
             Format::Parquet | Format::Arrow => {
                 let rows = |rows| self.send(Message::Rows(Box::new(rows))).is_ok();
                 columnar::read(path, format, &files.selection, &self.progress, rows)
-                    .with_context(cannot_read)?;
             }
-            _ if is_stdin(path) => self.blocks(io::stdin().lock()).with_context(cannot_read)?,
-            _ if files.follow => self.follow(path).with_context(cannot_read)?,
-            _ => {
-                let read = self.blocks(open(path, &self.progress)?);
-                read.map_err(|error| of_packing(error, path)).with_context(cannot_read)?;
-            }
-        }
+            _ if is_stdin(path) => self.blocks(io::stdin().lock()),
+            _ if files.follow => self.follow(path),
+            _ => self.blocks(open(path, &self.progress)?).map_err(|error| of_packing(error, path)),
+        };
+        read.map_err(|error| cannot_read(path, error))?;
         // Whoever no longer listens needs no end.
         let _ = self.send(Message::End);
         Ok(())
@@ -196,20 +192,44 @@ fn open(path: &Path, progress: &Arc<AtomicU64>) -> Result<Box<dyn Read>> {
 }
 
 pub(crate) fn open_file(path: &Path) -> Result<File> {
-    check_file(path)?;
-    File::open(path).with_context(|| cannot_open(path))
+    check_is_there(path)?;
+    File::open(path).map_err(|error| cannot_open(path, &error))
 }
 
-/// Refuses what is not there or a directory, and opens nothing: a pipe opens once.
+/// Refuses what cannot be opened. A pipe, which opens once, is not opened.
 pub(crate) fn check_file(path: &Path) -> Result<()> {
-    if std::fs::metadata(path).with_context(|| cannot_open(path))?.is_dir() {
-        return Err(Error::msg(format!("{} is a directory; name the files in it", path.display())));
+    if is_pipe(path) { Ok(()) } else { open_file(path).map(|_| ()) }
+}
+
+#[cfg(unix)]
+fn is_pipe(path: &Path) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo())
+}
+
+#[cfg(not(unix))]
+fn is_pipe(path: &Path) -> bool {
+    path.exists() && !path.is_file() && !path.is_dir()
+}
+
+fn check_is_there(path: &Path) -> Result<()> {
+    if std::fs::metadata(path).map_err(|error| cannot_open(path, &error))?.is_dir() {
+        return Err(Fault::data(format!("{} is a directory; name the files in it", path.display())));
     }
     Ok(())
 }
 
-fn cannot_open(path: &Path) -> String {
-    format!("{} cannot be opened", path.display())
+fn cannot_open(path: &Path, error: &io::Error) -> Error {
+    Fault::data(format!("{} cannot be opened: {error}", path.display()))
+}
+
+/// What the system refuses to read is data that cannot be read.
+pub(crate) fn cannot_read(path: &Path, error: Error) -> Error {
+    let context = format!("{} cannot be read", name(path));
+    match fault::kind(&error) {
+        Kind::Failure => Fault::data(format!("{context}: {error:#}")),
+        _ => error.context(context),
+    }
 }
 
 /// A packed file that cannot be unpacked is damaged, whatever the system says of it.
@@ -227,8 +247,7 @@ pub(crate) fn read_all(path: &Path) -> Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(usize::try_from(len).unwrap_or(0) + 1);
     open(path, &Arc::default())?
         .read_to_end(&mut bytes)
-        .map_err(|error| of_packing(error.into(), path))
-        .with_context(|| format!("{} cannot be read", path.display()))?;
+        .map_err(|error| cannot_read(path, of_packing(error.into(), path)))?;
     Ok(bytes)
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_array::types::Int32Type;
 use arrow_array::{ArrayRef, BinaryArray, DictionaryArray, Int64Array, RecordBatch, StringArray};
 
-use crate::sandbox::{EXACT, Sandbox, check_shares, json, records};
+use crate::sandbox::{EXACT, Sandbox, check_shares, fails, json, records, timed};
 
 const SHARES: [f64; 3] = [0.5, 0.3, 0.2];
 
@@ -124,6 +124,68 @@ fn columnar_files_are_understood_whatever_the_type() {
     sandbox.write("keys.txt", "97\n98\n99\n");
     let answer = sandbox.top(&["t.parquet", "--column", "n"]);
     assert_eq!(answer["items"][0]["item"], "97");
+}
+
+/// Where the windows of these records begin: at 2000-10-10T20:00:00Z, with one record a second.
+const START: i64 = 971_208_000;
+
+fn last_1000_seconds(sandbox: &Sandbox, file: &str, unit: &[&str]) -> serde_json::Value {
+    let arguments = [&timed(file, "k", "t", "1000s")[..], &["--json"], &EXACT, unit].concat();
+    json(&sandbox.run(&arguments))
+}
+
+#[test]
+fn numbers_of_every_size_and_column_are_times() {
+    let sandbox = Sandbox::new();
+    // What is older than the window is c.
+    let item = |n: usize| if n < 400 { "c" } else { crate::sandbox::PATTERN[n % 10] };
+    for factor in [1, 1_000, 1_000_000, 1_000_000_000] {
+        let numbers: Vec<i64> = (0..1500).map(|n| (START + n) * factor).collect();
+        let rows = || numbers.iter().enumerate().map(|(n, time)| (time, item(n)));
+        sandbox.write("t.csv", rows().fold("t,k\n".to_owned(), |all, (t, k)| all + &format!("{t},{k}\n")));
+        let documents = rows().map(|(t, k)| format!("{{\"t\":{t},\"k\":\"{k}\"}}\n"));
+        sandbox.write("t.ndjson", documents.collect::<String>());
+        let columns: [(&str, ArrayRef); 2] = [
+            ("t", Arc::new(Int64Array::from(numbers.clone()))),
+            ("k", Arc::new(StringArray::from_iter_values((0..1500).map(item)))),
+        ];
+        let batch = RecordBatch::try_from_iter(columns).expect("a batch");
+        sandbox.write("t.parquet", parquet_bytes(&batch));
+        sandbox.write("t.arrow", arrow_bytes(&batch, true));
+        for file in ["t.csv", "t.ndjson", "t.parquet", "t.arrow"] {
+            let answer = last_1000_seconds(&sandbox, file, &[]);
+            assert_eq!(answer["window"]["end"], (START + 1499) * 1000 + 1, "{file} {factor}");
+            check_shares(&answer, SHARES);
+        }
+    }
+}
+
+#[test]
+fn a_unit_that_is_told_wins_over_the_size_of_numbers() {
+    let sandbox = Sandbox::new();
+    // Milliseconds of the first hour of 1970 look like seconds.
+    let body = records(1500, |n, item| format!("{},{item}\n", 1000 * n));
+    sandbox.write("t.csv", format!("t,k\n{body}"));
+    let answer = last_1000_seconds(&sandbox, "t.csv", &["--time-unit", "ms"]);
+    assert_eq!(answer["window"]["end"], 1_499_001);
+    check_shares(&answer, SHARES);
+    let seconds = last_1000_seconds(&sandbox, "t.csv", &[]);
+    assert_eq!(seconds["window"]["end"], 1_499_000_001_u64);
+    let unknown = sandbox.run(&[&timed("t.csv", "k", "t", "1000s")[..], &["--time-unit", "h"]].concat());
+    fails(&unknown, 2, &["[possible values: s, ms, us, ns]"]);
+    let untimed = ["top", "t.csv", "--column", "k", "--window", "9", "--time-unit", "s"];
+    fails(&sandbox.run(&[&untimed[..], &EXACT].concat()), 2, &["--time-column"]);
+}
+
+#[test]
+fn dates_are_the_starts_of_their_days() {
+    let sandbox = Sandbox::new();
+    let date = |n: usize| format!("2026-{:02}-{:02}", 1 + n / 500, 1 + n / 50 % 10);
+    sandbox.write("t.csv", format!("t,k\n{}", records(1000, |n, item| format!("{},{item}\n", date(n)))));
+    let arguments = [&timed("t.csv", "k", "t", "10d")[..], &["--json"], &EXACT].concat();
+    let answer = json(&sandbox.run(&arguments));
+    // The records of February: half of five hundred are a.
+    assert_eq!(answer["items"][0]["estimate"], 250.0, "{answer}");
 }
 
 pub(crate) fn parquet_bytes(batch: &RecordBatch) -> Vec<u8> {

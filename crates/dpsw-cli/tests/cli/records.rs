@@ -52,6 +52,17 @@ fn errors_name_file_line_and_column_and_say_what_to_do() {
 }
 
 #[test]
+fn blank_lines_between_documents_are_no_records() {
+    let sandbox = Sandbox::new();
+    sandbox.write("t.ndjson", records(1000, |_, item| format!("\n{{\"k\":\"{item}\"}}\r\n \r\n")));
+    let answer = json(&top(&sandbox, &["t.ndjson", "--column", "/k", "--json"]));
+    assert_eq!(answer["window"]["end"], 1000);
+    check_shares(&answer, [0.5, 0.3, 0.2]);
+    sandbox.write("bad.ndjson", "{\"k\":\"a\"}\n\n\n{\"k\"}\n");
+    fails(&top(&sandbox, &["bad.ndjson", "--column", "/k"]), 4, &["bad.ndjson:4:5: "]);
+}
+
+#[test]
 fn skipped_records_keep_their_place() {
     let sandbox = Sandbox::new();
     let broken = |n: usize| n % 10 == 3 || n % 10 == 7;
@@ -152,6 +163,39 @@ fn bytes_that_are_no_text_are_items_too() {
 }
 
 #[test]
+fn files_that_cannot_be_opened_are_named_before_anything_is_spent() {
+    let sandbox = Sandbox::new();
+    sandbox.write("t.txt", "a\n");
+    std::fs::create_dir(sandbox.path("dir")).expect("a directory");
+    // Nobody may open a socket as a file, not even an administrator.
+    let _socket = std::os::unix::net::UnixListener::bind(sandbox.path("socket")).expect("a socket");
+    let top = ["top", "--window", "1000", "--epsilon", "1"];
+    let plan = ["plan", "--window", "1000", "--epsilon", "1"];
+    for (name, wanted) in [
+        ("nowhere", "nowhere cannot be opened: No such file"),
+        ("dir", "dir is a directory"),
+        ("socket", "socket cannot be opened"),
+        ("t.txt/x", "t.txt/x cannot be opened: Not a directory"),
+    ] {
+        for arguments in [
+            &[&top[..], &[name]].concat()[..],
+            &[&top[..], &["t.txt", name]].concat(),
+            &[&top[..], &["t.txt", "--domain", name]].concat(),
+            &["top", "--view", name],
+            &["count", "a", "--view", name],
+            &["count", "a", "--window", "1000", "--epsilon", "1", "--", "t.txt", name],
+            &["inspect", name],
+            &[&plan[..], &["--domain", name]].concat(),
+            &[&plan[..], &["--keys", "10", "--expect", name]].concat(),
+        ] {
+            let output = sandbox.run(arguments);
+            fails(&output, 4, &[wanted]);
+            assert!(!errors(&output).contains("spends"), "{arguments:?}: {}", errors(&output));
+        }
+    }
+}
+
+#[test]
 fn files_that_are_not_what_they_seem_are_refused() {
     let sandbox = Sandbox::new();
     sandbox.write("t.parquet", "not parquet");
@@ -162,15 +206,12 @@ fn files_that_are_not_what_they_seem_are_refused() {
     let packed = zstd::encode_all(&packed[..], 1).expect("packed");
     sandbox.write("cut.txt.zst", &packed[..packed.len() / 2]);
     sandbox.write("t.txt", "a\n");
-    std::fs::create_dir(sandbox.path("dir")).expect("a directory");
     for (arguments, code, wanted) in [
         (&["t.parquet", "--column", "k"][..], 4, "damaged"),
         (&["t.arrow", "--column", "k"], 4, "damaged"),
         (&["t.txt.gz"], 4, "t.txt.gz cannot be read: it is damaged"),
         (&["cut.txt.gz"], 4, "cut.txt.gz cannot be read: it is damaged, cut off"),
         (&["cut.txt.zst"], 4, "cut.txt.zst cannot be read: it is damaged, cut off"),
-        (&["nowhere.txt"], 1, "nowhere.txt cannot be opened"),
-        (&["dir"], 1, "directory"),
         (&["t.txt", "--column", "2"], 2, "--format"),
         (&["t.txt", "--format", "csv"], 2, "--column"),
         (&["t.parquet", "--follow"], 2, "--follow"),

@@ -69,7 +69,7 @@ fn what_cannot_be_read_is_refused_before_anything_is_spent() {
     let sandbox = Sandbox::new();
     sandbox.write("t.txt", "a\n");
     let fixed = ["top", "t.txt", "--window", "5000", "--epsilon", "1", "--domain", "keys.txt"];
-    for (more, code) in [(&["nowhere.txt"][..], 1), (&["--column", "2"], 2)] {
+    for (more, code) in [(&["nowhere.txt"][..], 4), (&["--column", "2"], 2)] {
         let output = sandbox.run(&[&fixed[..], more].concat());
         fails(&output, code, &[]);
         assert!(!errors(&output).contains("this run spends"), "{}", errors(&output));
@@ -125,5 +125,5 @@ fn a_damaged_view_is_refused_with_5() {
             fails(&sandbox.run(command), 5, &[name]);
         }
     }
-    fails(&sandbox.run(&["inspect", "nowhere.view"]), 1, &["nowhere.view cannot be opened"]);
+    fails(&sandbox.run(&["inspect", "nowhere.view"]), 4, &["nowhere.view cannot be opened"]);
 }

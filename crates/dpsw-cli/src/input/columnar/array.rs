@@ -11,9 +11,10 @@ use arrow_array::types::{
 };
 use arrow_array::{Array, ArrayAccessor};
 use arrow_buffer::ArrowNativeType;
-use arrow_schema::{DataType, TimeUnit};
+use arrow_schema::{DataType, TimeUnit as Unit};
 
-use crate::input::columnar::value::{Ticks, Unit, Value};
+use crate::arguments::TimeUnit;
+use crate::input::columnar::value::{Ticks, Value};
 
 /// The value of a row.
 pub(super) type Values<'a> = Box<dyn Fn(usize) -> Value<'a> + 'a>;
@@ -53,28 +54,28 @@ fn time(array: &dyn Array) -> Option<Values<'_>> {
     Some(match array.data_type() {
         DataType::Date32 => signed::<Date32Type>(array, Value::Days),
         DataType::Date64 => signed::<Date64Type>(array, |millis| Value::Days(millis.div_euclid(86_400_000))),
-        DataType::Time32(TimeUnit::Second) => clock::<Time32SecondType>(array, Unit::Seconds),
-        DataType::Time32(_) => clock::<Time32MillisecondType>(array, Unit::Millis),
-        DataType::Time64(TimeUnit::Microsecond) => clock::<Time64MicrosecondType>(array, Unit::Micros),
-        DataType::Time64(_) => clock::<Time64NanosecondType>(array, Unit::Nanos),
+        DataType::Time32(Unit::Second) => clock::<Time32SecondType>(array, TimeUnit::Seconds),
+        DataType::Time32(_) => clock::<Time32MillisecondType>(array, TimeUnit::Millis),
+        DataType::Time64(Unit::Microsecond) => clock::<Time64MicrosecondType>(array, TimeUnit::Micros),
+        DataType::Time64(_) => clock::<Time64NanosecondType>(array, TimeUnit::Nanos),
         DataType::Timestamp(unit, zone) => {
             instant(array, *unit, zone.as_ref().is_some_and(|zone| !zone.is_empty()))
         }
-        DataType::Duration(TimeUnit::Second) => signed::<DurationSecondType>(array, Value::Signed),
-        DataType::Duration(TimeUnit::Millisecond) => signed::<DurationMillisecondType>(array, Value::Signed),
-        DataType::Duration(TimeUnit::Microsecond) => signed::<DurationMicrosecondType>(array, Value::Signed),
-        DataType::Duration(TimeUnit::Nanosecond) => signed::<DurationNanosecondType>(array, Value::Signed),
+        DataType::Duration(Unit::Second) => signed::<DurationSecondType>(array, Value::Signed),
+        DataType::Duration(Unit::Millisecond) => signed::<DurationMillisecondType>(array, Value::Signed),
+        DataType::Duration(Unit::Microsecond) => signed::<DurationMicrosecondType>(array, Value::Signed),
+        DataType::Duration(Unit::Nanosecond) => signed::<DurationNanosecondType>(array, Value::Signed),
         _ => return None,
     })
 }
 
-fn instant(array: &dyn Array, unit: TimeUnit, is_utc: bool) -> Values<'_> {
+fn instant(array: &dyn Array, unit: Unit, is_utc: bool) -> Values<'_> {
     let value = move |unit| move |count| Value::Instant { ticks: Ticks { count, unit }, is_utc };
     match unit {
-        TimeUnit::Second => signed::<TimestampSecondType>(array, value(Unit::Seconds)),
-        TimeUnit::Millisecond => signed::<TimestampMillisecondType>(array, value(Unit::Millis)),
-        TimeUnit::Microsecond => signed::<TimestampMicrosecondType>(array, value(Unit::Micros)),
-        TimeUnit::Nanosecond => signed::<TimestampNanosecondType>(array, value(Unit::Nanos)),
+        Unit::Second => signed::<TimestampSecondType>(array, value(TimeUnit::Seconds)),
+        Unit::Millisecond => signed::<TimestampMillisecondType>(array, value(TimeUnit::Millis)),
+        Unit::Microsecond => signed::<TimestampMicrosecondType>(array, value(TimeUnit::Micros)),
+        Unit::Nanosecond => signed::<TimestampNanosecondType>(array, value(TimeUnit::Nanos)),
     }
 }
 
@@ -97,7 +98,7 @@ fn looked_up<K: ArrowDictionaryKeyType>(array: &dyn Array) -> Option<Values<'_>>
     Some(each(array.keys(), move |key| values(key.as_usize())))
 }
 
-fn clock<T: ArrowPrimitiveType<Native: Into<i64>>>(array: &dyn Array, unit: Unit) -> Values<'_> {
+fn clock<T: ArrowPrimitiveType<Native: Into<i64>>>(array: &dyn Array, unit: TimeUnit) -> Values<'_> {
     signed::<T>(array, move |count| Value::Clock(Ticks { count, unit }))
 }
 

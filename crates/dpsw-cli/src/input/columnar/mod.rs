@@ -15,7 +15,7 @@ use std::sync::atomic::AtomicU64;
 
 use anyhow::Result;
 
-use crate::arguments::Format;
+use crate::arguments::{Format, TimeUnit};
 use crate::fault::Fault;
 use crate::input::delimited::{Column, no_column};
 use crate::input::reader::{is_stdin, open_file};
@@ -29,6 +29,8 @@ const ROWS_AT_ONCE: usize = 8192;
 pub(crate) struct Selection {
     pub(crate) item: Option<String>,
     pub(crate) time: Option<String>,
+    /// Of times that are numbers without one; by default their size tells it.
+    pub(crate) time_unit: Option<TimeUnit>,
     pub(crate) user: Option<String>,
 }
 
@@ -52,7 +54,7 @@ impl Selection {
             }
         };
         let [time, user] = [&self.time, &self.user].map(|column| column.as_ref().map(index).transpose());
-        Ok(Chosen { item, time: time?, user: user? })
+        Ok(Chosen { item, time: time?, time_unit: self.time_unit, user: user? })
     }
 }
 

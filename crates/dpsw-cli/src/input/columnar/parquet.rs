@@ -4,14 +4,15 @@ use std::fs::File;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::Result;
-use parquet::basic::{ConvertedType, LogicalType, TimeUnit};
+use parquet::basic::{self, ConvertedType, LogicalType};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::DataType;
 use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
 
+use crate::arguments::TimeUnit;
 use crate::input::columnar::rows::{Cells, Column, Rows};
-use crate::input::columnar::value::{Ticks, Unit, Value, half};
+use crate::input::columnar::value::{Ticks, Value, half};
 use crate::input::columnar::{ROWS_AT_ONCE, Selection, damaged, unsuited};
 
 /// Reads a file; `rows` says whether anyone still listens.
@@ -73,8 +74,8 @@ enum Meaning {
     Half,
     Decimal { scale: i32 },
     Days,
-    Clock(Unit),
-    Instant { unit: Unit, is_utc: bool },
+    Clock(TimeUnit),
+    Instant { unit: TimeUnit, is_utc: bool },
 }
 
 /// What fits into 16 bytes.
@@ -108,10 +109,10 @@ impl Meaning {
             | ConvertedType::UINT_64 => Self::Unsigned,
             ConvertedType::DECIMAL => Self::Decimal { scale: column.type_scale() },
             ConvertedType::DATE => Self::Days,
-            ConvertedType::TIME_MILLIS => Self::Clock(Unit::Millis),
-            ConvertedType::TIME_MICROS => Self::Clock(Unit::Micros),
-            ConvertedType::TIMESTAMP_MILLIS => Self::Instant { unit: Unit::Millis, is_utc: true },
-            ConvertedType::TIMESTAMP_MICROS => Self::Instant { unit: Unit::Micros, is_utc: true },
+            ConvertedType::TIME_MILLIS => Self::Clock(TimeUnit::Millis),
+            ConvertedType::TIME_MICROS => Self::Clock(TimeUnit::Micros),
+            ConvertedType::TIMESTAMP_MILLIS => Self::Instant { unit: TimeUnit::Millis, is_utc: true },
+            ConvertedType::TIMESTAMP_MICROS => Self::Instant { unit: TimeUnit::Micros, is_utc: true },
             _ => Self::Stored,
         }
     }
@@ -143,11 +144,11 @@ impl Meaning {
     }
 }
 
-fn unit(unit: TimeUnit) -> Unit {
+fn unit(unit: basic::TimeUnit) -> TimeUnit {
     match unit {
-        TimeUnit::MILLIS => Unit::Millis,
-        TimeUnit::MICROS => Unit::Micros,
-        TimeUnit::NANOS => Unit::Nanos,
+        basic::TimeUnit::MILLIS => TimeUnit::Millis,
+        basic::TimeUnit::MICROS => TimeUnit::Micros,
+        basic::TimeUnit::NANOS => TimeUnit::Nanos,
     }
 }
 
@@ -177,7 +178,7 @@ impl Column for Chunk {
             ColumnReader::Int32ColumnReader(reader) => each(reader, count, cells, |v| meaning.of_32_bits(*v)),
             ColumnReader::Int64ColumnReader(reader) => each(reader, count, cells, |v| meaning.of_64_bits(*v)),
             ColumnReader::Int96ColumnReader(reader) => each(reader, count, cells, |v| Value::Instant {
-                ticks: Ticks { count: v.to_nanos(), unit: Unit::Nanos },
+                ticks: Ticks { count: v.to_nanos(), unit: TimeUnit::Nanos },
                 is_utc: false,
             }),
             ColumnReader::FloatColumnReader(reader) => each(reader, count, cells, |v| Value::Single(*v)),

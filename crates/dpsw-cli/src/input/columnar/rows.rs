@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 
+use crate::arguments::TimeUnit;
 use crate::input::columnar::value::Value;
 use crate::input::{BATCH, Problem, Record, Sink};
 
@@ -10,6 +11,8 @@ use crate::input::{BATCH, Problem, Record, Sink};
 pub(super) struct Chosen<C> {
     pub(super) item: C,
     pub(super) time: Option<C>,
+    /// Of times that are numbers without one.
+    pub(super) time_unit: Option<TimeUnit>,
     pub(super) user: Option<C>,
 }
 
@@ -18,6 +21,7 @@ impl<C> Chosen<C> {
         Ok(Chosen {
             item: each(self.item)?,
             time: self.time.map(&mut each).transpose()?,
+            time_unit: self.time_unit,
             user: self.user.map(&mut each).transpose()?,
         })
     }
@@ -30,16 +34,16 @@ impl<C> Chosen<C> {
 impl<C: Column> Chosen<C> {
     /// The next rows.
     pub(super) fn rows(&mut self, count: usize) -> Result<Rows> {
+        let times = || Times { unit: self.time_unit, values: Vec::new() };
         Ok(Rows {
-            items: cells(&mut self.item, count)?,
-            times: self.time.as_mut().map(|column| cells(column, count)).transpose()?,
-            users: self.user.as_mut().map(|column| cells(column, count)).transpose()?,
+            items: fill(Texts::default(), &mut self.item, count)?,
+            times: self.time.as_mut().map(|column| fill(times(), column, count)).transpose()?,
+            users: self.user.as_mut().map(|column| fill(Texts::default(), column, count)).transpose()?,
         })
     }
 }
 
-fn cells<T: Cells>(column: &mut impl Column, count: usize) -> Result<T> {
-    let mut cells = T::default();
+fn fill<T: Cells>(mut cells: T, column: &mut impl Column, count: usize) -> Result<T> {
     column.read(count, &mut cells)?;
     Ok(cells)
 }
@@ -51,7 +55,7 @@ pub(super) trait Column {
 }
 
 /// What becomes of the values of a column.
-pub(super) trait Cells: Default {
+pub(super) trait Cells {
     fn push(&mut self, value: Value<'_>);
 }
 
@@ -90,11 +94,15 @@ impl Texts {
 }
 
 /// Values as milliseconds since 1970.
-type Times = Vec<Result<u64, Problem>>;
+struct Times {
+    /// Of numbers without one.
+    unit: Option<TimeUnit>,
+    values: Vec<Result<u64, Problem>>,
+}
 
 impl Cells for Times {
     fn push(&mut self, value: Value<'_>) {
-        self.push(value.millis());
+        self.values.push(value.millis(self.unit));
     }
 }
 
@@ -116,7 +124,7 @@ impl Rows {
             return self.feed_items(sink);
         }
         for index in 0..self.len() {
-            let time = self.times.as_ref().map(|times| times[index].clone());
+            let time = self.times.as_ref().map(|times| times.values[index].clone());
             let user = self.users.as_ref().map(|users| users.get(index));
             sink.record(row + index as u64, Record { item: self.items.get(index), time, user })?;
         }

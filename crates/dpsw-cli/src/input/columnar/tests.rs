@@ -14,7 +14,7 @@ use arrow_array::{
     Int8Array, Int16Array, Int32Array, Int64Array, LargeBinaryArray, LargeStringArray, ListArray, NullArray,
     RecordBatch, StringArray, StringViewArray, StructArray, Time32MillisecondArray, Time32SecondArray,
     Time64MicrosecondArray, Time64NanosecondArray, TimestampMicrosecondArray, TimestampMillisecondArray,
-    TimestampNanosecondArray, UInt8Array, UInt16Array, UInt32Array, UInt64Array,
+    TimestampNanosecondArray, TimestampSecondArray, UInt8Array, UInt16Array, UInt32Array, UInt64Array,
 };
 use arrow_buffer::i256;
 use arrow_ipc::CompressionType;
@@ -335,6 +335,11 @@ fn times_are_read_whatever_their_unit() {
             assert_eq!((times[0], times[1]), (Some(1_700_000_000_000), None), "{name}");
         }
     }
+    let seconds: ArrayRef = Arc::new(TimestampSecondArray::from(three(1_700_000_000, 150_000_000_000)));
+    let bytes = arrow_file(&[batch([("s", seconds)])], IpcWriteOptions::default());
+    let selection = Selection { time: Some("s".to_owned()), ..column("s") };
+    let times = of_arrow(&bytes, &selection).expect("read").times;
+    assert_eq!(times, [Some(1_700_000_000_000), None, Some(150_000_000_000_000)]);
 }
 
 #[test]

@@ -6,6 +6,7 @@ use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
+use crate::arguments::TimeUnit;
 use crate::input::{Problem, time};
 
 /// What a column can hold one of per row.
@@ -38,24 +39,16 @@ pub(super) enum Value<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ticks {
     pub(super) count: i64,
-    pub(super) unit: Unit,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unit {
-    Seconds,
-    Millis,
-    Micros,
-    Nanos,
+    pub(super) unit: TimeUnit,
 }
 
 impl Ticks {
     fn nanos(self) -> i128 {
         let factor = match self.unit {
-            Unit::Seconds => 1_000_000_000,
-            Unit::Millis => 1_000_000,
-            Unit::Micros => 1_000,
-            Unit::Nanos => 1,
+            TimeUnit::Seconds => 1_000_000_000,
+            TimeUnit::Millis => 1_000_000,
+            TimeUnit::Micros => 1_000,
+            TimeUnit::Nanos => 1,
         };
         i128::from(self.count) * factor
     }
@@ -93,22 +86,25 @@ impl Value<'_> {
         }
     }
 
-    /// The value as milliseconds since 1970.
-    pub(super) fn millis(self) -> Result<u64, Problem> {
-        let since_1970 = |millis: i128| {
-            u64::try_from(millis).map_err(|_| Problem::new("the time lies before 1970 or too far ahead"))
-        };
-        match self {
-            Self::Null => Err(Problem::new("the time is null")),
-            Self::Instant { ticks, .. } => since_1970(ticks.nanos().div_euclid(1_000_000)),
-            Self::Days(days) => since_1970(i128::from(days) * 86_400_000),
-            Self::Bytes(bytes) => time::parse(bytes),
-            _ => {
+    /// The value as milliseconds since 1970. A number without a unit of its own is in this one, or its size tells it.
+    pub(super) fn millis(self, unit: Option<TimeUnit>) -> Result<u64, Problem> {
+        let millis = match self {
+            Self::Null => return Err(Problem::new("the time is null")),
+            Self::Bytes(bytes) => return time::parse(bytes, unit),
+            Self::Instant { ticks, .. } => u64::try_from(ticks.nanos().div_euclid(1_000_000)).ok(),
+            Self::Days(days) => u64::try_from(days).ok().and_then(|days| days.checked_mul(86_400_000)),
+            Self::Signed(value) => u64::try_from(value).ok().and_then(|value| time::of_whole(value, unit)),
+            Self::Unsigned(value) => time::of_whole(value, unit),
+            Self::Single(value) => time::of_fraction(value.into(), unit),
+            Self::Double(value) => time::of_fraction(value, unit),
+            Self::Decimal { .. } | Self::Clock(_) | Self::Bool(_) => {
                 let mut text = Vec::new();
                 self.write(&mut text);
-                time::parse(&text)
+                return time::parse(&text, unit);
             }
-        }
+        };
+        let millis = millis.filter(|millis| *millis < time::MILLIS_END);
+        millis.ok_or_else(|| Problem::new("the time lies before 1970 or after 9999"))
     }
 }
 
@@ -153,7 +149,7 @@ pub(super) fn half(bits: u16) -> f32 {
 mod tests {
     use super::*;
 
-    fn ticks(count: i64, unit: Unit) -> Ticks {
+    fn ticks(count: i64, unit: TimeUnit) -> Ticks {
         Ticks { count, unit }
     }
 
@@ -176,13 +172,19 @@ mod tests {
             (Value::Days(20_000), "2024-10-04"),
             (Value::Days(-1), "1969-12-31"),
             (Value::Days(i64::MAX), "9223372036854775807"),
-            (Value::Clock(ticks(3_600_500, Unit::Millis)), "01:00:00.5"),
+            (Value::Clock(ticks(3_600_500, TimeUnit::Millis)), "01:00:00.5"),
             (
-                Value::Instant { ticks: ticks(1_700_000_000, Unit::Seconds), is_utc: true },
+                Value::Instant { ticks: ticks(1_700_000_000, TimeUnit::Seconds), is_utc: true },
                 "2023-11-14T22:13:20Z",
             ),
-            (Value::Instant { ticks: ticks(-1, Unit::Micros), is_utc: false }, "1969-12-31T23:59:59.999999"),
-            (Value::Instant { ticks: ticks(i64::MAX, Unit::Seconds), is_utc: false }, "9223372036854775807"),
+            (
+                Value::Instant { ticks: ticks(-1, TimeUnit::Micros), is_utc: false },
+                "1969-12-31T23:59:59.999999",
+            ),
+            (
+                Value::Instant { ticks: ticks(i64::MAX, TimeUnit::Seconds), is_utc: false },
+                "9223372036854775807",
+            ),
         ] {
             let mut text = Vec::new();
             value.write(&mut text);
@@ -193,16 +195,26 @@ mod tests {
     #[test]
     fn every_kind_of_time_is_read() {
         for (value, wanted) in [
-            (Value::Instant { ticks: ticks(1_999_999, Unit::Nanos), is_utc: true }, Some(1)),
-            (Value::Instant { ticks: ticks(7, Unit::Seconds), is_utc: false }, Some(7000)),
+            (Value::Instant { ticks: ticks(1_999_999, TimeUnit::Nanos), is_utc: true }, Some(1)),
+            (Value::Instant { ticks: ticks(7, TimeUnit::Seconds), is_utc: false }, Some(7000)),
             (Value::Days(2), Some(172_800_000)),
             (Value::Signed(1_700_000_000), Some(1_700_000_000_000)),
+            (Value::Unsigned(1_700_000_000_000_000_000), Some(1_700_000_000_000)),
+            (Value::Double(1.7e15), Some(1_700_000_000_000)),
+            (Value::Decimal { unscaled: 1_700_000_000_250, scale: 3 }, Some(1_700_000_000_250)),
+            (Value::Signed(-1), None),
+            (Value::Double(f64::NAN), None),
+            (Value::Days(i64::MAX), None),
             (Value::Bytes(b"1970-01-01T00:00:01Z"), Some(1000)),
-            (Value::Instant { ticks: ticks(-1, Unit::Millis), is_utc: true }, None),
+            (Value::Instant { ticks: ticks(-1, TimeUnit::Millis), is_utc: true }, None),
             (Value::Bool(true), None),
             (Value::Null, None),
         ] {
-            assert_eq!(value.millis().ok(), wanted, "{value:?}");
+            assert_eq!(value.millis(None).ok(), wanted, "{value:?}");
         }
+        let told = Some(TimeUnit::Micros);
+        assert_eq!(Value::Signed(5_000_000).millis(told), Ok(5000));
+        let seconds = Value::Instant { ticks: ticks(7, TimeUnit::Seconds), is_utc: true };
+        assert_eq!(seconds.millis(told), Ok(7000), "a time that has a unit keeps it");
     }
 }
