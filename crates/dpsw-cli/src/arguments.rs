@@ -1,10 +1,9 @@
 //! What can be typed.
 
-use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Arg, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use crate::quantity::{self, Span};
 
@@ -78,9 +77,6 @@ const COMPLETIONS_EXAMPLES: &str = "Examples:
   dpsw completions man > dpsw.1
 ";
 
-/// How many items of each user may count per substream.
-const PER_USER: RangeInclusive<i64> = 1..=1 << 20;
-
 /// Options that say how to read a stream, and so cannot be given with `--view`.
 const STREAM_ONLY: [&str; 17] = [
     "column",
@@ -122,6 +118,9 @@ pub(crate) struct Arguments {
     pub(crate) command: Command,
     #[command(flatten)]
     pub(crate) talk: Talk,
+    /// How lengths were understood that could be mistaken.
+    #[arg(skip)]
+    pub(crate) readings: Vec<String>,
 }
 
 impl Arguments {
@@ -133,9 +132,21 @@ impl Arguments {
             argument.allow_negative_numbers(takes_values)
         };
         let mut command = Self::command().mut_subcommands(|part| part.mut_args(with_negatives));
-        let parsed = Self::from_arg_matches(&command.get_matches_mut());
-        parsed.unwrap_or_else(|error| error.format(&mut command).exit())
+        let matches = command.get_matches_mut();
+        let parsed = Self::from_arg_matches(&matches);
+        let arguments = parsed.unwrap_or_else(|error| error.format(&mut command).exit());
+        Self { readings: readings(&matches), ..arguments }
     }
+}
+
+fn readings(matches: &ArgMatches) -> Vec<String> {
+    let Some((_, matches)) = matches.subcommand() else { return Vec::new() };
+    let reading = |option: &&str| {
+        let mut typed = matches.try_get_raw(option).ok().flatten()?;
+        let reading = quantity::reading(&typed.next_back()?.to_string_lossy())?;
+        Some(format!("--{option} {reading}"))
+    };
+    ["window", "every"].iter().filter_map(reading).collect()
 }
 
 /// How much is said, and in which colours.
@@ -211,7 +222,7 @@ pub(crate) struct Source {
 #[command(next_help_heading = "Output")]
 pub(crate) struct Show {
     /// How many items to show
-    #[arg(long, default_value_t = 20, value_name = "COUNT", conflicts_with = "threshold")]
+    #[arg(long, value_parser = quantity::count_usize, default_value = "20", value_name = "COUNT", conflicts_with = "threshold")]
     pub(crate) top: usize,
     /// Show the items with at least this share of the window
     #[arg(long, value_name = "SHARE")]
@@ -223,7 +234,7 @@ pub(crate) struct Show {
     /// probably counts: rows of a list were chosen for their size, unlike the items of `dpsw count`
     #[arg(long)]
     pub(crate) strict: bool,
-    /// Answer repeatedly: after each number of items (1000), or at each interval (10s)
+    /// Answer repeatedly: after each number of items (1000, 10k), or at each interval (10s, 5m)
     #[arg(long, value_parser = quantity::span, value_name = "ITEMS|TIME", conflicts_with = "view")]
     pub(crate) every: Option<Span>,
     /// A live full-screen view; q ends it
@@ -330,7 +341,8 @@ pub(crate) enum OnError {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Window, privacy and keys")]
 pub(crate) struct Stream {
-    /// The recent part that answers are about: a number of items (1000000) or a time (15m). With --view: a shorter window
+    /// The recent part that answers are about: a number of items (100000, 100k, 2M) or a time (90s, 15m, 1h30m,
+    /// 2d, 1w); 5m is five minutes, 5M five million items. With --view: a shorter window
     #[arg(long, value_parser = quantity::span, value_name = "ITEMS|TIME", required_unless_present = "view")]
     pub(crate) window: Option<Span>,
     /// The privacy budget of everything that this run shows. There is no default: `dpsw plan` shows what it buys
@@ -343,7 +355,7 @@ pub(crate) struct Stream {
     #[arg(long, value_name = "FILE")]
     pub(crate) domain: Option<PathBuf>,
     /// How many items of each user count per substream, with --user-column
-    #[arg(long, default_value_t = 1, value_name = "COUNT", requires = "user_column", value_parser = clap::value_parser!(u32).range(PER_USER))]
+    #[arg(long, default_value = "1", value_name = "COUNT", requires = "user_column", value_parser = quantity::per_user)]
     pub(crate) per_user: u32,
     #[command(flatten)]
     pub(crate) past: Past,
@@ -377,7 +389,7 @@ pub(crate) struct Protects {
     #[arg(long, value_enum, default_value_t = UnitName::ReplaceOne)]
     pub(crate) unit: UnitName,
     /// How many items of each user count per substream, with --unit users; 1 by default
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(PER_USER))]
+    #[arg(long, value_name = "COUNT", value_parser = quantity::per_user)]
     pub(crate) per_user: Option<u32>,
 }
 
@@ -385,7 +397,7 @@ pub(crate) struct Protects {
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct Past {
     /// How many windows of the past to keep; from 2 on, trends compare this window with the one before it
-    #[arg(long, default_value_t = 1, value_name = "WINDOWS")]
+    #[arg(long, value_parser = quantity::count_u32, default_value = "1", value_name = "WINDOWS")]
     pub(crate) retention: u32,
     /// How far an event may lag behind the newest one and still be counted
     #[arg(long, value_parser = quantity::duration, default_value = "0", value_name = "TIME")]
@@ -448,7 +460,8 @@ impl Paper {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Window, privacy and keys")]
 pub(crate) struct PlanCommand {
-    /// The window: a number of items (1000000) or a time (15m)
+    /// The window: a number of items (100000, 100k, 2M) or a time (90s, 15m, 1h30m, 2d, 1w); 5m is five minutes, 5M five
+    /// million items
     #[arg(long, value_parser = quantity::span, value_name = "ITEMS|TIME")]
     pub(crate) window: Span,
     /// The privacy budget; if only a target is given, the smallest budget that reaches it is found
@@ -516,10 +529,10 @@ pub(crate) struct Audit {
     #[command(flatten)]
     pub(crate) paper: Paper,
     /// Runs on each of two neighbouring streams
-    #[arg(long, default_value_t = 20_000, value_name = "COUNT", help_heading = "Effort")]
+    #[arg(long, value_parser = quantity::count_usize, default_value = "20000", value_name = "COUNT", help_heading = "Effort")]
     pub(crate) runs: usize,
     /// Number of seals to check for repeated noise
-    #[arg(long, default_value_t = 400_000, value_name = "COUNT", help_heading = "Effort")]
+    #[arg(long, value_parser = quantity::count_usize, default_value = "400000", value_name = "COUNT", help_heading = "Effort")]
     pub(crate) seals: usize,
     /// The probability with which the audit of a correct build may fail
     #[arg(long, default_value_t = 2e-3, value_name = "PROBABILITY", help_heading = "Effort")]

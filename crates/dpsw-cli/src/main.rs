@@ -1,6 +1,7 @@
 //! The command line of dpsw: what is typed, what is meant, what is done.
 
 mod fault;
+mod decimal;
 mod quantity;
 mod arguments;
 mod remark;
@@ -32,7 +33,7 @@ use arguments::{Arguments, Command};
 fn main() -> ExitCode {
     let arguments = Arguments::typed();
     remark::set(arguments.talk);
-    match run(arguments.command) {
+    match run(arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if fault::is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
@@ -42,11 +43,12 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(command: Command) -> Result<()> {
+fn run(Arguments { command, readings, .. }: Arguments) -> Result<()> {
     // The others have nothing to print before they are done, so an interrupt ends them at once.
     if matches!(command, Command::Top(_) | Command::Count(_) | Command::Demo(_)) {
         interrupt::listen()?;
     }
+    readings.iter().for_each(remark::note);
     match command {
         Command::Top(command) => stream_command::top(&command),
         Command::Count(command) => stream_command::count(&command),

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::decimal::Decimal;
+
 /// A window or a period: a number of items, or a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Span {
@@ -9,61 +11,135 @@ pub(crate) enum Span {
     Time(Duration),
 }
 
-const UNITS: [(&str, u64); 6] =
-    [("ms", 1), ("s", 1_000), ("m", 60_000), ("min", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
+/// Names of times, the longest first, and their milliseconds.
+const TIMES: [(&[&str], u64); 6] = [
+    (&["w", "week", "weeks"], 604_800_000),
+    (&["d", "day", "days"], 86_400_000),
+    (&["h", "hour", "hours"], 3_600_000),
+    (&["m", "min", "minute", "minutes"], 60_000),
+    (&["s", "sec", "second", "seconds"], 1_000),
+    (&["ms"], 1),
+];
+const COUNTS: [(&str, u64); 5] =
+    [("", 1), ("k", 1_000), ("K", 1_000), ("M", 1_000_000), ("G", 1_000_000_000)];
 
-/// `1000000` or `15m`.
+const COUNT_FORMS: &str = "100000, 100_000, 100k, 1e5 or 2M";
+const TIME_FORMS: &str = "500ms, 90s, 15m, 1h30m, 2d or 1w";
+
+/// A number of items or a time. `5m` is five minutes, `5M` five million items.
 pub(crate) fn span(text: &str) -> Result<Span, String> {
-    let (number, unit) = split(text);
-    if unit.is_empty() {
-        return count(text).map(Span::Items);
+    if !text.contains(|c: char| c.is_alphabetic()) {
+        return count(text)
+            .map(Span::Items)
+            .map_err(|error| format!("{error}, and has no unit of time: {TIME_FORMS}"));
     }
-    let wanted = || format!("{text:?} is neither a number of items such as 1000000 nor a time such as 15m");
-    let (_, millis) = UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(wanted)?;
-    let millis = positive(number, *millis).ok_or_else(wanted)?;
-    Ok(Span::Time(Duration::from_millis(millis)))
+    let items = items(text).filter(|&items| 0 < items).map(Span::Items);
+    let time = || millis(text).filter(|&millis| 0 < millis).map(Duration::from_millis).map(Span::Time);
+    items.or_else(time).ok_or_else(|| {
+        format!(
+            "{text:?} is neither a number of items ({COUNT_FORMS}) nor a time ({TIME_FORMS}); m means minutes, M millions"
+        )
+    })
 }
 
-/// `30s`.
+/// A time, or 0.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    match span(text) {
-        Ok(Span::Time(duration)) => Ok(duration),
-        _ if text == "0" => Ok(Duration::ZERO),
-        _ => Err(format!("{text:?} is not a time such as 500ms, 30s, 15m, 6h or 7d")),
+    match (span(text), items(text)) {
+        (Ok(Span::Time(duration)), _) => Ok(duration),
+        (_, Some(0)) => Ok(Duration::ZERO),
+        (_, Some(_)) => Err(format!("{text:?} has no unit of time: write {TIME_FORMS}")),
+        _ => Err(format!("{text:?} is not a time such as {TIME_FORMS}")),
     }
 }
 
-/// `1000000` or `1_000_000`.
+/// A whole number from 1.
 pub(crate) fn count(text: &str) -> Result<u64, String> {
-    let value = text.replace('_', "").parse().ok().filter(|&value: &u64| 0 < value);
-    value.ok_or_else(|| format!("{text:?} is not a whole number from 1 to {}", u64::MAX))
+    up_to(text, u64::MAX)
 }
 
-/// `400KB`, `1.5MiB` or `400000`.
+/// A whole number from 1, for what is kept in 32 bits.
+pub(crate) fn count_u32(text: &str) -> Result<u32, String> {
+    up_to(text, u32::MAX.into()).map(|count| count as u32)
+}
+
+/// A whole number from 1, for what is held in memory.
+pub(crate) fn count_usize(text: &str) -> Result<usize, String> {
+    up_to(text, usize::MAX as u64).map(|count| count as usize)
+}
+
+const PER_USER_MAX: u32 = 1 << 20;
+
+/// How many items of each user may count per substream.
+pub(crate) fn per_user(text: &str) -> Result<u32, String> {
+    let count = items(text).filter(|count| (1..=PER_USER_MAX.into()).contains(count));
+    count
+        .map(|count| count as u32)
+        .ok_or_else(|| format!("{text:?} is not a whole number from 1 to {PER_USER_MAX}"))
+}
+
+fn up_to(text: &str, max: u64) -> Result<u64, String> {
+    match items(text) {
+        Some(count) if (1..=max).contains(&count) => Ok(count),
+        None if millis(text).is_some() => Err(format!(
+            "{text:?} is a time, and a number is wanted, such as {COUNT_FORMS}; M means millions"
+        )),
+        _ => Err(format!("{text:?} is not a whole number from 1 to {max}, such as {COUNT_FORMS}")),
+    }
+}
+
+/// A size in memory; `m` means megabytes here.
 pub(crate) fn bytes(text: &str) -> Result<u64, String> {
-    let (number, unit) = split(text);
-    let factor = match unit.to_ascii_lowercase().as_str() {
-        "" | "b" => Some(1),
-        "k" | "kb" => Some(1_000),
-        "m" | "mb" => Some(1_000_000),
-        "g" | "gb" => Some(1_000_000_000),
-        "kib" => Some(1 << 10),
-        "mib" => Some(1 << 20),
-        "gib" => Some(1 << 30),
+    let bytes = Decimal::read(text).and_then(|(number, unit)| {
+        let factor = match unit.trim().to_ascii_lowercase().as_str() {
+            "" | "b" => 1,
+            "k" | "kb" => 1_000,
+            "m" | "mb" => 1_000_000,
+            "g" | "gb" => 1_000_000_000,
+            "kib" => 1 << 10,
+            "mib" => 1 << 20,
+            "gib" => 1 << 30,
+            _ => return None,
+        };
+        number.floor_times(factor)
+    });
+    let bytes = bytes.map(|(bytes, _)| bytes).filter(|&bytes| 0 < bytes);
+    bytes.ok_or_else(|| format!("{text:?} is not a size such as 400000, 400KB, 2MB, 1.5GB or 1MiB"))
+}
+
+/// What was understood, where `m` and `M` could be mistaken for each other.
+pub(crate) fn reading(text: &str) -> Option<String> {
+    let (number, unit) = Decimal::read(text)?;
+    let items = format!("{} items", grouped(number.times(1_000_000)? as f64));
+    let minutes = time(number.times(60_000)?);
+    let digits = text.trim_end().strip_suffix(['m', 'M'])?;
+    match unit.trim() {
+        "m" => Some(format!("{text} is {minutes}; {digits}M would be {items}")),
+        "M" => Some(format!("{text} is {items}; {digits}m would be {minutes}")),
         _ => None,
-    };
-    let value = factor.and_then(|factor| positive(number, factor));
-    value.ok_or_else(|| format!("{text:?} is not a size such as 400KB, 2MB or 1MiB"))
+    }
 }
 
-fn split(text: &str) -> (&str, &str) {
-    let end = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
-    (text[..end].trim_end(), &text[end..])
+fn items(text: &str) -> Option<u64> {
+    let (number, unit) = Decimal::read(text)?;
+    let (_, factor) = COUNTS.iter().find(|(name, _)| *name == unit.trim())?;
+    number.times(*factor)
 }
 
-fn positive(number: &str, factor: u64) -> Option<u64> {
-    let value = number.replace('_', "").parse::<f64>().ok()? * factor as f64;
-    (1.0..1e18).contains(&value).then_some(value as u64)
+/// Milliseconds of one or several times, the longest first: `1h30m`.
+fn millis(text: &str) -> Option<u64> {
+    let (mut rest, mut sum, mut shorter) = (text, 0_u64, &TIMES[..]);
+    loop {
+        let (number, after) = Decimal::read(rest)?;
+        let after = after.trim_start();
+        let end = after.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(after.len());
+        let place = shorter.iter().position(|(names, _)| names.contains(&&after[..end]))?;
+        sum = sum.checked_add(number.times(shorter[place].1)?)?;
+        shorter = &shorter[place + 1..];
+        rest = after[end..].trim_start();
+        if rest.is_empty() {
+            return Some(sum);
+        }
+    }
 }
 
 /// `1,234,567`.
@@ -104,24 +180,57 @@ mod tests {
 
     #[test]
     fn what_people_type_is_understood() {
-        assert_eq!(span("1000000"), Ok(Span::Items(1_000_000)));
-        assert_eq!(span("1_000"), Ok(Span::Items(1_000)));
-        for (text, millis) in [("15m", 900_000), ("1.5h", 5_400_000), ("250ms", 250), ("7d", 604_800_000)] {
-            assert_eq!(span(text), Ok(Span::Time(Duration::from_millis(millis))), "{text}");
+        for text in ["1000000", "1_000_000", "1,000,000", "1000k", "1e6", "1M", "1 M", "0.001G", "1E6"] {
+            assert_eq!(span(text), Ok(Span::Items(1_000_000)), "{text}");
+            assert_eq!(count(text), Ok(1_000_000), "{text}");
         }
-        for (text, value) in [("400KB", 400_000), ("1MiB", 1 << 20), ("512", 512), ("1.5 MB", 1_500_000)] {
+        for (text, minutes) in [
+            ("15m", 15),
+            ("90min", 90),
+            ("1.5h", 90),
+            ("1h30m", 90),
+            ("1 h 30 min", 90),
+            ("2d12h", 60 * 60),
+            ("1w", 7 * 24 * 60),
+            ("1 week", 7 * 24 * 60),
+        ] {
+            assert_eq!(span(text), Ok(Span::Time(Duration::from_secs(60 * minutes))), "{text}");
+        }
+        assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
+        assert_eq!(duration("0"), Ok(Duration::ZERO));
+        for (text, value) in
+            [("400KB", 400_000), ("1MiB", 1 << 20), ("512", 512), ("1.5 MB", 1_500_000), ("64m", 64_000_000)]
+        {
             assert_eq!(bytes(text), Ok(value), "{text}");
         }
     }
 
     #[test]
+    fn minutes_and_millions_are_told_apart() {
+        assert_eq!(span("5m"), Ok(Span::Time(Duration::from_secs(300))));
+        assert_eq!(span("5M"), Ok(Span::Items(5_000_000)));
+        assert_eq!(reading("5m").as_deref(), Some("5m is 5 min; 5M would be 5,000,000 items"));
+        assert_eq!(reading("5M").as_deref(), Some("5M is 5,000,000 items; 5m would be 5 min"));
+        for text in ["5min", "5k", "1h5m", "500"] {
+            assert_eq!(reading(text), None, "{text}");
+        }
+        assert!(count("5m").is_err_and(|error| error.contains("M means millions")));
+    }
+
+    #[test]
     fn what_makes_no_sense_is_refused() {
-        for text in ["", "0", "-5", "15x", "m", "0s", "1e6", "NaNs"] {
+        for text in
+            ["", "0", "-5", "15x", "m", "0s", "0M", "NaNs", "1.5", "1h30", "30m1h", "1h1h", "1h 5M", "0.5ms"]
+        {
             assert!(span(text).is_err(), "{text}");
         }
-        for text in ["", "0", "4TB", "KB", "-1KB"] {
+        for text in ["", "0", "4TB", "KB", "-1KB", "0.5"] {
             assert!(bytes(text).is_err(), "{text}");
         }
+        for text in ["30", "5M", "soon"] {
+            assert!(duration(text).is_err_and(|error| error.contains("90s")), "{text}");
+        }
+        assert!(count_u32("5G").is_err_and(|error| error.contains("4294967295")));
     }
 
     #[test]

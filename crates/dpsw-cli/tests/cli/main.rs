@@ -14,3 +14,4 @@ mod commands;
 mod examples;
 mod intervals;
 mod demo;
+mod quantities;
