@@ -41,6 +41,7 @@ const TOP_EXAMPLES: &str = "Examples:
 ";
 
 const COUNT_EXAMPLES: &str = "Examples:
+  dpsw count / /cart access.log --window 10000 --epsilon 1
   dpsw count / /cart --window 10000 --epsilon 1 -- access.log
   dpsw count / /cart --view pages.view
 ";
@@ -260,10 +261,10 @@ pub(crate) struct Layout {
 
 #[derive(Debug, Args)]
 pub(crate) struct Count {
-    /// Items to count
+    /// Items to count, then files to read: the last arguments that name files are read, unless files stand after --
     #[arg(value_name = "ITEM", required = true)]
     pub(crate) items: Vec<String>,
-    /// Files to read, in order; `-` or none is standard input
+    /// Files to read, in order; `-` or none is standard input. Needed where an item has the name of a file
     #[arg(value_name = "FILE", last = true, conflicts_with = "view")]
     pub(crate) files: Vec<PathBuf>,
     #[command(flatten)]

@@ -21,6 +21,7 @@ use crate::quantity::{Span, grouped, size, time};
 use crate::remark;
 use crate::run::{self, Alone, End};
 use crate::structure::{self, Wish, millis};
+use crate::trailing;
 use crate::view_file;
 use crate::watch::{self, Watch};
 
@@ -50,7 +51,8 @@ pub(crate) fn top(command: &Top) -> Result<()> {
 
 /// Runs `dpsw count`.
 pub(crate) fn count(command: &Count) -> Result<()> {
-    let which = Which::Asked(command.items.clone());
+    let (items, files) = trailing::split(command);
+    let which = Which::Asked(items.clone());
     let writer = Writer::new(command.layout);
     if let Some(path) = &command.source.stream.view {
         return answer_view(path, command.source.stream.window, &which, writer);
@@ -58,9 +60,9 @@ pub(crate) fn count(command: &Count) -> Result<()> {
     let domain = match &command.source.stream.domain {
         Some(file) => domain::choose(Some(file))?,
         // Counters for what is asked, and for nothing else.
-        None => domain::asked(&command.items),
+        None => domain::asked(&items),
     };
-    let stream = Read { files: &command.files, source: &command.source, domain };
+    let stream = Read { files: &files, source: &command.source, domain };
     stream.run(&which, writer, None, false)
 }
 

@@ -14,4 +14,5 @@ mod commands;
 mod examples;
 mod intervals;
 mod demo;
+mod files;
 mod quantities;

@@ -1,0 +1,50 @@
+//! Which files are read, and that none is read twice.
+
+use crate::sandbox::{EXACT, Sandbox, errors, json, records};
+
+fn prepared() -> Sandbox {
+    let sandbox = Sandbox::new();
+    sandbox.write("t.txt", records(3000, |_, item| format!("{item}\n")));
+    sandbox.write("u.txt", records(1000, |_, item| format!("{item}\n")));
+    sandbox
+}
+
+#[test]
+fn the_last_arguments_of_count_that_are_files_are_read() {
+    let sandbox = prepared();
+    let options = ["--window", "4000", "--json"];
+    let direct = sandbox.run(&[&["count", "a", "b", "t.txt", "u.txt"][..], &options, &EXACT].concat());
+    assert!(errors(&direct).contains("reading t.txt, u.txt;"), "{}", errors(&direct));
+    let dashed = [&["count", "a", "b"][..], &options, &EXACT, &["--", "t.txt", "u.txt"]].concat();
+    let (direct, dashed) = (json(&direct), json(&sandbox.run(&dashed)));
+    assert_eq!(direct["items"].as_array().map(Vec::len), Some(2), "{direct}");
+    for item in [0, 1] {
+        assert_eq!(direct["items"][item]["estimate"], dashed["items"][item]["estimate"], "{direct}");
+    }
+}
+
+#[test]
+fn an_item_may_have_the_name_of_a_file() {
+    let sandbox = prepared();
+    sandbox.write("names.txt", "t.txt\nu.txt\n".repeat(1000));
+    let options = [&["--window", "1000", "--json"][..], &EXACT].concat();
+    let after = sandbox.run(&[&["count", "t.txt", "u.txt"][..], &options, &["--", "names.txt"]].concat());
+    let input = std::fs::read(sandbox.path("names.txt")).expect("a file");
+    let piped = sandbox.pipe(&[&["count", "t.txt"][..], &options].concat(), &input);
+    assert!(errors(&piped).contains("\"t.txt\" as an item of standard input"), "{}", errors(&piped));
+    let both = sandbox.pipe(&[&["count", "t.txt", "u.txt"][..], &options, &["--", "-"]].concat(), &input);
+    for (output, items) in [(after, 2), (piped, 1), (both, 2)] {
+        let answer = json(&output);
+        assert_eq!(answer["items"].as_array().map(Vec::len), Some(items), "{answer}");
+        assert_eq!(answer["items"][0]["estimate"].as_f64().map(f64::round), Some(500.0), "{answer}");
+    }
+}
+
+#[test]
+fn a_directory_is_an_item() {
+    let sandbox = Sandbox::new();
+    sandbox.write("access.log", "h - - [10/Oct/2000:13:55:36 +0000] \"GET / HTTP/1.1\" 200 5\n".repeat(2000));
+    let count = ["count", "/cart", "/", "access.log", "--window", "1000", "--json"];
+    let answer = json(&sandbox.run(&[&count[..], &EXACT].concat()));
+    assert_eq!(answer["items"][1]["estimate"].as_f64().map(f64::round), Some(1000.0), "{answer}");
+}
