@@ -9,6 +9,7 @@ mod input;
 mod output;
 mod answer;
 mod domain;
+mod same_file;
 mod trailing;
 mod structure;
 mod interrupt;

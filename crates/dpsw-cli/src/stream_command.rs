@@ -20,6 +20,7 @@ use crate::output::Writer;
 use crate::quantity::{Span, grouped, size, time};
 use crate::remark;
 use crate::run::{self, Alone, End};
+use crate::same_file;
 use crate::structure::{self, Wish, millis};
 use crate::trailing;
 use crate::view_file;
@@ -174,6 +175,7 @@ impl Read<'_> {
             if self.source.input.header { Some(true) } else { self.source.input.no_header.then_some(false) };
         let wanted = Wanted { times: self.has_times(&files)?, selection, header };
         check_files(&files, &wanted)?;
+        same_file::refuse(&files.paths)?;
         Ok((files, wanted))
     }
 

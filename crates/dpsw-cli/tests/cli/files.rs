@@ -1,12 +1,36 @@
 //! Which files are read, and that none is read twice.
 
-use crate::sandbox::{EXACT, Sandbox, errors, json, records};
+use std::fs::File;
+
+use crate::run::Run;
+use crate::sandbox::{EXACT, Sandbox, errors, fails, json, records};
 
 fn prepared() -> Sandbox {
     let sandbox = Sandbox::new();
     sandbox.write("t.txt", records(3000, |_, item| format!("{item}\n")));
     sandbox.write("u.txt", records(1000, |_, item| format!("{item}\n")));
     sandbox
+}
+
+const WINDOW: [&str; 5] = ["--window", "1000", "--epsilon", "1", "--json"];
+
+#[cfg(unix)]
+#[test]
+fn a_file_is_not_read_twice_whatever_it_is_called() {
+    let sandbox = prepared();
+    std::os::unix::fs::symlink("t.txt", sandbox.path("symbolic.txt")).expect("a link");
+    std::fs::hard_link(sandbox.path("t.txt"), sandbox.path("hard.txt")).expect("a link");
+    for other in ["t.txt", "./t.txt", "symbolic.txt", "hard.txt"] {
+        for command in [&["top", "t.txt", "u.txt", other][..], &["count", "a", "--", "t.txt", other]] {
+            let output = sandbox.run(&[&command[..1], &WINDOW, &command[1..]].concat());
+            fails(&output, 2, &["t.txt and", other, "the same file"]);
+            assert!(!errors(&output).contains("this run spends"), "{}", errors(&output));
+        }
+    }
+    let stdin = File::open(sandbox.path("hard.txt")).expect("a file");
+    let mut command = sandbox.command(&[&["top", "t.txt", "-"][..], &WINDOW].concat());
+    fails(&Run::start(command.stdin(stdin)).output(), 2, &["t.txt and standard input"]);
+    json(&sandbox.run(&[&["top", "t.txt", "u.txt", "--domain", "keys.txt"][..], &WINDOW].concat()));
 }
 
 #[test]
