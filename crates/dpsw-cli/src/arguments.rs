@@ -277,8 +277,8 @@ pub(crate) struct Count {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Input")]
 pub(crate) struct Input {
-    /// Format of the records; guessed from the name (.csv, .tsv, .ndjson, .parquet, .arrow, access.log), else lines.
-    /// .gz and .zst are unpacked
+    /// Format of the records. Without it, names tell tables (.csv, .tsv), the first bytes tell Parquet, Arrow, JSON documents and
+    /// access logs, else the name does, and all other text is lines. What gzip or zstd packed is unpacked
     #[arg(long, value_enum)]
     pub(crate) format: Option<Format>,
     /// Which part is the item: a column's name or number from 1, a JSON pointer (/user/name), or a field of an access log:

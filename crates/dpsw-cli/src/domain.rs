@@ -10,8 +10,8 @@ use dpsw::{Discovery, Domain, Keys, Kind, Strings};
 use memchr::memchr_iter;
 
 use crate::fault::Fault;
+use crate::input::file::read_all;
 use crate::input::lines::without_return;
-use crate::input::reader::read_all;
 
 /// The domain of a stream whose keys are to be listed: a public list, or keys that a private search finds.
 pub(crate) fn choose(file: Option<&Path>) -> Result<Domain> {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::input::reader::is_stdin;
+use crate::input::file::is_stdin;
 use crate::remark;
 
 /// How often a spinner turns.

@@ -7,10 +7,13 @@ use anyhow::Result;
 
 use crate::arguments::Format;
 use crate::feed::Feed;
+use crate::input::file::named;
 use crate::input::parser::{Parser, Wanted};
 use crate::input::reader::{Files, Message, Reader};
+use crate::input::start::Start;
 use crate::interrupt;
 use crate::progress::Progress;
+use crate::remark;
 
 /// How often bars, clocks and screens are brought up to date.
 const TICK: Duration = Duration::from_millis(50);
@@ -46,14 +49,42 @@ impl Companion for Alone {
     }
 }
 
+/// A file that is read.
+struct Part {
+    name: String,
+    format: Format,
+    /// `None` if it comes in rows.
+    parser: Option<Parser>,
+    row: u64,
+}
+
+impl Part {
+    fn new(start: &Start, wanted: &Wanted) -> Result<Self> {
+        wanted.check(start.format)?;
+        let mut part = Self { name: start.name.clone(), format: start.format, parser: None, row: 1 };
+        part.restart(wanted)?;
+        Ok(part)
+    }
+
+    /// A growing file that was rotated starts anew.
+    fn restart(&mut self, wanted: &Wanted) -> Result<()> {
+        self.row = 1;
+        self.parser = match self.format {
+            Format::Arrow | Format::Parquet => None,
+            format => Some(Parser::new(format, wanted)?),
+        };
+        Ok(())
+    }
+}
+
 struct Run<'r, 'f, C> {
     reader: Reader,
     wanted: Wanted,
     feed: &'r mut Feed<'f>,
     companion: &'r mut C,
-    format: Format,
-    parser: Option<Parser>,
-    row: u64,
+    paths: Vec<PathBuf>,
+    /// By the numbers of the files; files that have not started have none.
+    parts: Vec<Option<Part>>,
     progress: Progress,
     last_tick: Instant,
     last_answer: Instant,
@@ -67,8 +98,8 @@ pub(crate) fn run(
     companion: &mut impl Companion,
 ) -> Result<End> {
     let has_bar = !files.follow && !companion.stays();
-    let paths: &[PathBuf] = &files.paths;
-    let progress = if has_bar { Progress::over(paths) } else { Progress::none() };
+    let paths = files.paths.clone();
+    let progress = if has_bar { Progress::over(&paths) } else { Progress::none() };
     let now = Instant::now();
     let reader = Reader::start(files);
     let mut run = Run {
@@ -76,9 +107,8 @@ pub(crate) fn run(
         wanted,
         feed,
         companion,
-        format: Format::Lines,
-        parser: None,
-        row: 1,
+        parts: paths.iter().map(|_| None).collect(),
+        paths,
         progress,
         last_tick: now,
         last_answer: now,
@@ -131,50 +161,43 @@ impl<C: Companion> Run<'_, '_, C> {
         match self.reader.next(TICK)? {
             Message::Idle => {}
             Message::Done => return Ok(true),
-            Message::Start { name, format } => {
-                self.feed.source = name;
-                self.format = format;
-                self.restart()?;
+            Message::Start(file, start) => {
+                start.remarks(&self.paths[file]).iter().for_each(remark::note);
+                let part = Part::new(&start, &self.wanted);
+                self.parts[file] = Some(part.map_err(|error| named(error, &start.name))?);
             }
-            Message::Bytes(block) => {
-                self.feed.arrive()?;
-                self.parse(|parser, feed| parser.push(&block, feed))?;
+            Message::Bytes(file, block) => {
+                self.parse(file, |parser, feed| parser.push(&block, feed))?;
                 self.reader.give_back(block);
             }
-            Message::Rows(rows) => {
+            Message::Rows(file, rows) => {
+                let Some(part) = &mut self.parts[file] else { return Ok(false) };
                 self.feed.arrive()?;
-                rows.feed(self.row, self.feed)?;
-                self.row += rows.len() as u64;
+                self.feed.source.clone_from(&part.name);
+                rows.feed(part.row, self.feed)?;
+                part.row += rows.len() as u64;
                 self.feed.flush()?;
             }
-            Message::End => {
-                self.parse(|parser, feed| parser.finish(feed))?;
-                // A growing file that was rotated starts anew.
-                self.restart()?;
+            Message::End(file) => {
+                self.parse(file, |parser, feed| parser.finish(feed))?;
+                self.parts[file].as_mut().map_or(Ok(()), |part| part.restart(&self.wanted))?;
             }
         }
         Ok(false)
     }
 
-    fn restart(&mut self) -> Result<()> {
-        self.row = 1;
-        self.parser = match self.format {
-            Format::Arrow | Format::Parquet => None,
-            format => Some(Parser::new(format, &self.wanted)?),
-        };
-        Ok(())
-    }
-
-    fn parse(&mut self, act: impl FnOnce(&mut Parser, &mut Feed<'_>) -> Result<()>) -> Result<()> {
-        if let Some(parser) = &mut self.parser {
-            let done = act(parser, self.feed);
+    fn parse(
+        &mut self,
+        file: usize,
+        act: impl FnOnce(&mut Parser, &mut Feed<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let Some(part) = &mut self.parts[file] else { return Ok(()) };
+        self.feed.arrive()?;
+        self.feed.source.clone_from(&part.name);
+        if let Some(parser) = &mut part.parser {
             // The source stands in errors of records already.
-            done.map_err(|error| with_source(error, &self.feed.source))?;
+            act(parser, self.feed).map_err(|error| named(error, &part.name))?;
         }
         self.feed.flush()
     }
-}
-
-fn with_source(error: anyhow::Error, source: &str) -> anyhow::Error {
-    if error.to_string().starts_with(source) { error } else { error.context(source.to_owned()) }
 }

@@ -7,15 +7,15 @@ use anyhow::Result;
 use dpsw::{Clock, Domain, Plan, Unit, Window, WindowView};
 
 use crate::answer::{self, Answer, Rows, Which};
-use crate::arguments::{Count, Format, Input, Source, Stream, Top};
+use crate::arguments::{Count, Input, Source, Stream, Top};
 use crate::domain;
 use crate::fault::{Fault, Kind};
 use crate::feed::{Counts, Feed};
+use crate::input::check::check;
 use crate::input::columnar::Selection;
-use crate::input::follow::is_missing;
-use crate::input::format::{Packing, packing};
-use crate::input::parser::{Parser, Wanted};
-use crate::input::reader::{Files, check_file, is_stdin, read_all};
+use crate::input::file::{is_missing, is_stdin, read_all};
+use crate::input::parser::Wanted;
+use crate::input::reader::Files;
 use crate::output::Writer;
 use crate::quantity::{Span, grouped, size, time};
 use crate::remark;
@@ -168,34 +168,25 @@ impl Read<'_> {
         };
         let files =
             Files { paths: paths.to_vec(), format: *format, follow: *follow, selection: selection.clone() };
-        if *follow {
-            check_followed(&files)?;
+        if *follow && files.paths.len() != 1 {
+            return Err(Fault::usage("--follow takes one file"));
         }
         let header =
             if self.source.input.header { Some(true) } else { self.source.input.no_header.then_some(false) };
-        let wanted = Wanted { times: self.has_times(&files)?, selection, header };
-        check_files(&files, &wanted)?;
+        let wanted = Wanted { times: self.has_times()?, selection, header };
+        check(&files, &wanted)?;
         same_file::refuse(&files.paths)?;
         Ok((files, wanted))
     }
 
     /// Whether events carry times of their own; else they happen when they arrive, or have none.
-    fn has_times(&self, files: &Files) -> Result<bool> {
-        let Some(Span::Time(_)) = self.source.stream.window else {
-            return match self.source.input.time_column {
-                Some(_) => Err(Fault::usage("--time-column needs a window of time, such as --window 15m")),
-                None => Ok(false),
-            };
-        };
-        let is_log = files.paths.iter().all(|path| files.format_of(path) == Format::AccessLog);
-        match (&self.source.input.time_column, self.source.input.follow) {
-            (Some(_), _) => Ok(true),
-            (None, true) => Ok(false),
-            (None, false) if is_log => Ok(true),
-            (None, false) => Err(Fault::usage(
-                "a window of time needs the times of the events: name their column with --time-column, or read a \
-                growing file with --follow, where events happen when they arrive",
-            )),
+    fn has_times(&self) -> Result<bool> {
+        let Input { time_column, follow, .. } = &self.source.input;
+        match (self.source.stream.window, time_column) {
+            (Some(Span::Time(_)), Some(_)) => Ok(true),
+            (Some(Span::Time(_)), None) => Ok(!follow),
+            (_, None) => Ok(false),
+            (_, Some(_)) => Err(Fault::usage("--time-column needs a window of time, such as --window 15m")),
         }
     }
 }
@@ -304,33 +295,6 @@ fn say_found(share: f64, window: Window) {
         "without --domain, frequent keys are found in the stream, privately: about those with {:.2} % of {of}",
         100.0 * share
     ));
-}
-
-/// Refuses what cannot be read before anything is.
-fn check_files(files: &Files, wanted: &Wanted) -> Result<()> {
-    for path in &files.paths {
-        let format = files.format_of(path);
-        if !matches!(format, Format::Parquet | Format::Arrow) {
-            Parser::new(format, wanted)?;
-        }
-        let is_awaited = files.follow && is_missing(path);
-        if !is_awaited && !is_stdin(path) {
-            check_file(path)?;
-        }
-    }
-    Ok(())
-}
-
-fn check_followed(files: &Files) -> Result<()> {
-    if files.paths.len() != 1 {
-        return Err(Fault::usage("--follow takes one file"));
-    }
-    let path = &files.paths[0];
-    let is_columnar = matches!(files.format_of(path), Format::Parquet | Format::Arrow);
-    if is_columnar || packing(path) != Packing::Plain {
-        return Err(Fault::usage("--follow takes a text file that is not packed"));
-    }
-    Ok(())
 }
 
 fn say_after(view: &WindowView, counts: Counts) {

@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use dpsw::WindowView;
 
-use crate::input::reader::{cannot_read, open_file};
+use crate::input::file::{self, cannot_read};
 
 /// Loads a view.
 pub(crate) fn load(path: &Path) -> Result<WindowView> {
     let mut bytes = Vec::new();
-    let read = open_file(path)?.read_to_end(&mut bytes);
+    let read = file::open(path)?.read_to_end(&mut bytes);
     read.map_err(|error| cannot_read(path, error.into()))?;
     WindowView::from_bytes(&bytes).with_context(|| format!("{} is not a readable view", path.display()))
 }

@@ -85,6 +85,12 @@ impl AccessLog {
     }
 }
 
+/// Whether a line has the time, the request and the status of an access log.
+pub(crate) fn is_line(text: &[u8]) -> bool {
+    let has_time = split(text).is_ok_and(|(time, _)| time::of_access_log(time).is_some());
+    has_time && Field::Status.find(text).is_ok()
+}
+
 fn event_time(text: &[u8]) -> Result<u64, Problem> {
     let (time, rest) = split(text)?;
     let start = text.len() - rest.len() - time.len();

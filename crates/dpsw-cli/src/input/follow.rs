@@ -3,72 +3,69 @@
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use crate::input::reader::open_file;
-
-/// How often an unchanged file is looked at.
-const POLL: Duration = Duration::from_millis(100);
+use crate::input::file;
 
 /// A file that is read as it grows.
 pub(crate) struct Followed {
-    path: PathBuf,
-    file: File,
+    pub(crate) path: PathBuf,
+    /// `None` as long as there is none.
+    file: Option<File>,
     position: u64,
 }
 
+/// What has become of a file since it was looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum News {
+    Nothing,
+    /// It has grown.
+    More,
+    /// A new file takes over.
+    Anew,
+}
+
 impl Followed {
-    /// Opens a file, or waits until there is one.
-    pub(crate) fn open(path: &Path) -> Result<Self> {
-        while is_missing(path) {
-            std::thread::sleep(POLL);
+    pub(crate) fn new(path: &Path) -> Self {
+        Self { path: path.to_owned(), file: None, position: 0 }
+    }
+
+    /// Looks at the file, reads what is new, and never waits.
+    pub(crate) fn look(&mut self, mut read: impl FnMut(&mut File) -> io::Result<usize>) -> Result<News> {
+        let Some(file) = &mut self.file else { return self.open() };
+        let mut len = read(file)?;
+        if len == 0 && file.metadata().context("its length is unknown")?.len() < self.position {
+            file.seek(SeekFrom::Start(0))?;
+            self.position = 0;
+            return Ok(News::Anew);
         }
-        Ok(Self { path: path.to_owned(), file: open_file(path)?, position: 0 })
-    }
-
-    /// Waits for more. Returns how many bytes were read, or 0 when a new file takes over.
-    pub(crate) fn next(&mut self, mut read: impl FnMut(&mut File) -> io::Result<usize>) -> Result<usize> {
-        loop {
-            let len = read(&mut self.file)?;
-            if 0 < len {
-                self.position += len as u64;
-                return Ok(len);
+        if len == 0
+            && let Some(new) = replacement(&self.path, file)
+        {
+            // What was written between the last read and the rotation.
+            len = read(file)?;
+            if len == 0 {
+                (self.file, self.position) = (Some(new), 0);
+                return Ok(News::Anew);
             }
-            if self.is_cut()? {
-                self.file.seek(SeekFrom::Start(0))?;
-                self.position = 0;
-                return Ok(0);
-            }
-            if let Some(new) = self.replaced() {
-                // What was written between the last read and the rotation.
-                let len = read(&mut self.file)?;
-                if 0 < len {
-                    self.position += len as u64;
-                    return Ok(len);
-                }
-                (self.file, self.position) = (new, 0);
-                return Ok(0);
-            }
-            std::thread::sleep(POLL);
         }
+        self.position += len as u64;
+        Ok(if len == 0 { News::Nothing } else { News::More })
     }
 
-    fn is_cut(&self) -> Result<bool> {
-        Ok(self.file.metadata().context("its length is unknown")?.len() < self.position)
-    }
-
-    /// The file that now has the name, if it is another one. Between renaming and making anew there is none.
-    fn replaced(&self) -> Option<File> {
-        let new = File::open(&self.path).ok()?;
-        (!is_same(&new, &self.file)).then_some(new)
+    fn open(&mut self) -> Result<News> {
+        if !file::is_missing(&self.path) {
+            self.file = Some(file::open(&self.path)?);
+        }
+        Ok(News::Nothing)
     }
 }
 
-/// Whether nothing has this name.
-pub(crate) fn is_missing(path: &Path) -> bool {
-    std::fs::metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+/// The file that now has the name, if it is another one. Between renaming and making anew there is none.
+fn replacement(path: &Path, file: &File) -> Option<File> {
+    let new = File::open(path).ok()?;
+    (!is_same(&new, file)).then_some(new)
 }
 
 #[cfg(unix)]

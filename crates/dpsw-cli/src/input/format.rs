@@ -3,16 +3,9 @@
 use std::path::Path;
 
 use crate::arguments::Format;
+use crate::input::packing::Packing;
 
-/// How the bytes of a file are packed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Packing {
-    Plain,
-    Gzip,
-    Zstd,
-}
-
-/// The packing of a file of this name.
+/// The packing that the name of a file promises.
 pub(crate) fn packing(path: &Path) -> Packing {
     match extension(path).as_deref() {
         Some("gz") => Packing::Gzip,
@@ -21,24 +14,24 @@ pub(crate) fn packing(path: &Path) -> Packing {
     }
 }
 
-/// The format of a file of this name; lines if the name does not tell.
-pub(crate) fn guess(path: &Path) -> Format {
+/// The format of a file of this name, if the name tells.
+pub(crate) fn of_name(path: &Path) -> Option<Format> {
     let plain = match packing(path) {
         Packing::Plain => path.to_owned(),
         _ => path.with_extension(""),
     };
     let name = plain.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
     match extension(&plain).as_deref() {
-        Some("csv") => Format::Csv,
-        Some("tsv" | "tab") => Format::Tsv,
-        Some("ndjson" | "jsonl" | "json") => Format::Ndjson,
-        Some("parquet" | "pq") => Format::Parquet,
-        Some("arrow" | "arrows" | "ipc" | "feather") => Format::Arrow,
+        Some("csv") => Some(Format::Csv),
+        Some("tsv" | "tab") => Some(Format::Tsv),
+        Some("ndjson" | "jsonl" | "json") => Some(Format::Ndjson),
+        Some("parquet" | "pq") => Some(Format::Parquet),
+        Some("arrow" | "arrows" | "ipc" | "feather") => Some(Format::Arrow),
         // Rotated logs end in a number.
         _ if name.starts_with("access") && (name.contains(".log") || name.contains("_log")) => {
-            Format::AccessLog
+            Some(Format::AccessLog)
         }
-        _ => Format::Lines,
+        _ => None,
     }
 }
 
@@ -53,18 +46,18 @@ mod tests {
     #[test]
     fn names_tell_the_format() {
         for (name, format, packed) in [
-            ("a.csv", Format::Csv, Packing::Plain),
-            ("a.TSV.gz", Format::Tsv, Packing::Gzip),
-            ("a.txt.zst", Format::Lines, Packing::Zstd),
-            ("a.jsonl", Format::Ndjson, Packing::Plain),
-            ("access.log", Format::AccessLog, Packing::Plain),
-            ("access_log.3.gz", Format::AccessLog, Packing::Gzip),
-            ("error.log", Format::Lines, Packing::Plain),
-            ("t.parquet", Format::Parquet, Packing::Plain),
-            ("t.feather", Format::Arrow, Packing::Plain),
-            ("-", Format::Lines, Packing::Plain),
+            ("a.csv", Some(Format::Csv), Packing::Plain),
+            ("a.TSV.gz", Some(Format::Tsv), Packing::Gzip),
+            ("a.txt.zst", None, Packing::Zstd),
+            ("a.jsonl", Some(Format::Ndjson), Packing::Plain),
+            ("access.log", Some(Format::AccessLog), Packing::Plain),
+            ("access_log.3.gz", Some(Format::AccessLog), Packing::Gzip),
+            ("error.log", None, Packing::Plain),
+            ("t.parquet", Some(Format::Parquet), Packing::Plain),
+            ("t.feather", Some(Format::Arrow), Packing::Plain),
+            ("-", None, Packing::Plain),
         ] {
-            assert_eq!((guess(Path::new(name)), packing(Path::new(name))), (format, packed), "{name}");
+            assert_eq!((of_name(Path::new(name)), packing(Path::new(name))), (format, packed), "{name}");
         }
     }
 }

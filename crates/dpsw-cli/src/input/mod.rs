@@ -1,21 +1,29 @@
 //! From files, pipes and growing files to items and times.
 //!
 //! A thread reads and unpacks blocks of bytes, so that the main thread is never stuck in a read and can be interrupted.
-//! A parser of the format takes complete records out of them.
+//! The first block tells the format, and a parser of the format takes complete records out of all.
 
 pub(crate) mod access_log;
+pub(crate) mod check;
 pub(crate) mod columnar;
+mod content;
 pub(crate) mod delimited;
-pub(crate) mod follow;
-pub(crate) mod format;
+pub(crate) mod file;
+mod follow;
+mod format;
 pub(crate) mod json;
 pub(crate) mod lines;
+mod packing;
 pub(crate) mod parser;
 pub(crate) mod reader;
+pub(crate) mod start;
 pub(crate) mod time;
 
 /// The longest record, in bytes; what is longer is refused like any other record that cannot be read.
 pub(crate) const RECORD_LEN_MAX: usize = 1 << 20;
+
+/// May stand before text.
+pub(crate) const BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// Why a record, or a part of it, cannot be read. The offending text is for the curator's terminal only.
 #[derive(Debug, Clone, PartialEq, Eq)]

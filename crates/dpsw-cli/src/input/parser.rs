@@ -8,9 +8,7 @@ use crate::input::access_log::{AccessLog, Field};
 use crate::input::columnar::Selection;
 use crate::input::delimited::{Column, Columns, Delimited, Scanner, line_ends};
 use crate::input::json::{Json, Pointer};
-use crate::input::{Problem, RECORD_LEN_MAX, Record, Sink, lines};
-
-const BOM: &[u8] = b"\xef\xbb\xbf";
+use crate::input::{BOM, Problem, RECORD_LEN_MAX, Record, Sink, lines};
 
 /// What is wanted of the records.
 #[derive(Debug, Clone)]
@@ -19,6 +17,19 @@ pub(crate) struct Wanted {
     /// Whether events have times of their own.
     pub(crate) times: bool,
     pub(crate) header: Option<bool>,
+}
+
+impl Wanted {
+    /// Refuses what a format does not have.
+    pub(crate) fn check(&self, format: Format) -> Result<()> {
+        if self.times && self.selection.time.is_none() && format != Format::AccessLog {
+            return Err(Fault::usage(
+                "a window of time needs the times of the events: name their column with --time-column, or read a \
+                growing file with --follow, where events happen when they arrive",
+            ));
+        }
+        Ok(())
+    }
 }
 
 /// The parser of one file.
@@ -171,6 +182,7 @@ impl Parser {
 
 impl Records {
     fn new(format: Format, wanted: &Wanted) -> Result<Self> {
+        wanted.check(format)?;
         let Selection { item, time, time_unit, user } = &wanted.selection;
         match format {
             Format::Lines if item.is_some() || time.is_some() || user.is_some() => {

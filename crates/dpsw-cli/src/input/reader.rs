@@ -1,4 +1,5 @@
-//! Reads files one after the other in a thread of its own and hands over their bytes in blocks.
+//! Reads files in a thread of its own and hands over their bytes in blocks: one file after the other, or, if they grow, as
+//! their bytes come.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -8,28 +9,33 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::time::Duration;
 
-use anyhow::{Error, Result};
+use anyhow::Result;
 
 use crate::arguments::Format;
-use crate::fault::{self, Fault, Kind};
+use crate::fault::Fault;
 use crate::input::columnar::{self, Rows, Selection};
-use crate::input::follow::Followed;
-use crate::input::format::{self, Packing};
+use crate::input::content;
+use crate::input::file::{self, cannot_read, is_stdin};
+use crate::input::follow::{Followed, News};
+use crate::input::packing::{Packing, START_LEN};
+use crate::input::start::Start;
 
 const BLOCK_LEN: usize = 256 * 1024;
 /// Blocks that are read ahead.
 const BLOCKS_MAX: usize = 4;
+/// How often growing files are looked at.
+const POLL: Duration = Duration::from_millis(100);
 
-/// What the reading thread has to say.
+/// What the reading thread has to say; files have numbers.
 pub(crate) enum Message {
-    /// The next file starts.
-    Start { name: String, format: Format },
+    /// A file starts.
+    Start(usize, Arc<Start>),
     /// Some of its bytes.
-    Bytes(Vec<u8>),
+    Bytes(usize, Vec<u8>),
     /// Some of its rows.
-    Rows(Box<Rows>),
+    Rows(usize, Box<Rows>),
     /// It ends, or is continued in a new file after a rotation.
-    End,
+    End(usize),
     /// Nothing came for a while.
     Idle,
     /// All files have ended.
@@ -43,12 +49,6 @@ pub(crate) struct Files {
     pub(crate) format: Option<Format>,
     pub(crate) follow: bool,
     pub(crate) selection: Selection,
-}
-
-impl Files {
-    pub(crate) fn format_of(&self, path: &Path) -> Format {
-        self.format.unwrap_or_else(|| format::guess(path))
-    }
 }
 
 /// The main thread's end.
@@ -92,7 +92,7 @@ impl Reader {
 /// Nobody listens any more.
 struct Closed;
 
-pub(crate) struct Thread {
+struct Thread {
     sender: SyncSender<Result<Message>>,
     free: Receiver<Vec<u8>>,
     progress: Arc<AtomicU64>,
@@ -100,57 +100,71 @@ pub(crate) struct Thread {
 
 impl Thread {
     fn run(&self, files: &Files) {
-        for path in &files.paths {
-            if let Err(error) = self.file(path, files) {
-                // If nobody listens, nobody misses it.
-                let _ = self.sender.send(Err(error));
-                return;
-            }
-        }
-        let _ = self.send(Message::Done);
+        let grows = files.follow && !files.paths.iter().any(|path| is_stdin(path));
+        let read = if grows { self.follow(files) } else { self.in_order(files) };
+        // If nobody listens, nobody misses it.
+        let _ = self.sender.send(read.map(|()| Message::Done));
     }
 
-    fn file(&self, path: &Path, files: &Files) -> Result<()> {
-        let name = name(path);
-        let format = files.format_of(path);
-        if self.send(Message::Start { name: name.clone(), format }).is_err() {
-            return Ok(());
+    fn in_order(&self, files: &Files) -> Result<()> {
+        for (number, path) in files.paths.iter().enumerate() {
+            let source: Box<dyn Read> = if is_stdin(path) {
+                Box::new(io::stdin().lock())
+            } else {
+                Box::new(Counted { file: file::open(path)?, progress: Arc::clone(&self.progress) })
+            };
+            self.file(number, path, source, files).map_err(|error| cannot_read(path, error))?;
         }
-        let read = match format {
-            Format::Parquet | Format::Arrow => {
-                let rows = |rows| self.send(Message::Rows(Box::new(rows))).is_ok();
-                columnar::read(path, format, &files.selection, &self.progress, rows)
-            }
-            _ if is_stdin(path) => self.blocks(io::stdin().lock()),
-            _ if files.follow => self.follow(path),
-            _ => self.blocks(open(path, &self.progress)?).map_err(|error| of_packing(error, path)),
-        };
-        read.map_err(|error| cannot_read(path, error))?;
-        // Whoever no longer listens needs no end.
-        let _ = self.send(Message::End);
         Ok(())
     }
 
-    fn blocks(&self, mut source: impl Read) -> Result<()> {
+    fn file(&self, number: usize, path: &Path, source: Box<dyn Read>, files: &Files) -> Result<()> {
+        let (start, source) = Start::read(path, source, files.format)?;
+        let start = Arc::new(start);
+        if self.send(Message::Start(number, Arc::clone(&start))).is_err() {
+            return Ok(());
+        }
+        if start.is_columnar() {
+            let rows = |rows| self.send(Message::Rows(number, Box::new(rows))).is_ok();
+            columnar::read(path, &start, source, &files.selection, &self.progress, rows)?;
+        } else {
+            self.blocks(number, source).map_err(|error| start.packing.damage(error))?;
+        }
+        // Whoever no longer listens needs no end.
+        let _ = self.send(Message::End(number));
+        Ok(())
+    }
+
+    fn blocks(&self, number: usize, mut source: impl Read) -> io::Result<()> {
         loop {
             let mut block = self.block();
-            if read_block(&mut source, &mut block)? == 0 || self.send(Message::Bytes(block)).is_err() {
+            if read_block(&mut source, &mut block)? == 0 || self.send(Message::Bytes(number, block)).is_err()
+            {
                 return Ok(());
             }
         }
     }
 
     /// Never ends, unless nobody listens.
-    fn follow(&self, path: &Path) -> Result<()> {
-        let mut file = Followed::open(path)?;
+    fn follow(&self, files: &Files) -> Result<()> {
+        let mut tails: Vec<Tail> = files.paths.iter().map(|path| Tail::new(path)).collect();
+        let mut block = Vec::new();
         loop {
-            let mut block = self.block();
-            let message = match file.next(|file| read_block(file, &mut block))? {
-                0 => Message::End,
-                _ => Message::Bytes(block),
-            };
-            if self.send(message).is_err() {
-                return Ok(());
+            let mut is_quiet = true;
+            for (number, tail) in tails.iter_mut().enumerate() {
+                let news = tail.followed.look(|file| read_block(file, &mut block));
+                let news = news.map_err(|error| cannot_read(&tail.followed.path, error))?;
+                is_quiet &= news == News::Nothing;
+                let new =
+                    if news == News::More { std::mem::replace(&mut block, self.block()) } else { Vec::new() };
+                let messages = tail.take(number, news, new, files.format);
+                let messages = messages.map_err(|error| cannot_read(&tail.followed.path, error))?;
+                if messages.into_iter().any(|message| self.send(message).is_err()) {
+                    return Ok(());
+                }
+            }
+            if is_quiet {
+                std::thread::sleep(POLL);
             }
         }
     }
@@ -162,6 +176,56 @@ impl Thread {
     fn send(&self, message: Message) -> Result<(), Closed> {
         self.sender.send(Ok(message)).map_err(|_| Closed)
     }
+}
+
+/// A growing file, and its first bytes until they tell its format.
+struct Tail {
+    followed: Followed,
+    start: Option<Vec<u8>>,
+}
+
+impl Tail {
+    fn new(path: &Path) -> Self {
+        Self { followed: Followed::new(path), start: Some(Vec::new()) }
+    }
+
+    /// What to say of news and new bytes.
+    fn take(
+        &mut self,
+        number: usize,
+        news: News,
+        block: Vec<u8>,
+        told: Option<Format>,
+    ) -> Result<Vec<Message>> {
+        let Some(start) = &mut self.start else {
+            return Ok(match news {
+                News::Nothing => vec![],
+                News::More => vec![Message::Bytes(number, block)],
+                News::Anew => vec![Message::End(number)],
+            });
+        };
+        start.extend(block);
+        let is_known =
+            content::is_enough(start) || START_LEN <= start.len() || Packing::of(start) != Packing::Plain;
+        if start.is_empty() || !(is_known || news == News::Anew) {
+            return Ok(vec![]);
+        }
+        let bytes = std::mem::take(start);
+        self.start = None;
+        let start = Start::new(&self.followed.path, Packing::of(&bytes), bytes.clone(), told)?;
+        check_followed(&start)?;
+        let mut messages = vec![Message::Start(number, Arc::new(start)), Message::Bytes(number, bytes)];
+        messages.extend((news == News::Anew).then_some(Message::End(number)));
+        Ok(messages)
+    }
+}
+
+/// Refuses what cannot be read as it grows.
+pub(crate) fn check_followed(start: &Start) -> Result<()> {
+    if start.packing == Packing::Plain && !start.is_columnar() {
+        return Ok(());
+    }
+    Err(Fault::usage("--follow takes a text file that is not packed"))
 }
 
 /// Fills a block with what one read gives; 0 at the end.
@@ -177,86 +241,6 @@ fn read_block(source: &mut impl Read, block: &mut Vec<u8>) -> io::Result<usize> 
             }
         }
     }
-}
-
-/// A file, unpacked.
-fn open(path: &Path, progress: &Arc<AtomicU64>) -> Result<Box<dyn Read>> {
-    let file = Counted { file: open_file(path)?, progress: Arc::clone(progress) };
-    Ok(match format::packing(path) {
-        Packing::Plain => Box::new(file),
-        Packing::Gzip => {
-            Box::new(flate2::read::MultiGzDecoder::new(io::BufReader::with_capacity(BLOCK_LEN, file)))
-        }
-        Packing::Zstd => Box::new(zstd::Decoder::new(file)?),
-    })
-}
-
-pub(crate) fn open_file(path: &Path) -> Result<File> {
-    check_is_there(path)?;
-    File::open(path).map_err(|error| cannot_open(path, &error))
-}
-
-/// Refuses what cannot be opened. A pipe, which opens once, is not opened.
-pub(crate) fn check_file(path: &Path) -> Result<()> {
-    if is_pipe(path) { Ok(()) } else { open_file(path).map(|_| ()) }
-}
-
-#[cfg(unix)]
-fn is_pipe(path: &Path) -> bool {
-    use std::os::unix::fs::FileTypeExt;
-    std::fs::metadata(path).is_ok_and(|metadata| metadata.file_type().is_fifo())
-}
-
-#[cfg(not(unix))]
-fn is_pipe(path: &Path) -> bool {
-    path.exists() && !path.is_file() && !path.is_dir()
-}
-
-fn check_is_there(path: &Path) -> Result<()> {
-    if std::fs::metadata(path).map_err(|error| cannot_open(path, &error))?.is_dir() {
-        return Err(Fault::data(format!("{} is a directory; name the files in it", path.display())));
-    }
-    Ok(())
-}
-
-fn cannot_open(path: &Path, error: &io::Error) -> Error {
-    Fault::data(format!("{} cannot be opened: {error}", path.display()))
-}
-
-/// What the system refuses to read is data that cannot be read.
-pub(crate) fn cannot_read(path: &Path, error: Error) -> Error {
-    let context = format!("{} cannot be read", name(path));
-    match fault::kind(&error) {
-        Kind::Failure => Fault::data(format!("{context}: {error:#}")),
-        _ => error.context(context),
-    }
-}
-
-/// A packed file that cannot be unpacked is damaged, whatever the system says of it.
-fn of_packing(error: Error, path: &Path) -> Error {
-    match format::packing(path) {
-        Packing::Plain => error,
-        _ => Fault::data(format!("it is damaged, cut off or not packed as its name says: {error:#}")),
-    }
-}
-
-/// The whole of a small file, unpacked.
-pub(crate) fn read_all(path: &Path) -> Result<Vec<u8>> {
-    let len = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
-    // One more tells the end of the file without growing.
-    let mut bytes = Vec::with_capacity(usize::try_from(len).unwrap_or(0) + 1);
-    open(path, &Arc::default())?
-        .read_to_end(&mut bytes)
-        .map_err(|error| cannot_read(path, of_packing(error.into(), path)))?;
-    Ok(bytes)
-}
-
-pub(crate) fn is_stdin(path: &Path) -> bool {
-    path.as_os_str() == "-"
-}
-
-fn name(path: &Path) -> String {
-    if is_stdin(path) { "standard input".to_owned() } else { path.display().to_string() }
 }
 
 /// Counts what was read, for the progress bar.

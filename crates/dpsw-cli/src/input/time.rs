@@ -11,7 +11,7 @@ pub(crate) const MILLIS_END: u64 = 253_402_300_800_000;
 /// Reads a time: a number, RFC 3339, a date, or the time of an access log. A number is in this unit; without one its size tells
 /// the unit.
 pub(crate) fn parse(text: &[u8], unit: Option<TimeUnit>) -> Result<u64, Problem> {
-    let time = unix(text, unit).or_else(|| access_log(text)).or_else(|| rfc3339(text));
+    let time = unix(text, unit).or_else(|| of_access_log(text)).or_else(|| rfc3339(text));
     time.ok_or_else(|| {
         let unit = match unit {
             None => "seconds, milliseconds, microseconds or nanoseconds",
@@ -92,7 +92,7 @@ fn rfc3339(text: &[u8]) -> Option<u64> {
 }
 
 /// `31/Jan/2026:12:00:00 +0000`, with or without brackets.
-fn access_log(text: &[u8]) -> Option<u64> {
+pub(crate) fn of_access_log(text: &[u8]) -> Option<u64> {
     let text = text.strip_prefix(b"[").unwrap_or(text);
     let text = text.strip_suffix(b"]").unwrap_or(text);
     // dd/Mon/yyyy:hh:mm:ss +zzzz

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_array::types::Int32Type;
 use arrow_array::{ArrayRef, BinaryArray, DictionaryArray, Int64Array, RecordBatch, StringArray};
 
-use crate::sandbox::{EXACT, Sandbox, check_shares, fails, json, records, timed};
+use crate::sandbox::{EXACT, Sandbox, check_shares, errors, fails, json, records, timed};
 
 const SHARES: [f64; 3] = [0.5, 0.3, 0.2];
 
@@ -75,6 +75,109 @@ fn columns_are_found_by_name_and_by_number() {
     }
     sandbox.write("bare.csv", records(1000, |_, item| format!("{item}\n")));
     check_shares(&sandbox.top(&["bare.csv", "--column", "1", "--no-header"]), SHARES);
+}
+
+/// A line of an access log.
+fn logged(item: &str) -> String {
+    format!("h - - [10/Oct/2000:13:55:36 -0700] \"GET {item}?q=1 HTTP/1.1\" 200 5 \"-\" \"-\"\n")
+}
+
+const JSON: [&str; 2] = ["--column", "/k"];
+
+#[test]
+fn content_tells_formats_and_packings_whatever_the_name() {
+    let sandbox = Sandbox::new();
+    let items: Vec<&str> = (0..1000).map(|n| crate::sandbox::PATTERN[n % 10]).collect();
+    let column: ArrayRef = Arc::new(StringArray::from(items));
+    let batch = RecordBatch::try_from_iter([("k", column)]).expect("a batch");
+    let log = records(1000, |_, item| logged(item)).into_bytes();
+    let documents = records(1000, |_, item| format!("{{\"k\":\"{item}\"}}\n")).into_bytes();
+    let lines = records(1000, |_, item| format!("{item}\n")).into_bytes();
+    let zstd = |bytes: &[u8]| zstd::encode_all(bytes, 1).expect("packed");
+    let as_log = "looks like an access log and is read as one";
+    let as_json = "looks like JSON documents and is read as such";
+    let of_gzip = "is packed with gzip and is unpacked";
+    let of_zstd = "is packed with zstd and is unpacked";
+    for (bytes, more, remarks, is_piped) in [
+        (lines.clone(), &[][..], &[][..], true),
+        (gzip(&lines), &[], &[of_gzip], true),
+        (zstd(&lines), &[], &[of_zstd], true),
+        (log.clone(), &[], &[as_log], true),
+        (gzip(&log), &[], &[of_gzip, as_log], true),
+        (documents.clone(), &JSON, &[as_json], true),
+        ([b"\xef\xbb\xbf\r\n", &documents[..]].concat(), &JSON, &[as_json], true),
+        (zstd(&documents), &JSON, &[of_zstd, as_json], true),
+        (parquet_bytes(&batch), &[], &["looks like Parquet and is read as such"], false),
+        (arrow_bytes(&batch, true), &[], &["looks like Arrow and is read as such"], false),
+        (arrow_bytes(&batch, false), &[], &["looks like Arrow and is read as such"], true),
+        (gzip(&arrow_bytes(&batch, false)), &[], &[of_gzip], true),
+    ] {
+        let fixed =
+            [&["top", "--window", "1000", "--domain", "keys.txt", "--json"][..], &EXACT, more].concat();
+        sandbox.write("odd name", &bytes);
+        let mut outputs = vec![sandbox.run(&[&fixed[..], &["odd name"]].concat())];
+        if is_piped {
+            outputs.push(sandbox.pipe(&fixed, &bytes));
+        }
+        for output in outputs {
+            check_shares(&json(&output), SHARES);
+            let said = errors(&output);
+            assert!(remarks.iter().all(|remark| said.contains(remark)), "{remarks:?} in {said}");
+            assert_eq!(
+                remarks.is_empty(),
+                !said.contains("looks like") && !said.contains("packed"),
+                "{said}"
+            );
+        }
+    }
+}
+
+#[test]
+fn lines_stay_lines_and_a_format_that_is_told_wins() {
+    let sandbox = Sandbox::new();
+    sandbox.write("keys.txt", "{\n{\"k\":1}\n");
+    // One document among other lines is an item; where all lines are documents, it must be told that they are items.
+    for (first, other, more) in [("{\"k\":1}", "{", &[][..]), ("{", "{\"k\":1}", &["--format", "lines"])] {
+        sandbox.write("t.txt", format!("{first}\n{}", format!("{other}\n").repeat(999)));
+        let answer = sandbox.top(&[&["t.txt"], more].concat());
+        assert_eq!(answer["items"][0]["item"], other, "{answer}");
+        assert_eq!(answer["items"][0]["estimate"], 999.0, "{answer}");
+    }
+    // The name of a table is meant, whatever its lines look like.
+    sandbox.write("t.tsv", records(1000, |_, item| logged(item)));
+    sandbox.write("keys.txt", logged("a").trim_end());
+    let answer = sandbox.top(&["t.tsv", "--column", "1"]);
+    assert_eq!(answer["items"][0]["estimate"], 500.0, "{answer}");
+}
+
+#[test]
+fn what_cannot_be_read_as_it_is_packed_is_refused_in_words() {
+    let sandbox = Sandbox::new();
+    let column: ArrayRef = Arc::new(StringArray::from(vec!["a", "b"]));
+    let batch = RecordBatch::try_from_iter([("k", column)]).expect("a batch");
+    sandbox.write("t.parquet.gz", gzip(&parquet_bytes(&batch)));
+    sandbox.write("t.arrow.gz", gzip(&arrow_bytes(&batch, true)));
+    sandbox.write("t.txt.xz", b"\xfd7zXZ\0\0\x04");
+    sandbox.write("plain.txt.gz", "a\nb\n");
+    sandbox.write("empty.txt.gz", "");
+    sandbox.write("wide.txt", b"\xff\xfea\0\n\0");
+    let fixed = [&["top", "--window", "1000", "--domain", "keys.txt"][..], &EXACT].concat();
+    for (name, wanted) in [
+        ("t.parquet.gz", "Parquet cannot be read inside gzip; unpack it first"),
+        ("t.arrow.gz", "an Arrow file cannot be read inside gzip; unpack it first"),
+        ("t.txt.xz", "it is packed with xz, which is not read here; unpack it into a pipe: xz -dc FILE"),
+        ("plain.txt.gz", "its name says that it is packed, but its bytes are not"),
+        ("empty.txt.gz", "its name says that it is packed, but its bytes are not"),
+        ("wide.txt", "it is UTF-16"),
+    ] {
+        let output = sandbox.run(&[&fixed[..], &[name]].concat());
+        fails(&output, 4, &[&format!("{name} cannot be read: {wanted}")]);
+        assert!(!errors(&output).contains("spends"), "{}", errors(&output));
+    }
+    for bytes in [parquet_bytes(&batch), arrow_bytes(&batch, true)] {
+        let output = sandbox.pipe(&fixed, &bytes);
+        fails(&output, 2, &["is read from its end and cannot come from a pipe; name the file"]);
+    }
 }
 
 #[test]

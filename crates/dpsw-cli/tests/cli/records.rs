@@ -200,7 +200,6 @@ fn files_that_are_not_what_they_seem_are_refused() {
     let sandbox = Sandbox::new();
     sandbox.write("t.parquet", "not parquet");
     sandbox.write("t.arrow", "not arrow");
-    sandbox.write("t.txt.gz", "not packed");
     let packed = crate::formats::gzip(records(100_000, |n, item| format!("{item} {n}\n")).as_bytes());
     sandbox.write("cut.txt.gz", &packed[..packed.len() / 2]);
     let packed = zstd::encode_all(&packed[..], 1).expect("packed");
@@ -209,9 +208,8 @@ fn files_that_are_not_what_they_seem_are_refused() {
     for (arguments, code, wanted) in [
         (&["t.parquet", "--column", "k"][..], 4, "damaged"),
         (&["t.arrow", "--column", "k"], 4, "damaged"),
-        (&["t.txt.gz"], 4, "t.txt.gz cannot be read: it is damaged"),
-        (&["cut.txt.gz"], 4, "cut.txt.gz cannot be read: it is damaged, cut off"),
-        (&["cut.txt.zst"], 4, "cut.txt.zst cannot be read: it is damaged, cut off"),
+        (&["cut.txt.gz"], 4, "cut.txt.gz cannot be read: it is damaged or cut off"),
+        (&["cut.txt.zst"], 4, "cut.txt.zst cannot be read: it is damaged or cut off"),
         (&["t.txt", "--column", "2"], 2, "--format"),
         (&["t.txt", "--format", "csv"], 2, "--column"),
         (&["t.parquet", "--follow"], 2, "--follow"),

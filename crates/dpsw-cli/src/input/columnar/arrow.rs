@@ -8,7 +8,7 @@ use std::hint::black_box;
 use std::io::{Read, Seek, SeekFrom};
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use arrow_array::{ArrayRef, RecordBatch, new_empty_array};
 use arrow_buffer::Buffer;
 use arrow_ipc::convert::fb_to_schema;
@@ -21,26 +21,12 @@ use crate::input::columnar::caught::caught;
 use crate::input::columnar::rows::{Cells, Chosen, Column, Rows};
 use crate::input::columnar::{ROWS_AT_ONCE, Selection, damaged, unsuited};
 
-/// Begins and ends a file; a stream has none.
-const MAGIC: &[u8] = b"ARROW1";
 /// The length of the footer, and the magic.
 const TAIL_LEN: usize = 10;
 /// Stands before the length of a message, except in files from before 2019.
 const CONTINUATION: [u8; 4] = [0xff; 4];
 
-/// Reads a file or a saved stream; `rows` says whether anyone still listens.
-pub(super) fn read(
-    mut source: impl Read + Seek,
-    selection: &Selection,
-    rows: impl FnMut(Rows) -> bool,
-) -> Result<()> {
-    let mut magic = Vec::new();
-    (&mut source).take(MAGIC.len() as u64).read_to_end(&mut magic).context("its start is unreadable")?;
-    source.seek(SeekFrom::Start(0))?;
-    if magic == MAGIC { read_file(source, selection, rows) } else { read_stream(source, selection, rows) }
-}
-
-/// Reads the messages of a stream in their order.
+/// Reads the messages of a stream in their order; `rows` says whether anyone still listens.
 pub(super) fn read_stream(
     mut source: impl Read,
     selection: &Selection,
@@ -59,7 +45,7 @@ pub(super) fn read_stream(
 }
 
 /// Reads the messages of a file that its footer names: dictionaries first, wherever they are.
-fn read_file(
+pub(super) fn read_file(
     mut source: impl Read + Seek,
     selection: &Selection,
     mut rows: impl FnMut(Rows) -> bool,

@@ -9,7 +9,7 @@ mod rows;
 mod tests;
 mod value;
 
-use std::io::BufReader;
+use std::io::{BufReader, Read};
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
 
@@ -17,8 +17,10 @@ use anyhow::Result;
 
 use crate::arguments::{Format, TimeUnit};
 use crate::fault::Fault;
+use crate::input::content::Content;
 use crate::input::delimited::{Column, no_column};
-use crate::input::reader::{is_stdin, open_file};
+use crate::input::file;
+use crate::input::start::Start;
 use rows::Chosen;
 pub(crate) use rows::Rows;
 
@@ -58,20 +60,39 @@ impl Selection {
     }
 }
 
-/// Reads a file; `rows` says whether anyone still listens.
+/// Reads a source; `rows` says whether anyone still listens.
 pub(crate) fn read(
     path: &Path,
-    format: Format,
+    start: &Start,
+    source: impl Read,
     selection: &Selection,
     progress: &AtomicU64,
     rows: impl FnMut(Rows) -> bool,
 ) -> Result<()> {
-    match format {
-        Format::Arrow if is_stdin(path) => arrow::read_stream(std::io::stdin().lock(), selection, rows),
-        _ if is_stdin(path) => Err(Fault::usage("Parquet cannot be read from a pipe; name a file")),
-        Format::Arrow => arrow::read(BufReader::new(open_file(path)?), selection, rows),
-        _ => parquet::read(open_file(path)?, selection, progress, rows),
+    match (start.format, start.content) {
+        (Format::Arrow, Content::ArrowFile) => {
+            check_is_file(path, start, "an Arrow file")?;
+            arrow::read_file(BufReader::new(file::open(path)?), selection, rows)
+        }
+        (Format::Arrow, _) => arrow::read_stream(BufReader::new(source), selection, rows),
+        _ => {
+            check_is_file(path, start, "Parquet")?;
+            parquet::read(file::open(path)?, selection, progress, rows)
+        }
     }
+}
+
+/// Refuses what cannot be read from its end.
+fn check_is_file(path: &Path, start: &Start, what: &str) -> Result<()> {
+    if let Some(packing) = start.packing.name() {
+        return Err(Fault::data(format!("{what} cannot be read inside {packing}; unpack it first")));
+    }
+    if file::is_pipe(path) {
+        return Err(Fault::usage(format!(
+            "{what} is read from its end and cannot come from a pipe; name the file"
+        )));
+    }
+    Ok(())
 }
 
 fn damaged(error: impl std::fmt::Display) -> anyhow::Error {

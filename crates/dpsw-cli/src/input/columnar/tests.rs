@@ -24,6 +24,7 @@ use parquet::basic::{Compression, Encoding};
 use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder, WriterVersion};
 
 use super::{Rows, Selection, arrow};
+use crate::input::content::Content;
 use crate::input::{Record, Sink};
 
 /// A column, and how its three values are to read: some text, nothing, and some text.
@@ -205,7 +206,11 @@ fn column(name: &str) -> Selection {
 }
 
 fn of_arrow(bytes: &[u8], selection: &Selection) -> Result<Seen> {
-    seen(|rows| arrow::read(Cursor::new(bytes), selection, rows))
+    let source = Cursor::new(bytes);
+    seen(|rows| match Content::of(bytes) {
+        Content::ArrowFile => arrow::read_file(source, selection, rows),
+        _ => arrow::read_stream(source, selection, rows),
+    })
 }
 
 fn of_parquet(file: &File, selection: &Selection) -> Result<Seen> {

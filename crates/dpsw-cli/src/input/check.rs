@@ -1,0 +1,68 @@
+//! Whether sources can be read as they are meant to be, before anything is spent on them.
+
+use std::path::Path;
+use std::sync::atomic::AtomicU64;
+
+use anyhow::Result;
+
+use crate::input::file::{self, cannot_read, is_missing, is_pipe, named};
+use crate::input::parser::{Parser, Wanted};
+use crate::input::reader::{Files, check_followed};
+use crate::input::start::Start;
+use crate::input::{Record, Sink, columnar, format};
+
+/// Refuses what cannot be opened and what the first records show to be something else. Pipes are not looked at: they are
+/// read once.
+pub(crate) fn check(files: &Files, wanted: &Wanted) -> Result<()> {
+    for path in &files.paths {
+        if files.follow && is_missing(path) && !file::is_stdin(path) {
+            check_awaited(path, files, wanted)?;
+        } else if !is_pipe(path) {
+            check_file(path, files, wanted)?;
+        }
+    }
+    Ok(())
+}
+
+/// All that is known of a file that is not there yet is its name.
+fn check_awaited(path: &Path, files: &Files, wanted: &Wanted) -> Result<()> {
+    match files.format.or(format::of_name(path)) {
+        Some(format) => {
+            Parser::new(format, wanted).map(|_| ()).map_err(|error| named(error, &file::name(path)))
+        }
+        None => Ok(()),
+    }
+}
+
+fn check_file(path: &Path, files: &Files, wanted: &Wanted) -> Result<()> {
+    let file = file::open(path)?;
+    let (start, source) = Start::read(path, file, files.format).map_err(|error| cannot_read(path, error))?;
+    if files.follow && start.bytes.is_empty() {
+        return check_awaited(path, files, wanted);
+    }
+    let check = || {
+        if files.follow {
+            check_followed(&start)?;
+        }
+        wanted.check(start.format)?;
+        if start.is_columnar() {
+            let read = columnar::read(path, &start, source, &files.selection, &AtomicU64::new(0), |_| false);
+            return read.map_err(|error| cannot_read(path, error));
+        }
+        Parser::new(start.format, wanted)?.push(&start.bytes, &mut Nowhere)
+    };
+    check().map_err(|error| named(error, &start.name))
+}
+
+/// Where records go that are looked at and not counted.
+struct Nowhere;
+
+impl Sink for Nowhere {
+    fn items(&mut self, _: &[&[u8]]) -> Result<()> {
+        Ok(())
+    }
+
+    fn record(&mut self, _: u64, _: Record<'_>) -> Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,86 @@
+//! The start of a source: its name and first bytes tell its format, once.
+
+use std::io::{Chain, Cursor, Read};
+use std::path::Path;
+
+use anyhow::Result;
+
+use crate::arguments::Format;
+use crate::input::content::{self, Content};
+use crate::input::packing::{self, Packing};
+use crate::input::{file, format};
+
+/// What a source holds.
+#[derive(Debug, Clone)]
+pub(crate) struct Start {
+    pub(crate) name: String,
+    pub(crate) format: Format,
+    pub(crate) content: Content,
+    pub(crate) packing: Packing,
+    /// The first bytes, unpacked.
+    pub(crate) bytes: Vec<u8>,
+    /// Whether the format was told instead of looked for.
+    is_told: bool,
+}
+
+/// A source, unpacked, from its first byte on.
+pub(crate) type Source = Chain<Cursor<Vec<u8>>, Box<dyn Read>>;
+
+impl Start {
+    /// Looks at a source. It is read from its first byte on by what is returned beside.
+    pub(crate) fn read(
+        path: &Path,
+        source: impl Read + 'static,
+        told: Option<Format>,
+    ) -> Result<(Self, Source)> {
+        let (packing, mut inside) = packing::unpacked(source)?;
+        packing.check_name(path)?;
+        let bytes = packing::read_until(&mut inside, content::is_enough);
+        let bytes = bytes.map_err(|error| packing.damage(error))?;
+        let source = Cursor::new(bytes.clone()).chain(inside);
+        Ok((Self::new(path, packing, bytes, told)?, source))
+    }
+
+    /// What a name and these bytes tell.
+    pub(crate) fn new(path: &Path, packing: Packing, bytes: Vec<u8>, told: Option<Format>) -> Result<Self> {
+        content::check_encoding(&bytes)?;
+        let content = Content::of(&bytes);
+        let format = told.unwrap_or_else(|| choose(path, content));
+        Ok(Self { name: file::name(path), format, content, packing, bytes, is_told: told.is_some() })
+    }
+
+    /// Whether it comes in rows instead of bytes.
+    pub(crate) fn is_columnar(&self) -> bool {
+        matches!(self.format, Format::Parquet | Format::Arrow)
+    }
+
+    /// What its bytes alone tell, for people.
+    pub(crate) fn remarks(&self, path: &Path) -> Vec<String> {
+        let name = &self.name;
+        let packing = self.packing.name().filter(|_| self.packing != format::packing(path));
+        let looks = self.looks().filter(|_| !self.is_told && Some(self.format) != format::of_name(path));
+        let packing = packing.map(|packing| format!("{name} is packed with {packing} and is unpacked"));
+        let looks = looks.map(|looks| format!("{name} looks like {looks}"));
+        packing.into_iter().chain(looks).collect()
+    }
+
+    /// The format in words, if the bytes look like it.
+    fn looks(&self) -> Option<&'static str> {
+        match self.format {
+            format if Some(format) != self.content.format() => None,
+            Format::AccessLog => Some("an access log and is read as one; --format lines takes whole lines"),
+            Format::Ndjson => Some("JSON documents and is read as such; --format lines takes whole lines"),
+            Format::Parquet => Some("Parquet and is read as such"),
+            _ => Some("Arrow and is read as such"),
+        }
+    }
+}
+
+/// Bytes that no text begins with are certain, the name of a table is meant, and what other text looks like is better than
+/// its name.
+fn choose(path: &Path, content: Content) -> Format {
+    let name = format::of_name(path);
+    let table = name.filter(|name| matches!(name, Format::Csv | Format::Tsv));
+    let looks = content.format();
+    looks.filter(|_| content.is_columnar()).or(table).or(looks).or(name).unwrap_or(Format::Lines)
+}
