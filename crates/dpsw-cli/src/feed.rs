@@ -32,8 +32,10 @@ pub(crate) struct Feed<'a> {
     pub(crate) counts: Counts,
     every: Option<Span>,
     next_answer: Option<u64>,
-    /// Records and position of the last answer.
-    answered: Option<(u64, u64)>,
+    /// An answer that is due waits for the next item: if there is none, the answer of the finished stream takes its place.
+    waits: bool,
+    /// What the last answer was about: its window, and how much of it was sealed.
+    answered: Option<[Range<u64>; 2]>,
     due: Due<'a>,
 }
 
@@ -93,7 +95,13 @@ impl Counts {
 }
 
 impl<'a> Feed<'a> {
-    pub(crate) fn new(plan: Plan, on_error: OnError, every: Option<Span>, due: Due<'a>) -> Result<Self> {
+    pub(crate) fn new(
+        plan: Plan,
+        on_error: OnError,
+        every: Option<Span>,
+        waits: bool,
+        due: Due<'a>,
+    ) -> Result<Self> {
         let timing = match plan.settings().window.time().map(|time| time.clock) {
             None => Timing::None,
             Some(Clock::Caller) => Timing::Arrival(0),
@@ -111,6 +119,7 @@ impl<'a> Feed<'a> {
             counts: Counts::default(),
             every,
             next_answer: None,
+            waits,
             answered: None,
             due,
         };
@@ -128,7 +137,7 @@ impl<'a> Feed<'a> {
             self.sketch.advance(now)?;
             // The clock of the sketch never goes back.
             self.timing = Timing::Arrival(self.sketch.position());
-            self.answer_if_due()?;
+            self.answer_if_due(true)?;
         }
         Ok(())
     }
@@ -143,30 +152,32 @@ impl<'a> Feed<'a> {
 
     /// Answers now.
     pub(crate) fn answer(&mut self) -> Result<()> {
-        self.answered = Some(self.place_now());
-        (self.due)(&self.sketch.view())
+        let view = self.sketch.view();
+        self.answered = Some(place(&view));
+        (self.due)(&view)
     }
 
-    /// Answers now, unless nothing has arrived since the last answer, and hands over the view of the stream.
-    pub(crate) fn answer_at_last(mut self) -> Result<WindowView> {
-        if self.answered != Some(self.place_now()) {
-            self.answer()?;
-        }
-        Ok(self.sketch.view())
+    /// Answers now, unless the last answer was about the same, and hands over the view of the stream.
+    pub(crate) fn answer_at_last(self) -> Result<WindowView> {
+        let view = self.sketch.view();
+        Self::answer_anew(self.answered, self.due, view)
     }
 
     /// The same of a stream that is over: what is open is sealed first, and nothing is predicted.
-    pub(crate) fn finish(mut self) -> Result<WindowView> {
-        if self.answered == Some(self.place_now()) {
-            return Ok(self.sketch.view());
-        }
+    pub(crate) fn finish(self) -> Result<WindowView> {
         let view = self.sketch.finish()?;
-        (self.due)(&view)?;
-        Ok(view)
+        Self::answer_anew(self.answered, self.due, view)
     }
 
-    fn place_now(&self) -> (u64, u64) {
-        (self.counts.records, self.sketch.position())
+    fn answer_anew(
+        answered: Option<[Range<u64>; 2]>,
+        mut due: Due<'a>,
+        view: WindowView,
+    ) -> Result<WindowView> {
+        if answered != Some(place(&view)) {
+            due(&view)?;
+        }
+        Ok(view)
     }
 
     /// Hands over what is pending.
@@ -188,12 +199,13 @@ impl<'a> Feed<'a> {
     fn take(&mut self, batch: &Batch<'_>) -> Result<()> {
         let mut done = 0;
         while done < batch.items.len() {
+            self.answer_if_due(self.waits)?;
             let left = batch.part(done..batch.items.len());
             let len = self.room(left.times).min(left.items.len());
             self.take_now(&left.part(0..len))?;
             done += len;
             self.counts.records += len as u64;
-            self.answer_if_due()?;
+            self.answer_if_due(!self.waits)?;
         }
         Ok(())
     }
@@ -221,6 +233,7 @@ impl<'a> Feed<'a> {
     /// A record that cannot be read keeps its position and counts for no item.
     fn take_null(&mut self, time: Option<u64>, user: Option<u64>) -> Result<()> {
         self.flush()?;
+        self.answer_if_due(self.waits)?;
         let time = if let Timing::Arrival(now) = self.timing { Some(now) } else { time };
         let (times, users) = (time.map(|time| [time]), user.map(|user| [user]));
         let null = match &times {
@@ -232,7 +245,7 @@ impl<'a> Feed<'a> {
             None => null,
         })?;
         self.counts.records += 1;
-        self.answer_if_due()
+        self.answer_if_due(!self.waits)
     }
 
     /// How many items can be counted before an answer is due; those with these times come next.
@@ -260,8 +273,8 @@ impl<'a> Feed<'a> {
         }
     }
 
-    fn answer_if_due(&mut self) -> Result<()> {
-        let Some((progress, period)) = self.progress() else { return Ok(()) };
+    fn answer_if_due(&mut self, is_time: bool) -> Result<()> {
+        let Some((progress, period)) = self.progress().filter(|_| is_time) else { return Ok(()) };
         match self.next_answer {
             Some(next) if progress < next => return Ok(()),
             Some(_) => self.answer()?,
@@ -339,6 +352,10 @@ impl Sink for Feed<'_> {
             }
         }
     }
+}
+
+fn place(view: &WindowView) -> [Range<u64>; 2] {
+    [view.window(), view.covered()]
 }
 
 /// A user has a name: the empty name is for records without a user.

@@ -124,17 +124,16 @@ impl Read<'_> {
         }
         let is_followed = files.follow;
         let due = Box::new(|view: &WindowView| writer.write(&ask(view, which)?));
-        let mut feed = Feed::new(plan, self.source.input.on_error, every, due)?;
+        let waits = !is_followed && files.paths.iter().all(|path| path.is_file());
+        let mut feed = Feed::new(plan, self.source.input.on_error, every, waits, due)?;
         let end = if is_watched {
             run::run(files, wanted, &mut feed, &mut Watch::open(which)?)?
         } else {
             run::run(files, wanted, &mut feed, &mut Alone)?
         };
         let counts = feed.counts;
-        // Whoever keeps a view may go on with what follows in the file.
-        let is_over = end == End::Complete && !is_followed && self.source.stream.save.is_none();
         let view = match end {
-            _ if is_over => feed.finish()?,
+            End::Complete if !is_followed => feed.finish()?,
             End::Complete | End::Left => feed.answer_at_last()?,
             End::Interrupted => {
                 feed.answer()?;
