@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
 use dpsw::{Clock, DpswSketch, Plan, Taken, Unit, WindowView};
+use serde::Serialize;
 
 use crate::arguments::OnError;
 use crate::fault::Fault;
@@ -12,8 +13,8 @@ use crate::input::{BATCH, Problem, Record, Sink};
 use crate::quantity::Span;
 use crate::structure::millis;
 
-/// Called with a view of the stream whenever an answer is due.
-pub(crate) type Due<'a> = Box<dyn FnMut(&WindowView) -> Result<()> + 'a>;
+/// Called with a view of the stream, and what was read of it, whenever an answer is due.
+pub(crate) type Due<'a> = Box<dyn FnMut(&WindowView, Counts) -> Result<()> + 'a>;
 
 /// The way of records into the sketch.
 pub(crate) struct Feed<'a> {
@@ -37,8 +38,8 @@ pub(crate) struct Feed<'a> {
     due: Due<'a>,
 }
 
-/// What is said in the end.
-#[derive(Debug, Clone, Copy, Default)]
+/// What became of the records. It is public where arrivals are, and is never said where presence is private.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub(crate) struct Counts {
     pub(crate) records: u64,
     pub(crate) skipped: u64,
@@ -144,7 +145,7 @@ impl<'a> Feed<'a> {
     /// Answers now.
     pub(crate) fn answer(&mut self) -> Result<()> {
         self.answered = Some(self.place_now());
-        (self.due)(&self.sketch.view())
+        (self.due)(&self.sketch.view(), self.counts)
     }
 
     /// Answers now, unless nothing has arrived since the last answer, and hands over the view of the stream.
@@ -161,7 +162,7 @@ impl<'a> Feed<'a> {
             return Ok(self.sketch.view());
         }
         let view = self.sketch.finish()?;
-        (self.due)(&view)?;
+        (self.due)(&view, self.counts)?;
         Ok(view)
     }
 

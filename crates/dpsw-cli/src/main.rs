@@ -7,6 +7,8 @@ mod remark;
 mod input;
 mod output;
 mod answer;
+mod words;
+mod why;
 mod domain;
 mod structure;
 mod interrupt;

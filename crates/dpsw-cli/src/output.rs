@@ -9,7 +9,9 @@ use crate::answer::{Answer, Row};
 use crate::arguments::Layout;
 use crate::input::time;
 use crate::quantity;
-use crate::remark::{Style, is_coloured, paint};
+use crate::remark::{self, Style, is_coloured, paint};
+use crate::why::Why;
+use crate::words::{WIDTH, wrapped};
 
 /// How answers are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +34,9 @@ impl Writer {
 
     /// Writes one answer on stdout.
     pub(crate) fn write(&mut self, answer: &Answer) -> Result<()> {
+        if let (Self::Csv { .. }, Some(Why { message, advice, .. })) = (&self, &answer.why) {
+            remark::note(format!("nothing to show: {message}; what helps: {advice}"));
+        }
         let text = match self {
             Self::Table => table(answer, is_coloured(&stdout())),
             Self::Json => serde_json::to_string_pretty(answer)? + "\n",
@@ -59,9 +64,9 @@ const ITEM_LEN_MAX: usize = 48;
 
 fn table(answer: &Answer, coloured: bool) -> String {
     let mut text = headline(answer) + "\n";
-    if answer.items.is_empty() {
-        text += "\nno item to show: none stands out from the noise\n";
-        return text + &hidden(answer) + "\n";
+    if let Some(Why { message, advice, .. }) = &answer.why {
+        let lines = [format!("nothing to show: {message}"), format!("what helps: {advice}")];
+        return text + "\n" + &lines.map(|line| wrapped(&line, WIDTH)).join("\n") + "\n\n";
     }
     let names: Vec<String> = answer.items.iter().map(|row| shown(&row.item)).collect();
     let widest = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max(4);

@@ -11,6 +11,7 @@ mod views;
 mod follow;
 mod screen;
 mod commands;
+mod empty;
 mod examples;
 mod intervals;
 mod demo;
