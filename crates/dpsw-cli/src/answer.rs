@@ -9,6 +9,7 @@ use dpsw::{Claim, Direction, Estimate, Item, List, Plan, Ranked, Shown, Threshol
 use serde::Serialize;
 
 use crate::feed::Counts;
+use crate::headline;
 use crate::structure;
 use crate::why::{Empty, Why};
 
@@ -56,8 +57,9 @@ pub(crate) struct Answer {
     /// Where users are protected: about how many records of the window count for no item.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) capped: Option<u64>,
+    /// What the answer is about, for people.
     #[serde(skip)]
-    pub(crate) promise: String,
+    pub(crate) headline: Vec<String>,
 }
 
 /// Positions from `start` up to `end`, exclusive.
@@ -76,10 +78,6 @@ impl Positions {
 
     pub(crate) fn is_time(&self) -> bool {
         self.unit == "ms"
-    }
-
-    pub(crate) fn len(&self) -> u64 {
-        self.end - self.start
     }
 }
 
@@ -130,6 +128,7 @@ impl Question {
         let total = view.items();
         let rows = ranked.iter().enumerate().map(|(index, ranked)| self.row(view, total, index + 1, ranked));
         let (epsilon, delta) = promised(view.claim());
+        let capped = ranked.first().and_then(|ranked| ranked.estimate.capped);
         Ok(Answer {
             window: Positions::new(&view.window(), is_time),
             covered: Positions::new(&view.covered(), is_time),
@@ -138,8 +137,8 @@ impl Question {
             items: rows.collect(),
             hidden,
             why: ranked.is_empty().then(|| self.empty(view, read, hidden).why()),
-            capped: ranked.first().and_then(|ranked| ranked.estimate.capped),
-            promise: promise(view),
+            capped,
+            headline: headline::lines(view, capped),
         })
     }
 
@@ -247,13 +246,6 @@ fn trend(view: &WindowView, item: Item<'_>) -> Option<&'static str> {
 
 fn rounded(value: f64) -> f64 {
     (value * 100.0).round() / 100.0
-}
-
-fn promise(view: &WindowView) -> String {
-    match view.plan().settings().unit {
-        Unit::Users { .. } => format!("{} for a user in a window", view.claim()),
-        _ => view.claim().to_string(),
-    }
 }
 
 pub(crate) fn promised(claim: Claim) -> (Option<f64>, Option<f64>) {

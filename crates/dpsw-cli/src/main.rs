@@ -9,6 +9,7 @@ mod output;
 mod answer;
 mod words;
 mod why;
+mod headline;
 mod domain;
 mod structure;
 mod interrupt;

@@ -16,7 +16,6 @@ use crate::chart::{self, Bar};
 use crate::fault::Fault;
 use crate::feed::Feed;
 use crate::interrupt;
-use crate::output::headline;
 use crate::quantity::grouped;
 use crate::remark;
 use crate::run::Companion;
@@ -127,7 +126,9 @@ impl Companion for Watch {
 
 fn page(title: &str, answer: &Answer, width: u16) -> Vec<Line<'static>> {
     let bold = Style::new().add_modifier(Modifier::BOLD);
-    let mut lines = vec![Line::styled(title.to_owned(), bold), Line::from(headline(answer)), Line::default()];
+    let mut lines = vec![Line::styled(title.to_owned(), bold)];
+    lines.extend(answer.headline.iter().flat_map(|line| wrapped_lines(line, width)));
+    lines.push(Line::default());
     if let Some(Why { message, advice, .. }) = &answer.why {
         let text = format!("nothing to show: {message}\nwhat helps: {advice}");
         lines.extend(text.lines().flat_map(|line| wrapped_lines(line, width)));

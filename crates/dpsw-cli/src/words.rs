@@ -2,6 +2,7 @@
 
 use dpsw::Plan;
 
+use crate::input::time;
 use crate::quantity::{self, grouped};
 
 /// `1 item`, `2,000 items`.
@@ -26,6 +27,23 @@ pub(crate) fn stretch(plan: &Plan, len: u64) -> String {
         Some(_) => quantity::time(len),
         None => count(len, "item"),
     }
+}
+
+/// `2000-10-10 08:21:08`, in UTC.
+fn clock(millis: u64) -> String {
+    // Nobody reads the milliseconds of a window.
+    let text = time::format(millis / 1000 * 1000);
+    text.trim_end_matches('Z').replace('T', " ")
+}
+
+/// `2000-10-10 08:21:08 to 08:36:08 UTC`: the day of the end is said where it is another one.
+pub(crate) fn span(start: u64, end: u64) -> String {
+    let (start, end) = (clock(start), clock(end));
+    let same_day = match (start.split_once(' '), end.split_once(' ')) {
+        (Some((first, _)), Some((last, time))) if first == last => Some(time),
+        _ => None,
+    };
+    format!("{start} to {} UTC", same_day.unwrap_or(&end))
 }
 
 /// The width of what is not drawn on a screen: that of most terminals and of mails.
@@ -74,5 +92,12 @@ mod tests {
         assert_eq!(wrapped("no item stands out", 10), "no item\nstands out");
         assert_eq!(wrapped("averylongword and", 5), "averylongword\nand");
         assert_eq!(wrapped("", 5), "");
+    }
+
+    #[test]
+    fn a_span_names_its_day_once() {
+        let day = 86_400_000;
+        assert_eq!(span(971_166_068_001, 971_166_968_001), "2000-10-10 08:21:08 to 08:36:08 UTC");
+        assert_eq!(span(0, day), "1970-01-01 00:00:00 to 1970-01-02 00:00:00 UTC");
     }
 }

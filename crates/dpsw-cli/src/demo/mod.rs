@@ -19,7 +19,7 @@ use crate::answer::{Answer, Question, Rows, Which};
 use crate::arguments::Demo;
 use crate::chart::{self, Bar};
 use crate::interrupt;
-use crate::output::{headline, print, print_json};
+use crate::output::{print, print_json};
 use crate::quantity::grouped;
 use crate::remark::is_coloured;
 use crate::structure;
@@ -191,7 +191,7 @@ fn page(demo: &State, answer: &Answer, width: u16) -> Vec<Line<'static>> {
     let dim = Style::new().add_modifier(Modifier::DIM);
     let mut lines = vec![
         Line::styled("dpsw demo: what is trending, without exposing any single event", bold),
-        Line::from(headline(answer)),
+        Line::from(answer.headline.join("; ")),
         Line::styled(
             "█ sure   ░ 95 % interval   ◆ the true count, which only a demo knows   ↑↓ trends beyond chance",
             dim,

@@ -12,6 +12,7 @@ mod follow;
 mod screen;
 mod commands;
 mod empty;
+mod headline;
 mod examples;
 mod intervals;
 mod demo;
