@@ -5,8 +5,13 @@ use std::ops::Range;
 use anyhow::Result;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use dpsw::{Claim, Direction, Estimate, Item, List, Ranked, Shown, Threshold, Unit, WindowView};
+use dpsw::{Claim, Direction, Estimate, Item, List, Plan, Ranked, Shown, Threshold, Unit, WindowView};
 use serde::Serialize;
+
+use crate::feed::Counts;
+use crate::headline;
+use crate::structure;
+use crate::why::{Empty, Why};
 
 /// Which items are shown.
 #[derive(Debug, Clone, PartialEq)]
@@ -36,7 +41,7 @@ impl Rows {
     }
 }
 
-/// One answer: `{window, covered, epsilon, delta, items, hidden}`, and `capped` where users are protected.
+/// One answer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Answer {
     pub(crate) window: Positions,
@@ -47,11 +52,14 @@ pub(crate) struct Answer {
     pub(crate) items: Vec<Row>,
     /// Rows that are not shown because they may be noise alone.
     pub(crate) hidden: usize,
+    /// Why there is no row, and what would help; `null` if there is one.
+    pub(crate) why: Option<Why>,
     /// Where users are protected: about how many records of the window count for no item.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) capped: Option<u64>,
+    /// What the answer is about, for people.
     #[serde(skip)]
-    pub(crate) promise: String,
+    pub(crate) headline: Vec<String>,
 }
 
 /// Positions from `start` up to `end`, exclusive.
@@ -70,10 +78,6 @@ impl Positions {
 
     pub(crate) fn is_time(&self) -> bool {
         self.unit == "ms"
-    }
-
-    pub(crate) fn len(&self) -> u64 {
-        self.end - self.start
     }
 }
 
@@ -101,22 +105,60 @@ pub(crate) struct Row {
     pub(crate) unsure: bool,
 }
 
-/// Asks a view.
-pub(crate) fn ask(view: &WindowView, which: &Which) -> Result<Answer> {
-    let is_time = view.plan().settings().window.time().is_some();
-    let (ranked, hidden) = match which {
-        Which::Top(count, rows) => rows.of(view.top(*count)?),
-        Which::Threshold(share, rows) => rows.of(view.heavy_hitters(Threshold::new(*share)?)?),
-        Which::Asked(items) => (asked(view, items)?, 0),
-    };
-    let is_listed = !matches!(which, Which::Asked(_));
-    let total = view.items();
-    let rows = ranked.iter().enumerate().map(|(index, ranked)| {
+/// What is asked of a stream again and again.
+#[derive(Debug, Clone)]
+pub(crate) struct Question {
+    which: Which,
+    /// About the count below which nothing stands out in a whole window, where that can be predicted.
+    noise: Option<f64>,
+}
+
+impl Question {
+    pub(crate) fn new(which: Which, plan: &Plan) -> Result<Self> {
+        let settings = plan.settings();
+        let prediction = plan.predict(&structure::expectation(&settings.domain))?;
+        let items = settings.window.expected_items() as f64;
+        Ok(Self { which, noise: prediction.map(|prediction| prediction.detectable_share() * items) })
+    }
+
+    /// Asks a view. What was read is not known of a saved one.
+    pub(crate) fn ask(&self, view: &WindowView, read: Option<Counts>) -> Result<Answer> {
+        let (ranked, hidden) = self.rows(view)?;
+        let is_time = view.plan().settings().window.time().is_some();
+        let total = view.items();
+        let rows = ranked.iter().enumerate().map(|(index, ranked)| self.row(view, total, index + 1, ranked));
+        let (epsilon, delta) = promised(view.claim());
+        let capped = ranked.first().and_then(|ranked| ranked.estimate.capped);
+        Ok(Answer {
+            window: Positions::new(&view.window(), is_time),
+            covered: Positions::new(&view.covered(), is_time),
+            epsilon,
+            delta,
+            items: rows.collect(),
+            hidden,
+            why: ranked.is_empty().then(|| self.empty(view, read, hidden).why()),
+            capped,
+            headline: headline::lines(view, capped),
+        })
+    }
+
+    /// The rows to show, and how many are hidden. Before anything is sealed there is nothing to list.
+    fn rows<'v>(&'v self, view: &'v WindowView) -> Result<(Vec<Ranked<'v>>, usize)> {
+        match &self.which {
+            Which::Asked(items) => Ok((asked(view, items)?, 0)),
+            _ if view.covered().is_empty() => Ok((Vec::new(), 0)),
+            Which::Top(count, rows) => Ok(rows.of(view.top(*count)?)),
+            Which::Threshold(share, rows) => Ok(rows.of(view.heavy_hitters(Threshold::new(*share)?)?)),
+        }
+    }
+
+    fn row(&self, view: &WindowView, total: Option<u64>, rank: usize, ranked: &Ranked<'_>) -> Row {
+        let is_listed = !matches!(self.which, Which::Asked(_));
         let [value, lower, upper] = if is_listed { listed(ranked) } else { plain(ranked) };
         let (item, item_base64) = names(ranked.item);
         let any_order = &ranked.estimate.any_order;
         Row {
-            rank: index + 1,
+            rank,
             item,
             item_base64,
             estimate: rounded(value),
@@ -127,18 +169,33 @@ pub(crate) fn ask(view: &WindowView, which: &Which) -> Result<Answer> {
             trend: trend(view, ranked.item),
             unsure: ranked.shown.marked,
         }
-    });
-    let (epsilon, delta) = promised(view.claim());
-    Ok(Answer {
-        window: Positions::new(&view.window(), is_time),
-        covered: Positions::new(&view.covered(), is_time),
-        epsilon,
-        delta,
-        items: rows.collect(),
-        hidden,
-        capped: ranked.first().and_then(|ranked| ranked.estimate.capped),
-        promise: promise(view),
-    })
+    }
+
+    fn empty<'v>(&self, view: &'v WindowView, read: Option<Counts>, hidden: usize) -> Empty<'v> {
+        let (rows, threshold) = match self.which {
+            Which::Top(count, _) => (count, None),
+            Which::Threshold(share, _) => (usize::MAX, Some(share)),
+            Which::Asked(_) => (usize::MAX, None),
+        };
+        let has_public_arrivals = view.plan().settings().unit != Unit::AddRemove;
+        Empty {
+            view,
+            is_saved: read.is_none(),
+            read: read.filter(|_| has_public_arrivals),
+            rows,
+            threshold,
+            below_noise: self.below_noise(view),
+            hidden,
+        }
+    }
+
+    /// About the count below which nothing stands out in this window: noise grows with the root of its substreams.
+    fn below_noise(&self, view: &WindowView) -> Option<u64> {
+        let (plan, window) = (view.plan(), view.window());
+        let parts = |len: u64| len.div_ceil(plan.substream_len()).max(1) as f64;
+        let share = parts(window.end - window.start) / parts(plan.settings().window.len());
+        Some((self.noise? * share.min(1.0).sqrt()).ceil().max(1.0) as u64)
+    }
 }
 
 fn asked<'i>(view: &WindowView, items: &'i [String]) -> Result<Vec<Ranked<'i>>> {
@@ -189,13 +246,6 @@ fn trend(view: &WindowView, item: Item<'_>) -> Option<&'static str> {
 
 fn rounded(value: f64) -> f64 {
     (value * 100.0).round() / 100.0
-}
-
-fn promise(view: &WindowView) -> String {
-    match view.plan().settings().unit {
-        Unit::Users { .. } => format!("{} for a user in a window", view.claim()),
-        _ => view.claim().to_string(),
-    }
 }
 
 pub(crate) fn promised(claim: Claim) -> (Option<f64>, Option<f64>) {

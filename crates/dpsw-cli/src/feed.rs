@@ -5,6 +5,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
 use dpsw::{Clock, DpswSketch, Plan, Taken, Unit, WindowView};
+use serde::Serialize;
 
 use crate::arguments::OnError;
 use crate::fault::Fault;
@@ -12,8 +13,8 @@ use crate::input::{BATCH, Problem, Record, Sink};
 use crate::quantity::Span;
 use crate::structure::millis;
 
-/// Called with a view of the stream whenever an answer is due.
-pub(crate) type Due<'a> = Box<dyn FnMut(&WindowView) -> Result<()> + 'a>;
+/// Called with a view of the stream, and what was read of it, whenever an answer is due.
+pub(crate) type Due<'a> = Box<dyn FnMut(&WindowView, Counts) -> Result<()> + 'a>;
 
 /// The way of records into the sketch.
 pub(crate) struct Feed<'a> {
@@ -39,8 +40,8 @@ pub(crate) struct Feed<'a> {
     due: Due<'a>,
 }
 
-/// What is said in the end.
-#[derive(Debug, Clone, Copy, Default)]
+/// What became of the records. It is public where arrivals are, and is never said where presence is private.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub(crate) struct Counts {
     pub(crate) records: u64,
     pub(crate) skipped: u64,
@@ -154,28 +155,29 @@ impl<'a> Feed<'a> {
     pub(crate) fn answer(&mut self) -> Result<()> {
         let view = self.sketch.view();
         self.answered = Some(place(&view));
-        (self.due)(&view)
+        (self.due)(&view, self.counts)
     }
 
     /// Answers now, unless the last answer was about the same, and hands over the view of the stream.
     pub(crate) fn answer_at_last(self) -> Result<WindowView> {
         let view = self.sketch.view();
-        Self::answer_anew(self.answered, self.due, view)
+        Self::answer_anew(self.answered, self.due, view, self.counts)
     }
 
     /// The same of a stream that is over: what is open is sealed first, and nothing is predicted.
     pub(crate) fn finish(self) -> Result<WindowView> {
         let view = self.sketch.finish()?;
-        Self::answer_anew(self.answered, self.due, view)
+        Self::answer_anew(self.answered, self.due, view, self.counts)
     }
 
     fn answer_anew(
         answered: Option<[Range<u64>; 2]>,
         mut due: Due<'a>,
         view: WindowView,
+        counts: Counts,
     ) -> Result<WindowView> {
         if answered != Some(place(&view)) {
-            due(&view)?;
+            due(&view, counts)?;
         }
         Ok(view)
     }

@@ -7,9 +7,10 @@ use anyhow::Result;
 
 use crate::answer::{Answer, Row};
 use crate::arguments::Layout;
-use crate::input::time;
 use crate::quantity;
-use crate::remark::{Style, is_coloured, paint};
+use crate::remark::{self, Style, is_coloured, paint};
+use crate::why::Why;
+use crate::words::{WIDTH, wrapped};
 
 /// How answers are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +33,9 @@ impl Writer {
 
     /// Writes one answer on stdout.
     pub(crate) fn write(&mut self, answer: &Answer) -> Result<()> {
+        if let (Self::Csv { .. }, Some(Why { message, advice, .. })) = (&self, &answer.why) {
+            remark::note(format!("nothing to show: {message}; what helps: {advice}"));
+        }
         let text = match self {
             Self::Table => table(answer, is_coloured(&stdout())),
             Self::Json => serde_json::to_string_pretty(answer)? + "\n",
@@ -58,10 +62,10 @@ pub(crate) fn print_json(document: &impl serde::Serialize) -> Result<()> {
 const ITEM_LEN_MAX: usize = 48;
 
 fn table(answer: &Answer, coloured: bool) -> String {
-    let mut text = headline(answer) + "\n";
-    if answer.items.is_empty() {
-        text += "\nno item to show: none stands out from the noise\n";
-        return text + &hidden(answer) + "\n";
+    let mut text: String = answer.headline.iter().map(|line| wrapped(line, WIDTH) + "\n").collect();
+    if let Some(Why { message, advice, .. }) = &answer.why {
+        let lines = [format!("nothing to show: {message}"), format!("what helps: {advice}")];
+        return text + "\n" + &lines.map(|line| wrapped(&line, WIDTH)).join("\n") + "\n\n";
     }
     let names: Vec<String> = answer.items.iter().map(|row| shown(&row.item)).collect();
     let widest = names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max(4);
@@ -114,33 +118,6 @@ fn line(row: &Row, name: &str, widest: usize) -> String {
     let line =
         format!("{:>4} {mark}{name:<widest$}  {estimate:>11}  {interval:>23}  {share:>8}  {trend}", row.rank);
     line.trim_end().to_owned()
-}
-
-/// What the answer is about, in a line.
-pub(crate) fn headline(answer: &Answer) -> String {
-    let Answer { window, covered, promise, .. } = answer;
-    if window.is_time() {
-        let length = quantity::time(window.len());
-        let sealed = if covered.len() == 0 {
-            "nothing sealed yet".to_owned()
-        } else {
-            format!("sealed until {}", time::format(covered.end))
-        };
-        return format!("the {length} until {}, {sealed}; {promise}", time::format(window.end));
-    }
-    let items = |len: u64| quantity::grouped(len as f64);
-    format!(
-        "the last {} of {} items, {} of them sealed; {promise}",
-        items(window.len()),
-        items(window.end),
-        items(sealed_of(answer))
-    )
-}
-
-/// How many positions of the window are sealed.
-fn sealed_of(answer: &Answer) -> u64 {
-    let Answer { window, covered, .. } = answer;
-    covered.end.min(window.end).saturating_sub(covered.start.max(window.start))
 }
 
 /// An item on one line, short enough for a table, without control characters.

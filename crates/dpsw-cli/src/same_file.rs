@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 
 use crate::fault::Fault;
-use crate::input::reader::is_stdin;
+use crate::input::file::is_stdin;
 
 /// Refuses to read a file twice in one run. Of pipes and terminals each reading gives new events.
 pub(crate) fn refuse(paths: &[PathBuf]) -> Result<()> {

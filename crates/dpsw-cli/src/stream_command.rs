@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use dpsw::{Clock, Domain, Plan, Unit, Window, WindowView};
 
-use crate::answer::{self, Answer, Rows, Which};
+use crate::answer::{Question, Rows, Which};
 use crate::arguments::{Count, Input, Source, Stream, Top};
 use crate::domain;
 use crate::fault::{Fault, Kind};
@@ -92,18 +92,9 @@ fn answer_view(
         }
         Some(_) => return Err(Fault::usage("the view has a window of items; ask for a number of items")),
     };
-    writer.write(&ask(&view, which)?)?;
+    writer.write(&Question::new(which.clone(), view.plan())?.ask(&view, None)?)?;
     remark::note("answered from a saved view: nothing was spent");
     Ok(())
-}
-
-/// Before anything is sealed there is nothing to list.
-pub(crate) fn ask(view: &WindowView, which: &Which) -> Result<Answer> {
-    let is_listed = !matches!(which, Which::Asked(_));
-    if is_listed && view.covered().is_empty() {
-        return answer::ask(view, &Which::Top(0, Rows::default()));
-    }
-    answer::ask(view, which)
 }
 
 /// A stream that is read.
@@ -123,11 +114,12 @@ impl Read<'_> {
             remark::note(format!("{} is not there yet; waiting for it", files.paths[0].display()));
         }
         let is_followed = files.follow;
-        let due = Box::new(|view: &WindowView| writer.write(&ask(view, which)?));
+        let question = Question::new(which.clone(), &plan)?;
+        let due = Box::new(|view: &WindowView, read| writer.write(&question.ask(view, Some(read))?));
         let waits = !is_followed && files.paths.iter().all(|path| path.is_file());
         let mut feed = Feed::new(plan, self.source.input.on_error, every, waits, due)?;
         let end = if is_watched {
-            run::run(files, wanted, &mut feed, &mut Watch::open(which)?)?
+            run::run(files, wanted, &mut feed, &mut Watch::open(question.clone())?)?
         } else {
             run::run(files, wanted, &mut feed, &mut Alone)?
         };
@@ -147,7 +139,7 @@ impl Read<'_> {
                 path.display()
             ));
         }
-        say_after(&view, counts);
+        say_after(counts);
         match end {
             End::Complete | End::Left => Ok(()),
             End::Interrupted => Err(Fault::of(Kind::Interrupted, "interrupted; this is what was there")),
@@ -296,19 +288,9 @@ fn say_found(share: f64, window: Window) {
     ));
 }
 
-fn say_after(view: &WindowView, counts: Counts) {
+fn say_after(counts: Counts) {
     let Counts { records, skipped, late, early, capped } = counts;
     let number = |count: u64| grouped(count as f64);
-    if view.covered().is_empty() && view.finished().is_some() {
-        remark::note("nothing can be answered: there is no record");
-    } else if view.covered().is_empty() {
-        remark::note(format!(
-            "nothing can be answered yet: the first substream of {} is not complete, {} records were read; read more, or \
-            use a shorter --window",
-            substream(view.plan()),
-            number(records)
-        ));
-    }
     if 0 < skipped {
         remark::note(format!(
             "{} of {} records could not be read and were skipped",

@@ -11,16 +11,16 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::Line;
 use ratatui::widgets::Paragraph;
 
-use crate::answer::{Answer, Which};
+use crate::answer::{Answer, Question};
 use crate::chart::{self, Bar};
 use crate::fault::Fault;
 use crate::feed::Feed;
 use crate::interrupt;
-use crate::output::headline;
 use crate::quantity::grouped;
 use crate::remark;
 use crate::run::Companion;
-use crate::stream_command::ask;
+use crate::why::Why;
+use crate::words::wrapped;
 
 /// How often the screen is drawn.
 const FRAME: Duration = Duration::from_millis(200);
@@ -82,18 +82,18 @@ impl Drop for Screen {
 /// The live view of a stream.
 pub(crate) struct Watch {
     screen: Screen,
-    which: Which,
+    question: Question,
     started: Instant,
     drawn: Option<Instant>,
 }
 
 impl Watch {
-    pub(crate) fn open(which: &Which) -> Result<Self> {
-        Ok(Self { screen: Screen::open()?, which: which.clone(), started: Instant::now(), drawn: None })
+    pub(crate) fn open(question: Question) -> Result<Self> {
+        Ok(Self { screen: Screen::open()?, question, started: Instant::now(), drawn: None })
     }
 
     fn draw(&mut self, feed: &Feed<'_>, is_complete: bool) -> Result<()> {
-        let answer = ask(&feed.sketch.view(), &self.which)?;
+        let answer = self.question.ask(&feed.sketch.view(), Some(feed.counts))?;
         let footer = if is_complete { "end of the input · q to leave" } else { "q to leave" };
         let records = feed.counts.records;
         let rate = records as f64 / self.started.elapsed().as_secs_f64();
@@ -126,11 +126,18 @@ impl Companion for Watch {
 
 fn page(title: &str, answer: &Answer, width: u16) -> Vec<Line<'static>> {
     let bold = Style::new().add_modifier(Modifier::BOLD);
-    let mut lines = vec![Line::styled(title.to_owned(), bold), Line::from(headline(answer)), Line::default()];
-    if answer.covered.len() == 0 {
-        lines.push(Line::from("nothing can be answered before the first substream is complete"));
+    let mut lines = vec![Line::styled(title.to_owned(), bold)];
+    lines.extend(answer.headline.iter().flat_map(|line| wrapped_lines(line, width)));
+    lines.push(Line::default());
+    if let Some(Why { message, advice, .. }) = &answer.why {
+        let text = format!("nothing to show: {message}\nwhat helps: {advice}");
+        lines.extend(text.lines().flat_map(|line| wrapped_lines(line, width)));
     }
     let bars: Vec<Bar<'_>> = answer.items.iter().map(|row| Bar { row, truth: None }).collect();
     lines.extend(chart::lines(&bars, width, remark::is_coloured(&stdout())));
     lines
+}
+
+fn wrapped_lines(text: &str, width: u16) -> Vec<Line<'static>> {
+    wrapped(text, width.into()).lines().map(|line| Line::from(line.to_owned())).collect()
 }

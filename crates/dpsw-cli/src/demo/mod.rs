@@ -15,11 +15,11 @@ use dpsw::{Batch, Domain, DpswSketch, Keys, PaperMethod, Plan, Request, Settings
 use ratatui::style::{Modifier, Style};
 use ratatui::text::Line;
 
-use crate::answer::{self, Answer, Rows, Which};
+use crate::answer::{Answer, Question, Rows, Which};
 use crate::arguments::Demo;
 use crate::chart::{self, Bar};
 use crate::interrupt;
-use crate::output::{headline, print, print_json};
+use crate::output::{print, print_json};
 use crate::quantity::grouped;
 use crate::remark::is_coloured;
 use crate::structure;
@@ -66,6 +66,7 @@ struct State {
     truth: Truth,
     tuned: DpswSketch,
     paper: DpswSketch,
+    question: Question,
     measures: Measures,
 }
 
@@ -73,11 +74,13 @@ impl State {
     fn new() -> Result<Self> {
         let paper = sketch(paper_plan()?)?;
         let tuned = sketch(tuned_plan(paper.plan().sketch_bytes())?)?;
+        let question = Question::new(Which::Top(SHOWN, Rows::default()), tuned.plan())?;
         Ok(Self {
             stream: Stream::new(),
             truth: Truth::new(WINDOW_LEN as usize),
             tuned,
             paper,
+            question,
             measures: Measures::default(),
         })
     }
@@ -159,7 +162,7 @@ impl Show {
             Self::Lines if !number.is_multiple_of(LINE_EVERY) => {}
             Self::Lines => print(&line(demo, &demo.tuned.view())?)?,
             Self::Screen(screen) => {
-                let answer = answer::ask(&demo.tuned.view(), &Which::Top(SHOWN, Rows::default()))?;
+                let answer = demo.question.ask(&demo.tuned.view(), None)?;
                 screen.draw(|width| page(demo, &answer, width), "q to leave")?;
                 std::thread::sleep(FRAME.saturating_sub(started.elapsed()));
                 return Ok(!Screen::wants_to_leave()?);
@@ -188,7 +191,7 @@ fn page(demo: &State, answer: &Answer, width: u16) -> Vec<Line<'static>> {
     let dim = Style::new().add_modifier(Modifier::DIM);
     let mut lines = vec![
         Line::styled("dpsw demo: what is trending, without exposing any single event", bold),
-        Line::from(headline(answer)),
+        Line::from(answer.headline.join("; ")),
         Line::styled(
             "█ sure   ░ 95 % interval   ◆ the true count, which only a demo knows   ↑↓ trends beyond chance",
             dim,

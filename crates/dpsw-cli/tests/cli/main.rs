@@ -11,6 +11,8 @@ mod views;
 mod follow;
 mod screen;
 mod commands;
+mod empty;
+mod headline;
 mod examples;
 mod intervals;
 mod demo;

@@ -74,6 +74,22 @@ fn the_live_view_shows_bars_and_intervals_and_ends_with_a_table() {
 }
 
 #[test]
+fn the_live_view_says_why_it_has_no_bars() {
+    let sandbox = Sandbox::new();
+    sandbox.write("t.txt", "a\nb\n");
+    let Some(mut terminal) = Terminal::run(&sandbox, "top t.txt --window 10000 --epsilon 1 --watch") else {
+        return;
+    };
+    // Blanks are not drawn on an empty screen, so words come one by one.
+    terminal.wait_for("helps:");
+    terminal.wait_for("--window");
+    let text = terminal.text();
+    assert!(text.contains("complete;") && text.contains("far"), "{text:?}");
+    terminal.press(b"q");
+    assert_eq!(terminal.run.code(), Some(0));
+}
+
+#[test]
 fn the_demo_fills_the_screen_and_ends_with_a_summary() {
     let sandbox = Sandbox::new();
     let Some(mut terminal) = Terminal::run(&sandbox, "demo") else { return };

@@ -170,7 +170,7 @@ fn the_table_is_for_people() {
         sandbox.run(&["top", "t.txt", "--window", "10000", "--domain", "keys.txt", "--epsilon", "1"]);
     let table = text(&output);
     for part in [
-        "the last 10,000 of 10,000 items",
+        "all 10,000 items",
         "epsilon = 1, delta = 0",
         "95 % interval",
         "   1  a",

@@ -236,8 +236,11 @@ impl WindowView {
         Ok(answers.list_among(candidates, choose).at_least(least, Certainty::Plain))
     }
 
-    /// The keys that may be listed.
-    fn keys(&self) -> Result<&Keys, QueryError> {
+    /// The keys that may be listed: the public ones, or those that were found so far.
+    ///
+    /// # Errors
+    /// There is no list: keys can only be asked for by name.
+    pub fn keys(&self) -> Result<&Keys, QueryError> {
         self.readable.released.keys(&self.plan).ok_or(QueryError::NoDomain)
     }
 

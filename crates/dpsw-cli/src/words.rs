@@ -1,0 +1,103 @@
+//! Numbers with their nouns, as people say them.
+
+use dpsw::Plan;
+
+use crate::input::time;
+use crate::quantity::{self, grouped};
+
+/// `1 item`, `2,000 items`.
+pub(crate) fn count(number: u64, noun: &str) -> String {
+    let ending = if number == 1 { "" } else { "s" };
+    format!("{} {noun}{ending}", grouped(number as f64))
+}
+
+/// `14.8 %`, `0.21 %`, `0.0039 %`: two digits that count, or more where there are more before the point.
+pub(crate) fn percent(share: f64) -> String {
+    let percent = 100.0 * share;
+    if percent == 0.0 || !percent.is_finite() {
+        return format!("{percent} %");
+    }
+    let digits = (1.0 - percent.abs().log10().floor()).clamp(0.0, 12.0) as usize;
+    format!("{percent:.digits$} %")
+}
+
+/// So much of a stream: a number of items or a time, as its window is.
+pub(crate) fn stretch(plan: &Plan, len: u64) -> String {
+    match plan.settings().window.time() {
+        Some(_) => quantity::time(len),
+        None => count(len, "item"),
+    }
+}
+
+/// `2000-10-10 08:21:08`, in UTC.
+fn clock(millis: u64) -> String {
+    // Nobody reads the milliseconds of a window.
+    let text = time::format(millis / 1000 * 1000);
+    text.trim_end_matches('Z').replace('T', " ")
+}
+
+/// `2000-10-10 08:21:08 to 08:36:08 UTC`: the day of the end is said where it is another one.
+pub(crate) fn span(start: u64, end: u64) -> String {
+    let (start, end) = (clock(start), clock(end));
+    let same_day = match (start.split_once(' '), end.split_once(' ')) {
+        (Some((first, _)), Some((last, time))) if first == last => Some(time),
+        _ => None,
+    };
+    format!("{start} to {} UTC", same_day.unwrap_or(&end))
+}
+
+/// The width of what is not drawn on a screen: that of most terminals and of mails.
+pub(crate) const WIDTH: usize = 80;
+
+/// The text in lines of at most so many characters, cut between words.
+pub(crate) fn wrapped(text: &str, width: usize) -> String {
+    let mut lines = String::new();
+    let mut used = 0;
+    for word in text.split(' ') {
+        let len = word.chars().count();
+        let fits = used + 1 + len <= width;
+        match used {
+            0 => {}
+            _ if fits => lines.push(' '),
+            _ => lines.push('\n'),
+        }
+        used = if 0 < used && fits { used + 1 + len } else { len };
+        lines.push_str(word);
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_have_as_many_digits_as_are_worth_reading() {
+        for (share, text) in [
+            (0.147_63, "15 %"),
+            (0.0147, "1.5 %"),
+            (0.002_123, "0.21 %"),
+            (3.9e-5, "0.0039 %"),
+            (2.77, "277 %"),
+            (0.0, "0 %"),
+            (1.0, "100 %"),
+        ] {
+            assert_eq!(percent(share), text);
+        }
+        assert_eq!((count(1, "item"), count(2000, "item")), ("1 item".into(), "2,000 items".into()));
+    }
+
+    #[test]
+    fn long_sentences_are_cut_between_words() {
+        assert_eq!(wrapped("no item stands out", 10), "no item\nstands out");
+        assert_eq!(wrapped("averylongword and", 5), "averylongword\nand");
+        assert_eq!(wrapped("", 5), "");
+    }
+
+    #[test]
+    fn a_span_names_its_day_once() {
+        let day = 86_400_000;
+        assert_eq!(span(971_166_068_001, 971_166_968_001), "2000-10-10 08:21:08 to 08:36:08 UTC");
+        assert_eq!(span(0, day), "1970-01-01 00:00:00 to 1970-01-02 00:00:00 UTC");
+    }
+}
