@@ -44,7 +44,8 @@ fn several_files_are_one_stream_and_dashes_are_pipes() {
     let half = records(500, |_, item| format!("{item}\n"));
     sandbox.write("1.txt", &half);
     sandbox.write("2.csv", format!("x,k\n{}", records(500, |_, item| format!("1,{item}\n"))));
-    let answer = sandbox.top(&["1.txt", "1.txt"]);
+    sandbox.write("1 again.txt", &half);
+    let answer = sandbox.top(&["1.txt", "1 again.txt"]);
     check_shares(&answer, SHARES);
     assert_eq!(answer["window"]["end"], 1000);
     let fixed = ["top", "--window", "1000", "--domain", "keys.txt", "--json"];
