@@ -14,5 +14,6 @@ mod commands;
 mod examples;
 mod intervals;
 mod demo;
+mod dry_run;
 mod files;
 mod quantities;
