@@ -38,6 +38,7 @@ const TOP_EXAMPLES: &str = "Examples:
   dpsw top access.log --window 10000 --epsilon 1 --domain pages.txt \\
       --save pages.view --quiet
   dpsw top --view pages.view --threshold 0.05
+  dpsw top access.log --window 10000 --epsilon 1 --dry-run
 ";
 
 const COUNT_EXAMPLES: &str = "Examples:
@@ -79,10 +80,11 @@ const COMPLETIONS_EXAMPLES: &str = "Examples:
 ";
 
 /// Options that say how to read a stream, and so cannot be given with `--view`.
-const STREAM_ONLY: [&str; 17] = [
+const STREAM_ONLY: [&str; 18] = [
     "column",
     "delta",
     "domain",
+    "dry_run",
     "epsilon",
     "expected_items",
     "follow",
@@ -215,7 +217,18 @@ pub(crate) struct Source {
     #[command(flatten)]
     pub(crate) stream: Stream,
     #[command(flatten)]
+    pub(crate) account: Account,
+    #[command(flatten)]
     pub(crate) paper: Paper,
+}
+
+/// What a run may cost.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Budget")]
+pub(crate) struct Account {
+    /// Show the plan and what would be spent, and read nothing
+    #[arg(long, conflicts_with = "csv")]
+    pub(crate) dry_run: bool,
 }
 
 /// What is shown of a view.

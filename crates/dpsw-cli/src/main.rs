@@ -24,6 +24,7 @@ mod watch;
 mod view_file;
 mod stream_command;
 mod plan_command;
+mod dry_run;
 mod audit_command;
 mod inspect;
 mod demo;

@@ -349,7 +349,7 @@ fn page(command: &PlanCommand, plan: &Plan, prediction: Option<&Prediction>, cur
     text
 }
 
-fn expected(text: &mut String, prediction: &Prediction) {
+pub(crate) fn expected(text: &mut String, prediction: &Prediction) {
     for RankError { rank, count, error } in Predicted::new(prediction).ranks {
         let share = 100.0 * error / count;
         let _ = writeln!(

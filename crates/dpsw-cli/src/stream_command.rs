@@ -9,6 +9,7 @@ use dpsw::{Clock, Domain, Plan, Unit, Window, WindowView};
 use crate::answer::{Question, Rows, Which};
 use crate::arguments::{Count, Input, Source, Stream, Top};
 use crate::domain;
+use crate::dry_run;
 use crate::fault::{Fault, Kind};
 use crate::feed::{Counts, Feed};
 use crate::input::check::check;
@@ -109,6 +110,9 @@ impl Read<'_> {
         let (files, wanted) = self.sources()?;
         let plan = plan(self.source, self.domain, &wanted)?;
         self.source.stream.save.as_deref().map_or(Ok(()), view_file::check)?;
+        if self.source.account.dry_run {
+            return dry_run::show(&plan, &files, self.source.stream.save.as_deref(), writer);
+        }
         say_before(&self.source.stream, &plan, &files.paths);
         if files.follow && is_missing(&files.paths[0]) {
             remark::note(format!("{} is not there yet; waiting for it", files.paths[0].display()));

@@ -30,7 +30,7 @@ fn is_file(name: &str) -> bool {
 fn say(items: &[String], files: &[String]) {
     if !files.is_empty() {
         remark::note(format!(
-            "reading {}; to count a file's name as an item, write the files after --",
+            "read as files: {}; to count such a name as an item, write the files after --",
             files.join(", ")
         ));
     } else if let [item] = items

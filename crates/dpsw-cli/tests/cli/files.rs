@@ -38,7 +38,7 @@ fn the_last_arguments_of_count_that_are_files_are_read() {
     let sandbox = prepared();
     let options = ["--window", "4000", "--json"];
     let direct = sandbox.run(&[&["count", "a", "b", "t.txt", "u.txt"][..], &options, &EXACT].concat());
-    assert!(errors(&direct).contains("reading t.txt, u.txt;"), "{}", errors(&direct));
+    assert!(errors(&direct).contains("read as files: t.txt, u.txt;"), "{}", errors(&direct));
     let dashed = [&["count", "a", "b"][..], &options, &EXACT, &["--", "t.txt", "u.txt"]].concat();
     let (direct, dashed) = (json(&direct), json(&sandbox.run(&dashed)));
     assert_eq!(direct["items"].as_array().map(Vec::len), Some(2), "{direct}");

@@ -16,5 +16,6 @@ mod headline;
 mod examples;
 mod intervals;
 mod demo;
+mod dry_run;
 mod files;
 mod quantities;
