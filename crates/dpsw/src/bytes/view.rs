@@ -288,7 +288,7 @@ fn read_found(reader: &mut Reader<'_>, plan: &Plan, released: &Released) -> Resu
     let tracking = Tracking { plan, leases: released.leases() };
     if reader.version() == VERSION_FIRST {
         let keys = read_epochs(reader, plan, by)?;
-        return Ok(Found::estimated(&keys, released.substreams(), tracking, by));
+        return Ok(Found::default().with_estimated(&keys, released.substreams(), tracking, by));
     }
     let keys = reader.keys(kind)?;
     let scores = keys.iter().map(|_| reader.f64()).collect::<Result<Vec<_>, _>>()?;

@@ -73,7 +73,7 @@ impl DpswSketch {
     fn last_generators(&mut self) -> Result<Vec<Generator>, IngestError> {
         self.check_owner()?;
         let substreams = self.end().div_ceil(self.plan.substream_len()).saturating_sub(self.number);
-        let seals_max = substreams * (self.plan.ranges().len() as u64 + 1);
+        let seals_max = substreams * (self.plan.ranges().len() as u64 + 1) + 1;
         let generators = (0..seals_max).map(|_| self.generator()).collect::<Result<_, _>>();
         generators.map_err(|source| IngestError::Entropy { accepted: 0, source })
     }
@@ -88,10 +88,24 @@ impl DpswSketch {
         self.time.now = end;
         if self.number * self.plan.substream_len() < end {
             self.seal_short(&mut generators);
+        } else if self.is_unseen() {
+            self.look(&mut generators);
         }
         #[cfg(test)]
         fault::finished(&mut self.readable);
         self.view().into_finished()
+    }
+
+    /// Whether the running search was not looked at when its newest substream was sealed: a summary waits for its end.
+    fn is_unseen(&self) -> bool {
+        let (discovery, newest) = (self.plan.discovery(), self.number.checked_sub(1));
+        discovery.zip(newest).is_some_and(|(discovery, newest)| !discovery.checks_at(newest))
+    }
+
+    /// Looks for keys once more, as at the end of the search.
+    fn look(&mut self, generators: &mut impl Iterator<Item = Generator>) {
+        let found = self.find(generators.next().expect("one more was drawn than there are seals"));
+        self.list(found);
     }
 
     /// Seals the substream in which the stream is over, and looks for keys as at its own end: no search has a check more.
@@ -110,14 +124,19 @@ impl DpswSketch {
 mod tests {
     use super::*;
     use crate::item::batch::Batch;
-    use crate::item::domain::Domain;
+    use crate::item::domain::{Discovery, Domain, Tracking};
     use crate::item::hash::StreamKey;
     use crate::item::keys::Keys;
+    use crate::item::value::Kind;
     use crate::noise::generator::Noise;
     use crate::plan::range::WHOLE;
     use crate::plan::settings::{CounterLayout, Method, PaperMethod, Settings, TunedMethod, Unit, Window};
     use crate::plan::structure::Plan;
     use crate::privacy::parameters::{Delta, Epsilon};
+
+    fn key() -> StreamKey {
+        StreamKey::from_bytes([7; 32])
+    }
 
     fn methods() -> [Method; 2] {
         let counters = CounterLayout::Identity;
@@ -140,7 +159,7 @@ mod tests {
             retention: 1,
         };
         let plan = Plan::new(settings).expect("a valid plan");
-        let mut sketch = DpswSketch::with_key(plan, StreamKey::from_bytes([7; 32]), noise);
+        let mut sketch = DpswSketch::with_key(plan, key(), noise);
         let times: Vec<u64> = (1000..1135).collect();
         let items: Vec<u64> = times.iter().map(|time| time % 3).collect();
         sketch.extend(Batch::integers(&items).at(&times)).expect("in order");
@@ -183,7 +202,7 @@ mod tests {
             Window::Time(TimeWindow { len: 100, lateness: 0, clock: Clock::Caller, expected_items: 100 });
         let plan = Plan::new(settings).expect("a valid plan");
         for &end in &plan.boundaries()[..plan.boundaries().len() - 1] {
-            let mut sketch = DpswSketch::with_key(plan.clone(), StreamKey::from_bytes([7; 32]), Noise::off());
+            let mut sketch = DpswSketch::with_key(plan.clone(), key(), Noise::off());
             sketch.advance(1000).expect("a clock");
             // The last before the end, the first after it, and the last of the substream, which is ten long.
             let times = [1000 + end - 1, 1000 + end, 1009];
@@ -192,6 +211,25 @@ mod tests {
             let finished = sketch.finish().expect("noise is off");
             let whole = finished.sealed().find(|sealed| sealed.range() == WHOLE).expect("sealed short");
             assert_eq!(whole.sketch().total(), 1, "an end after {end} ticks");
+        }
+    }
+
+    /// Substreams of ten items. A summary is looked at when its search of three ends, and when the stream is over.
+    #[test]
+    fn a_summary_is_looked_at_when_the_stream_is_over_wherever_that_is() {
+        let tracking = Tracking::Summary { keys: 1000 };
+        let discovery = Discovery { tracking, search_len: Some(3), ..Discovery::new(Kind::Integers) };
+        let counters = CounterLayout::Hashed { rows: 2, columns: 32 };
+        let method = TunedMethod { substreams: 5, counters, ..TunedMethod::default() };
+        let settings = Settings::last_items(50, 30.0).expect("in range").with_method(method);
+        let settings =
+            settings.with_domain(Domain::Discovered(discovery)).with_delta(1e-9).expect("in range");
+        for items in [19, 20, 21, 30, 45, 50] {
+            let noise = Noise::off();
+            let mut sketch = DpswSketch::with_key(settings.clone().plan().expect("a plan"), key(), noise);
+            sketch.extend(Batch::integers(&vec![7; items])).expect("valid items");
+            let list = sketch.finish().expect("noise is off").top(1).expect("keys are found").all().count();
+            assert_eq!(list, 1, "after {items} items");
         }
     }
 }

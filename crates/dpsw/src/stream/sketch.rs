@@ -534,6 +534,15 @@ impl DpswSketch {
         self.readable = Arc::new(self.readable.next(substreams, listed, leases));
     }
 
+    /// Makes found keys readable where nothing is sealed with them.
+    pub(crate) fn list(&mut self, found: Keys) {
+        let (released, by) = (&self.readable.released, self.keys.mapper.fingerprint_key);
+        let tracking = Tracking { plan: &self.plan, leases: released.leases() };
+        let listed = Arc::new(released.found().with_estimated(&found, released.substreams(), tracking, by));
+        let (substreams, leases) = (released.substreams().to_vec(), Arc::clone(released.leases()));
+        self.readable = Arc::new(self.readable.next(substreams, listed, leases));
+    }
+
     /// The list of found keys after these substreams were sealed and these keys came out.
     fn listed(&self, substreams: &[Arc<SealedSubstream>], found: Option<Keys>) -> Arc<Found> {
         let (released, found) = (&self.readable.released, found.unwrap_or(Keys::Range(0)));

@@ -51,15 +51,16 @@ impl Found {
         if more.is_empty() { next } else { next.union(&estimated(more, now, tracking, by), plan, by) }
     }
 
-    /// These keys with the estimates of the newest window as their scores.
-    pub(crate) fn estimated(
+    /// The same with these keys, none of which is listed here, and the estimates of the newest window as their scores.
+    pub(crate) fn with_estimated(
+        &self,
         keys: &Keys,
         substreams: Substreams<'_>,
         tracking: Tracking<'_>,
         by: FingerprintKey,
     ) -> Self {
         let kept = estimated(keys, newest_window(substreams, tracking.plan), tracking, by);
-        Self::default().union(&kept, tracking.plan, by)
+        self.union(&kept, tracking.plan, by)
     }
 
     /// These keys with these scores.
