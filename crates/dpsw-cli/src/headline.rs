@@ -60,7 +60,7 @@ fn cap(view: &WindowView, capped: Option<u64>) -> Option<String> {
         None => String::new(),
     };
     Some(format!(
-        "at most {most} of each user count in every {}{beyond}",
+        "counts are capped: {most} of each user per {}{beyond}",
         stretch(plan, plan.substream_len())
     ))
 }

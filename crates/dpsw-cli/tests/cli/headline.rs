@@ -48,7 +48,7 @@ fn a_headline_says_which_span_of_time_was_counted() {
 #[test]
 fn a_headline_says_how_many_items_of_a_user_count() {
     let sandbox = Sandbox::new();
-    let record = |n: usize, item: &str| format!("{},{item}\n", if n % 2 == 0 { 0 } else { n });
+    let record = |n: usize, item: &str| format!("{},{item}\n", if n.is_multiple_of(2) { 0 } else { n });
     sandbox.write("t.csv", format!("u,k\n{}", records(1000, record)));
     let top = ["top", "t.csv", "--column", "k", "--user-column", "u", "--window", "1000"];
     let output = text(&sandbox.run(&[&top[..], &["--domain", "keys.txt"], &EXACT].concat()));
