@@ -79,8 +79,9 @@ const COMPLETIONS_EXAMPLES: &str = "Examples:
 ";
 
 /// Options that say how to read a stream, and so cannot be given with `--view`.
-const STREAM_ONLY: [&str; 17] = [
+const STREAM_ONLY: [&str; 18] = [
     "column",
+    "delimiter",
     "delta",
     "domain",
     "epsilon",
@@ -294,6 +295,10 @@ pub(crate) struct Input {
     /// The unit of times that are numbers without one; by default their size tells it
     #[arg(long, value_enum, value_name = "UNIT", requires = "time_column")]
     pub(crate) time_unit: Option<TimeUnit>,
+    /// The character between columns, if it is not a comma (csv) or a tab (tsv): such as ';', '|' or '\t'. A file whose name does
+    /// not tell its format is then read as csv, or, with '\t', as tsv
+    #[arg(long, value_parser = delimiter, value_name = "CHARACTER")]
+    pub(crate) delimiter: Option<u8>,
     /// The first line names the columns; the default for .csv, and wherever a column is given by name
     #[arg(long, conflicts_with = "no_header")]
     pub(crate) header: bool,
@@ -307,6 +312,21 @@ pub(crate) struct Input {
     /// What to do with a record that cannot be read; a skipped record keeps its position and counts for no item
     #[arg(long, value_enum, default_value_t = OnError::Stop, value_name = "WHAT")]
     pub(crate) on_error: OnError,
+}
+
+/// One byte that can stand between columns.
+fn delimiter(text: &str) -> Result<u8, String> {
+    let wanted = || {
+        format!(
+            "{text:?} is not one ASCII character such as ',', ';', '|' or '\\t'; quotes and line ends have another meaning"
+        )
+    };
+    match text.as_bytes() {
+        b"\\t" => Ok(b'\t'),
+        [b'"' | b'\n' | b'\r' | 128..] => Err(wanted()),
+        &[byte] => Ok(byte),
+        _ => Err(wanted()),
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -16,6 +16,7 @@ use crate::input::columnar::Selection;
 use crate::input::file::{is_missing, is_stdin, read_all};
 use crate::input::parser::Wanted;
 use crate::input::reader::Files;
+use crate::input::start::Told;
 use crate::output::Writer;
 use crate::quantity::{Span, grouped, size, time};
 use crate::remark;
@@ -150,21 +151,26 @@ impl Read<'_> {
     fn sources(&self) -> Result<(Files, Wanted)> {
         let stdin = [PathBuf::from("-")];
         let paths = if self.files.is_empty() { &stdin[..] } else { self.files };
-        let Input { format, column, time_column, time_unit, user_column, follow, .. } = &self.source.input;
+        let Input { format, column, time_column, time_unit, user_column, delimiter, follow, .. } =
+            &self.source.input;
         let selection = Selection {
             item: column.clone(),
             time: time_column.clone(),
             time_unit: *time_unit,
             user: user_column.clone(),
         };
-        let files =
-            Files { paths: paths.to_vec(), format: *format, follow: *follow, selection: selection.clone() };
+        let files = Files {
+            paths: paths.to_vec(),
+            told: Told { format: *format, delimiter: *delimiter },
+            follow: *follow,
+            selection: selection.clone(),
+        };
         if *follow && files.paths.len() != 1 {
             return Err(Fault::usage("--follow takes one file"));
         }
         let header =
             if self.source.input.header { Some(true) } else { self.source.input.no_header.then_some(false) };
-        let wanted = Wanted { times: self.has_times()?, selection, header };
+        let wanted = Wanted { times: self.has_times()?, selection, header, delimiter: *delimiter };
         check(&files, &wanted)?;
         same_file::refuse(&files.paths)?;
         Ok((files, wanted))

@@ -26,7 +26,7 @@ pub(crate) fn check(files: &Files, wanted: &Wanted) -> Result<()> {
 
 /// All that is known of a file that is not there yet is its name.
 fn check_awaited(path: &Path, files: &Files, wanted: &Wanted) -> Result<()> {
-    match files.format.or(format::of_name(path)) {
+    match files.told.format.or(format::of_name(path)) {
         Some(format) => {
             Parser::new(format, wanted).map(|_| ()).map_err(|error| named(error, &file::name(path)))
         }
@@ -36,7 +36,7 @@ fn check_awaited(path: &Path, files: &Files, wanted: &Wanted) -> Result<()> {
 
 fn check_file(path: &Path, files: &Files, wanted: &Wanted) -> Result<()> {
     let file = file::open(path)?;
-    let (start, source) = Start::read(path, file, files.format).map_err(|error| cannot_read(path, error))?;
+    let (start, source) = Start::read(path, file, files.told).map_err(|error| cannot_read(path, error))?;
     if files.follow && start.bytes.is_empty() {
         return check_awaited(path, files, wanted);
     }
