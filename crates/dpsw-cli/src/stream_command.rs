@@ -10,8 +10,8 @@ use crate::answer::{Question, Rows, Which};
 use crate::arguments::{Count, Input, Source, Stream, Top};
 use crate::domain;
 use crate::fault::{Fault, Kind};
-use crate::feed::{Counts, Feed};
-use crate::input::check::check;
+use crate::feed::{Counts, Feed, Pace};
+use crate::input::check::{check, check_arrival};
 use crate::input::columnar::Selection;
 use crate::input::file::{is_missing, is_stdin, read_all};
 use crate::input::parser::Wanted;
@@ -118,7 +118,8 @@ impl Read<'_> {
         let question = Question::new(which.clone(), &plan)?;
         let due = Box::new(|view: &WindowView, read| writer.write(&question.ask(view, Some(read))?));
         let waits = !is_followed && files.paths.iter().all(|path| path.is_file());
-        let mut feed = Feed::new(plan, self.source.input.on_error, every, waits, due)?;
+        let pace = Pace { every, is_live: is_followed, waits };
+        let mut feed = Feed::new(plan, self.source.input.on_error, pace, due)?;
         let end = if is_watched {
             run::run(files, wanted, &mut feed, &mut Watch::open(question.clone())?)?
         } else {
@@ -171,19 +172,26 @@ impl Read<'_> {
         let header =
             if self.source.input.header { Some(true) } else { self.source.input.no_header.then_some(false) };
         let wanted = Wanted { times: self.has_times()?, selection, header, delimiter: *delimiter };
+        if self.source.input.arrival_time {
+            check_arrival(&files)?;
+        }
         check(&files, &wanted)?;
         same_file::refuse(&files.paths)?;
         Ok((files, wanted))
     }
 
-    /// Whether events carry times of their own; else they happen when they arrive, or have none.
+    /// Whether the times of the events are used; else they happen when they arrive, or have none.
     fn has_times(&self) -> Result<bool> {
-        let Input { time_column, follow, .. } = &self.source.input;
-        match (self.source.stream.window, time_column) {
-            (Some(Span::Time(_)), Some(_)) => Ok(true),
-            (Some(Span::Time(_)), None) => Ok(!follow),
-            (_, None) => Ok(false),
-            (_, Some(_)) => Err(Fault::usage("--time-column needs a window of time, such as --window 15m")),
+        let Input { time_column, arrival_time, .. } = &self.source.input;
+        match self.source.stream.window {
+            Some(Span::Time(_)) => Ok(!arrival_time),
+            _ if time_column.is_some() => {
+                Err(Fault::usage("--time-column needs a window of time, such as --window 15m"))
+            }
+            _ if *arrival_time => {
+                Err(Fault::usage("--arrival-time needs a window of time, such as --window 15m"))
+            }
+            _ => Ok(false),
         }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicU64;
 
 use anyhow::Result;
 
+use crate::fault::Fault;
 use crate::input::file::{self, cannot_read, is_missing, is_pipe, named};
 use crate::input::parser::{Parser, Wanted};
 use crate::input::reader::{Files, check_followed};
@@ -22,6 +23,18 @@ pub(crate) fn check(files: &Files, wanted: &Wanted) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Refuses to take the time at which a file that is over is read for the time of its events.
+pub(crate) fn check_arrival(files: &Files) -> Result<()> {
+    match files.paths.iter().find(|path| !files.follow && !is_pipe(path) && !is_missing(path)) {
+        None => Ok(()),
+        Some(path) => Err(Fault::usage(format!(
+            "{} is read at once, so its events would all happen now: --arrival-time is for pipes and --follow; name the \
+            column of their times with --time-column",
+            path.display()
+        ))),
+    }
 }
 
 /// All that is known of a file that is not there yet is its name.

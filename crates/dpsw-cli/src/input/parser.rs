@@ -8,7 +8,7 @@ use crate::input::access_log::{AccessLog, Field};
 use crate::input::columnar::Selection;
 use crate::input::delimited::{Column, Columns, Delimited, Scanner, line_ends};
 use crate::input::json::{Json, Pointer};
-use crate::input::{BOM, Problem, RECORD_LEN_MAX, Record, Sink, lines};
+use crate::input::{BOM, Problem, RECORD_LEN_MAX, Record, Sink, access_log, lines};
 
 /// What is wanted of the records.
 #[derive(Debug, Clone)]
@@ -29,8 +29,8 @@ impl Wanted {
         }
         if self.times && self.selection.time.is_none() && format != Format::AccessLog {
             return Err(Fault::usage(
-                "a window of time needs the times of the events: name their column with --time-column, or read a \
-                growing file with --follow, where events happen when they arrive",
+                "a window of time needs the times of the events: name their column with --time-column, or let events \
+                happen when they arrive with --arrival-time",
             ));
         }
         Ok(())
@@ -214,6 +214,7 @@ impl Records {
             Format::AccessLog => {
                 let field = Field::new(item.as_deref().unwrap_or("path"))?;
                 let user = user.as_deref().map(Field::new).transpose()?;
+                time.as_deref().map_or(Ok(()), access_log::check_time)?;
                 Ok(Self::AccessLog(AccessLog { field, user, wants_time: wanted.times }))
             }
             Format::Parquet | Format::Arrow => unreachable!("columnar files come in rows"),
