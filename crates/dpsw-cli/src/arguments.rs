@@ -80,8 +80,10 @@ const COMPLETIONS_EXAMPLES: &str = "Examples:
 ";
 
 /// Options that say how to read a stream, and so cannot be given with `--view`.
-const STREAM_ONLY: [&str; 18] = [
+const STREAM_ONLY: [&str; 20] = [
+    "arrival_time",
     "column",
+    "delimiter",
     "delta",
     "domain",
     "dry_run",
@@ -248,7 +250,8 @@ pub(crate) struct Show {
     /// probably counts: rows of a list were chosen for their size, unlike the items of `dpsw count`
     #[arg(long)]
     pub(crate) strict: bool,
-    /// Answer repeatedly: after each number of items (1000, 10k), or at each interval (10s, 5m)
+    /// Answer repeatedly: after each number of items (1000, 10k), or at each interval (10s, 5m) of the times in the records, or
+    /// of real time with --follow and where no times are used
     #[arg(long, value_parser = quantity::span, value_name = "ITEMS|TIME", conflicts_with = "view")]
     pub(crate) every: Option<Span>,
     /// A live full-screen view; q ends it
@@ -301,25 +304,49 @@ pub(crate) struct Input {
     /// Which part is the user, in the same forms (host in an access log); this protects whole users, within each window
     #[arg(long, value_name = "COLUMN")]
     pub(crate) user_column: Option<String>,
-    /// Which part is the time: a number since 1970, RFC 3339, a date (its start, in UTC), or as in access logs
+    /// Which part is the time, for a window of time: a number since 1970, RFC 3339, a date (its start, in UTC), or as in access
+    /// logs, whose own times are used without it
     #[arg(long, value_name = "COLUMN")]
     pub(crate) time_column: Option<String>,
     /// The unit of times that are numbers without one; by default their size tells it
     #[arg(long, value_enum, value_name = "UNIT", requires = "time_column")]
     pub(crate) time_unit: Option<TimeUnit>,
+    /// The character between columns, if it is not a comma (csv) or a tab (tsv): such as ';', '|' or '\t'. A file whose name does
+    /// not tell its format is then read as csv, or, with '\t', as tsv
+    #[arg(long, value_parser = delimiter, value_name = "CHARACTER")]
+    pub(crate) delimiter: Option<u8>,
     /// The first line names the columns; the default for .csv, and wherever a column is given by name
     #[arg(long, conflicts_with = "no_header")]
     pub(crate) header: bool,
     /// The first line is a record
     #[arg(long)]
     pub(crate) no_header: bool,
-    /// Wait for more at the end of the file, even if it is rotated or does not exist yet; without --time-column, events
-    /// happen when they arrive
+    /// Wait for more at the end of the file, even if it is rotated or does not exist yet. Times in the records decide as they
+    /// always do: a window of time ends at the newest one, moves as records come, and stands still while none do
     #[arg(long)]
     pub(crate) follow: bool,
+    /// Events happen when they are read, whatever times they carry: for pipes and --follow. The clock then moves a window of
+    /// time, also while nothing comes; what a file holds already is read at the start
+    #[arg(long, conflicts_with = "time_column")]
+    pub(crate) arrival_time: bool,
     /// What to do with a record that cannot be read; a skipped record keeps its position and counts for no item
     #[arg(long, value_enum, default_value_t = OnError::Stop, value_name = "WHAT")]
     pub(crate) on_error: OnError,
+}
+
+/// One byte that can stand between columns.
+fn delimiter(text: &str) -> Result<u8, String> {
+    let wanted = || {
+        format!(
+            "{text:?} is not one ASCII character such as ',', ';', '|' or '\\t'; quotes and line ends have another meaning"
+        )
+    };
+    match text.as_bytes() {
+        b"\\t" => Ok(b'\t'),
+        [b'"' | b'\n' | b'\r' | 128..] => Err(wanted()),
+        &[byte] => Ok(byte),
+        _ => Err(wanted()),
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

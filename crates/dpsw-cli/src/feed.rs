@@ -16,6 +16,17 @@ use crate::structure::millis;
 /// Called with a view of the stream, and what was read of it, whenever an answer is due.
 pub(crate) type Due<'a> = Box<dyn FnMut(&WindowView, Counts) -> Result<()> + 'a>;
 
+/// How often answers are due.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pace {
+    pub(crate) every: Option<Span>,
+    /// Whether an interval is of real time even where events have times: a growing file is watched, and much of it may be
+    /// old.
+    pub(crate) is_live: bool,
+    /// An answer that is due waits for the next item: if there is none, the answer of the finished stream takes its place.
+    pub(crate) waits: bool,
+}
+
 /// The way of records into the sketch.
 pub(crate) struct Feed<'a> {
     pub(crate) sketch: DpswSketch,
@@ -31,10 +42,8 @@ pub(crate) struct Feed<'a> {
     /// Skipped records before the first time.
     untimed: usize,
     pub(crate) counts: Counts,
-    every: Option<Span>,
+    pace: Pace,
     next_answer: Option<u64>,
-    /// An answer that is due waits for the next item: if there is none, the answer of the finished stream takes its place.
-    waits: bool,
     /// What the last answer was about: its window, and how much of it was sealed.
     answered: Option<[Range<u64>; 2]>,
     due: Due<'a>,
@@ -96,13 +105,7 @@ impl Counts {
 }
 
 impl<'a> Feed<'a> {
-    pub(crate) fn new(
-        plan: Plan,
-        on_error: OnError,
-        every: Option<Span>,
-        waits: bool,
-        due: Due<'a>,
-    ) -> Result<Self> {
+    pub(crate) fn new(plan: Plan, on_error: OnError, pace: Pace, due: Due<'a>) -> Result<Self> {
         let timing = match plan.settings().window.time().map(|time| time.clock) {
             None => Timing::None,
             Some(Clock::Caller) => Timing::Arrival(0),
@@ -118,13 +121,12 @@ impl<'a> Feed<'a> {
             newest: None,
             untimed: 0,
             counts: Counts::default(),
-            every,
+            pace,
             next_answer: None,
-            waits,
             answered: None,
             due,
         };
-        if let Some(Span::Items(items)) = every {
+        if let Some(Span::Items(items)) = pace.every {
             feed.next_answer = Some(items);
         }
         feed.arrive()?;
@@ -145,8 +147,9 @@ impl<'a> Feed<'a> {
 
     /// The period between answers, if real time decides when they are due.
     pub(crate) fn wall_period(&self) -> Option<Duration> {
-        match (self.every, self.timing) {
+        match (self.pace.every, self.timing) {
             (Some(Span::Time(period)), Timing::None) => Some(period),
+            (Some(Span::Time(period)), Timing::Events) if self.pace.is_live => Some(period),
             _ => None,
         }
     }
@@ -201,13 +204,13 @@ impl<'a> Feed<'a> {
     fn take(&mut self, batch: &Batch<'_>) -> Result<()> {
         let mut done = 0;
         while done < batch.items.len() {
-            self.answer_if_due(self.waits)?;
+            self.answer_if_due(self.pace.waits)?;
             let left = batch.part(done..batch.items.len());
             let len = self.room(left.times).min(left.items.len());
             self.take_now(&left.part(0..len))?;
             done += len;
             self.counts.records += len as u64;
-            self.answer_if_due(!self.waits)?;
+            self.answer_if_due(!self.pace.waits)?;
         }
         Ok(())
     }
@@ -235,7 +238,7 @@ impl<'a> Feed<'a> {
     /// A record that cannot be read keeps its position and counts for no item.
     fn take_null(&mut self, time: Option<u64>, user: Option<u64>) -> Result<()> {
         self.flush()?;
-        self.answer_if_due(self.waits)?;
+        self.answer_if_due(self.pace.waits)?;
         let time = if let Timing::Arrival(now) = self.timing { Some(now) } else { time };
         let (times, users) = (time.map(|time| [time]), user.map(|user| [user]));
         let null = match &times {
@@ -247,12 +250,13 @@ impl<'a> Feed<'a> {
             None => null,
         })?;
         self.counts.records += 1;
-        self.answer_if_due(!self.waits)
+        self.answer_if_due(!self.pace.waits)
     }
 
     /// How many items can be counted before an answer is due; those with these times come next.
     fn room(&self, times: &[u64]) -> usize {
-        match (self.every, self.next_answer, self.timing) {
+        match (self.pace.every, self.next_answer, self.timing) {
+            (Some(Span::Time(_)), _, Timing::Events) if self.pace.is_live => usize::MAX,
             (Some(Span::Items(_)), Some(next), _) => {
                 usize::try_from(next - self.counts.records).unwrap_or(usize::MAX)
             }
@@ -268,9 +272,9 @@ impl<'a> Feed<'a> {
 
     /// How far the stream is and how long a period is, in records or ticks. `None` if real time decides, or nothing does.
     fn progress(&self) -> Option<(u64, u64)> {
-        match (self.every?, self.timing) {
+        match (self.pace.every?, self.timing) {
             (Span::Items(items), _) => Some((self.counts.records, items)),
-            (Span::Time(_), Timing::None) => None,
+            (Span::Time(_), _) if self.wall_period().is_some() => None,
             (Span::Time(period), _) => Some((self.sketch.position(), millis(period))),
         }
     }

@@ -11,12 +11,13 @@ use crate::arguments::{Count, Input, Source, Stream, Top};
 use crate::domain;
 use crate::dry_run;
 use crate::fault::{Fault, Kind};
-use crate::feed::{Counts, Feed};
-use crate::input::check::check;
+use crate::feed::{Counts, Feed, Pace};
+use crate::input::check::{check, check_arrival};
 use crate::input::columnar::Selection;
 use crate::input::file::{is_missing, is_stdin, read_all};
 use crate::input::parser::Wanted;
 use crate::input::reader::Files;
+use crate::input::start::Told;
 use crate::output::Writer;
 use crate::quantity::{Span, grouped, size, time};
 use crate::remark;
@@ -121,7 +122,8 @@ impl Read<'_> {
         let question = Question::new(which.clone(), &plan)?;
         let due = Box::new(|view: &WindowView, read| writer.write(&question.ask(view, Some(read))?));
         let waits = !is_followed && files.paths.iter().all(|path| path.is_file());
-        let mut feed = Feed::new(plan, self.source.input.on_error, every, waits, due)?;
+        let pace = Pace { every, is_live: is_followed, waits };
+        let mut feed = Feed::new(plan, self.source.input.on_error, pace, due)?;
         let end = if is_watched {
             run::run(files, wanted, &mut feed, &mut Watch::open(question.clone())?)?
         } else {
@@ -154,34 +156,46 @@ impl Read<'_> {
     fn sources(&self) -> Result<(Files, Wanted)> {
         let stdin = [PathBuf::from("-")];
         let paths = if self.files.is_empty() { &stdin[..] } else { self.files };
-        let Input { format, column, time_column, time_unit, user_column, follow, .. } = &self.source.input;
+        let Input { format, column, time_column, time_unit, user_column, delimiter, follow, .. } =
+            &self.source.input;
         let selection = Selection {
             item: column.clone(),
             time: time_column.clone(),
             time_unit: *time_unit,
             user: user_column.clone(),
         };
-        let files =
-            Files { paths: paths.to_vec(), format: *format, follow: *follow, selection: selection.clone() };
+        let files = Files {
+            paths: paths.to_vec(),
+            told: Told { format: *format, delimiter: *delimiter },
+            follow: *follow,
+            selection: selection.clone(),
+        };
         if *follow && files.paths.len() != 1 {
             return Err(Fault::usage("--follow takes one file"));
         }
         let header =
             if self.source.input.header { Some(true) } else { self.source.input.no_header.then_some(false) };
-        let wanted = Wanted { times: self.has_times()?, selection, header };
+        let wanted = Wanted { times: self.has_times()?, selection, header, delimiter: *delimiter };
+        if self.source.input.arrival_time {
+            check_arrival(&files)?;
+        }
         check(&files, &wanted)?;
         same_file::refuse(&files.paths)?;
         Ok((files, wanted))
     }
 
-    /// Whether events carry times of their own; else they happen when they arrive, or have none.
+    /// Whether the times of the events are used; else they happen when they arrive, or have none.
     fn has_times(&self) -> Result<bool> {
-        let Input { time_column, follow, .. } = &self.source.input;
-        match (self.source.stream.window, time_column) {
-            (Some(Span::Time(_)), Some(_)) => Ok(true),
-            (Some(Span::Time(_)), None) => Ok(!follow),
-            (_, None) => Ok(false),
-            (_, Some(_)) => Err(Fault::usage("--time-column needs a window of time, such as --window 15m")),
+        let Input { time_column, arrival_time, .. } = &self.source.input;
+        match self.source.stream.window {
+            Some(Span::Time(_)) => Ok(!arrival_time),
+            _ if time_column.is_some() => {
+                Err(Fault::usage("--time-column needs a window of time, such as --window 15m"))
+            }
+            _ if *arrival_time => {
+                Err(Fault::usage("--arrival-time needs a window of time, such as --window 15m"))
+            }
+            _ => Ok(false),
         }
     }
 }

@@ -64,6 +64,17 @@ impl Field {
     }
 }
 
+/// Refuses another part than the time to be the time.
+pub(crate) fn check_time(name: &str) -> Result<()> {
+    if name == "time" {
+        return Ok(());
+    }
+    Err(Fault::usage(format!(
+        "the time of an access log is its column \"time\" and is used without --time-column; the others are host, path, \
+        status, referrer and agent, got {name:?}"
+    )))
+}
+
 /// The parser of one file.
 pub(crate) struct AccessLog {
     pub(crate) field: Field,

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicU64;
 
 use anyhow::Result;
 
+use crate::fault::Fault;
 use crate::input::file::{self, cannot_read, is_missing, is_pipe, named};
 use crate::input::parser::{Parser, Wanted};
 use crate::input::reader::{Files, check_followed};
@@ -24,9 +25,21 @@ pub(crate) fn check(files: &Files, wanted: &Wanted) -> Result<()> {
     Ok(())
 }
 
+/// Refuses to take the time at which a file that is over is read for the time of its events.
+pub(crate) fn check_arrival(files: &Files) -> Result<()> {
+    match files.paths.iter().find(|path| !files.follow && !is_pipe(path) && !is_missing(path)) {
+        None => Ok(()),
+        Some(path) => Err(Fault::usage(format!(
+            "{} is read at once, so its events would all happen now: --arrival-time is for pipes and --follow; name the \
+            column of their times with --time-column",
+            path.display()
+        ))),
+    }
+}
+
 /// All that is known of a file that is not there yet is its name.
 fn check_awaited(path: &Path, files: &Files, wanted: &Wanted) -> Result<()> {
-    match files.format.or(format::of_name(path)) {
+    match files.told.format.or(format::of_name(path)) {
         Some(format) => {
             Parser::new(format, wanted).map(|_| ()).map_err(|error| named(error, &file::name(path)))
         }
@@ -36,7 +49,7 @@ fn check_awaited(path: &Path, files: &Files, wanted: &Wanted) -> Result<()> {
 
 fn check_file(path: &Path, files: &Files, wanted: &Wanted) -> Result<()> {
     let file = file::open(path)?;
-    let (start, source) = Start::read(path, file, files.format).map_err(|error| cannot_read(path, error))?;
+    let (start, source) = Start::read(path, file, files.told).map_err(|error| cannot_read(path, error))?;
     if files.follow && start.bytes.is_empty() {
         return check_awaited(path, files, wanted);
     }

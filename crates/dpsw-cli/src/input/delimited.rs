@@ -1,6 +1,6 @@
-//! Comma- and tab-separated columns.
+//! Columns between commas, tabs or other bytes.
 //!
-//! Commas: fields may be quoted, a quoted field may hold line ends, and `""` in it is a quote. Tabs: no quoting. A blank
+//! In CSV fields may be quoted, a quoted field may hold line ends, and `""` in it is a quote. TSV has no quoting. A blank
 //! line is a record with one empty field: left out, it would shift all later positions.
 
 use std::ops::Range;
@@ -39,7 +39,7 @@ pub(crate) struct Columns {
     pub(crate) time: Option<Column>,
     pub(crate) time_unit: Option<TimeUnit>,
     pub(crate) user: Option<Column>,
-    /// Whether the first line names the columns; by default if a name is given, and with commas.
+    /// Whether the first line names the columns; by default if a name is given, and in CSV.
     pub(crate) header: Option<bool>,
 }
 
@@ -57,12 +57,14 @@ pub(crate) struct Delimited {
 }
 
 impl Delimited {
-    pub(crate) fn commas(columns: Columns) -> Self {
-        Self::new(b',', true, columns)
+    /// Fields may be quoted.
+    pub(crate) fn quoted(delimiter: u8, columns: Columns) -> Self {
+        Self::new(delimiter, true, columns)
     }
 
-    pub(crate) fn tabs(columns: Columns) -> Self {
-        Self::new(b'\t', false, columns)
+    /// Quotes are bytes as others are.
+    pub(crate) fn plain(delimiter: u8, columns: Columns) -> Self {
+        Self::new(delimiter, false, columns)
     }
 
     fn new(delimiter: u8, is_quoted: bool, columns: Columns) -> Self {

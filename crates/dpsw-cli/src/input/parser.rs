@@ -8,7 +8,7 @@ use crate::input::access_log::{AccessLog, Field};
 use crate::input::columnar::Selection;
 use crate::input::delimited::{Column, Columns, Delimited, Scanner, line_ends};
 use crate::input::json::{Json, Pointer};
-use crate::input::{BOM, Problem, RECORD_LEN_MAX, Record, Sink, lines};
+use crate::input::{BOM, Problem, RECORD_LEN_MAX, Record, Sink, access_log, lines};
 
 /// What is wanted of the records.
 #[derive(Debug, Clone)]
@@ -17,15 +17,20 @@ pub(crate) struct Wanted {
     /// Whether events have times of their own.
     pub(crate) times: bool,
     pub(crate) header: Option<bool>,
+    /// Between columns; a comma or a tab by default.
+    pub(crate) delimiter: Option<u8>,
 }
 
 impl Wanted {
     /// Refuses what a format does not have.
     pub(crate) fn check(&self, format: Format) -> Result<()> {
+        if self.delimiter.is_some() && !matches!(format, Format::Csv | Format::Tsv) {
+            return Err(Fault::usage("--delimiter is for --format csv and tsv"));
+        }
         if self.times && self.selection.time.is_none() && format != Format::AccessLog {
             return Err(Fault::usage(
-                "a window of time needs the times of the events: name their column with --time-column, or read a \
-                growing file with --follow, where events happen when they arrive",
+                "a window of time needs the times of the events: name their column with --time-column, or let events \
+                happen when they arrive with --arrival-time",
             ));
         }
         Ok(())
@@ -194,8 +199,10 @@ impl Records {
                 let time = time.as_deref().map(Column::new).transpose()?;
                 let user = user.as_deref().map(Column::new).transpose()?;
                 let columns = Columns { item, time, time_unit: *time_unit, user, header: wanted.header };
-                let is_tsv = format == Format::Tsv;
-                let records = if is_tsv { Delimited::tabs(columns) } else { Delimited::commas(columns) };
+                let records = match (format, wanted.delimiter) {
+                    (Format::Tsv, delimiter) => Delimited::plain(delimiter.unwrap_or(b'\t'), columns),
+                    (_, delimiter) => Delimited::quoted(delimiter.unwrap_or(b','), columns),
+                };
                 Ok(Self::Delimited(records))
             }
             Format::Ndjson => {
@@ -207,6 +214,7 @@ impl Records {
             Format::AccessLog => {
                 let field = Field::new(item.as_deref().unwrap_or("path"))?;
                 let user = user.as_deref().map(Field::new).transpose()?;
+                time.as_deref().map_or(Ok(()), access_log::check_time)?;
                 Ok(Self::AccessLog(AccessLog { field, user, wants_time: wanted.times }))
             }
             Format::Parquet | Format::Arrow => unreachable!("columnar files come in rows"),
@@ -261,7 +269,7 @@ mod tests {
     fn wanted(item: Option<&str>, time: Option<&str>) -> Wanted {
         let [item, time] = [item, time].map(|column| column.map(str::to_owned));
         let selection = Selection { item, time, ..Selection::default() };
-        Wanted { times: selection.time.is_some(), selection, header: None }
+        Wanted { times: selection.time.is_some(), selection, header: None, delimiter: None }
     }
 
     fn by_user(user: &str, mut wanted: Wanted) -> Wanted {
@@ -311,6 +319,19 @@ mod tests {
         let numbered = wanted(Some("2"), None);
         check(Format::Tsv, &numbered, b"1\t\"a\n2\tb\tc\nd\n", &["\"a", "b", "bad 3"]);
         check(Format::Tsv, &wanted(Some("k"), None), b"t\tk\n1\ta\n", &["a"]);
+    }
+
+    #[test]
+    fn any_byte_may_stand_between_columns() {
+        for delimiter in *b";|\t,:" {
+            let wanted = Wanted { delimiter: Some(delimiter), ..wanted(Some("k"), Some("t")) };
+            let text = "t;k\r\n1;\"a;b\"\r\n2;c\nd\n".replace(';', &char::from(delimiter).to_string());
+            let quoted = format!("a{}b@1000", char::from(delimiter));
+            check(Format::Csv, &wanted, text.as_bytes(), &[&quoted, "c@2000", "bad 4@?"]);
+        }
+        let wanted = Wanted { delimiter: Some(b' '), ..wanted(Some("2"), None) };
+        check(Format::Tsv, &wanted, b"1 \"a b\n", &["\"a"]);
+        assert!(Parser::new(Format::Lines, &wanted).is_err());
     }
 
     #[test]

@@ -11,14 +11,13 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use crate::arguments::Format;
 use crate::fault::Fault;
 use crate::input::columnar::{self, Rows, Selection};
 use crate::input::content;
 use crate::input::file::{self, cannot_read, is_stdin};
 use crate::input::follow::{Followed, News};
 use crate::input::packing::{Packing, START_LEN};
-use crate::input::start::Start;
+use crate::input::start::{Start, Told};
 
 const BLOCK_LEN: usize = 256 * 1024;
 /// Blocks that are read ahead.
@@ -46,7 +45,7 @@ pub(crate) enum Message {
 #[derive(Debug, Clone)]
 pub(crate) struct Files {
     pub(crate) paths: Vec<PathBuf>,
-    pub(crate) format: Option<Format>,
+    pub(crate) told: Told,
     pub(crate) follow: bool,
     pub(crate) selection: Selection,
 }
@@ -119,7 +118,7 @@ impl Thread {
     }
 
     fn file(&self, number: usize, path: &Path, source: Box<dyn Read>, files: &Files) -> Result<()> {
-        let (start, source) = Start::read(path, source, files.format)?;
+        let (start, source) = Start::read(path, source, files.told)?;
         let start = Arc::new(start);
         if self.send(Message::Start(number, Arc::clone(&start))).is_err() {
             return Ok(());
@@ -157,7 +156,7 @@ impl Thread {
                 is_quiet &= news == News::Nothing;
                 let new =
                     if news == News::More { std::mem::replace(&mut block, self.block()) } else { Vec::new() };
-                let messages = tail.take(number, news, new, files.format);
+                let messages = tail.take(number, news, new, files.told);
                 let messages = messages.map_err(|error| cannot_read(&tail.followed.path, error))?;
                 if messages.into_iter().any(|message| self.send(message).is_err()) {
                     return Ok(());
@@ -190,13 +189,7 @@ impl Tail {
     }
 
     /// What to say of news and new bytes.
-    fn take(
-        &mut self,
-        number: usize,
-        news: News,
-        block: Vec<u8>,
-        told: Option<Format>,
-    ) -> Result<Vec<Message>> {
+    fn take(&mut self, number: usize, news: News, block: Vec<u8>, told: Told) -> Result<Vec<Message>> {
         let Some(start) = &mut self.start else {
             return Ok(match news {
                 News::Nothing => vec![],

@@ -10,6 +10,13 @@ use crate::input::content::{self, Content};
 use crate::input::packing::{self, Packing};
 use crate::input::{file, format};
 
+/// What need not be looked for.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Told {
+    pub(crate) format: Option<Format>,
+    pub(crate) delimiter: Option<u8>,
+}
+
 /// What a source holds.
 #[derive(Debug, Clone)]
 pub(crate) struct Start {
@@ -28,11 +35,7 @@ pub(crate) type Source = Chain<Cursor<Vec<u8>>, Box<dyn Read>>;
 
 impl Start {
     /// Looks at a source. It is read from its first byte on by what is returned beside.
-    pub(crate) fn read(
-        path: &Path,
-        source: impl Read + 'static,
-        told: Option<Format>,
-    ) -> Result<(Self, Source)> {
+    pub(crate) fn read(path: &Path, source: impl Read + 'static, told: Told) -> Result<(Self, Source)> {
         let (packing, mut inside) = packing::unpacked(source)?;
         packing.check_name(path)?;
         let bytes = packing::read_until(&mut inside, content::is_enough);
@@ -42,11 +45,11 @@ impl Start {
     }
 
     /// What a name and these bytes tell.
-    pub(crate) fn new(path: &Path, packing: Packing, bytes: Vec<u8>, told: Option<Format>) -> Result<Self> {
+    pub(crate) fn new(path: &Path, packing: Packing, bytes: Vec<u8>, told: Told) -> Result<Self> {
         content::check_encoding(&bytes)?;
         let content = Content::of(&bytes);
-        let format = told.unwrap_or_else(|| choose(path, content));
-        Ok(Self { name: file::name(path), format, content, packing, bytes, is_told: told.is_some() })
+        let format = told.format.unwrap_or_else(|| choose(path, content, told.delimiter));
+        Ok(Self { name: file::name(path), format, content, packing, bytes, is_told: told.format.is_some() })
     }
 
     /// Whether it comes in rows instead of bytes.
@@ -76,11 +79,12 @@ impl Start {
     }
 }
 
-/// Bytes that no text begins with are certain, the name of a table is meant, and what other text looks like is better than
-/// its name.
-fn choose(path: &Path, content: Content) -> Format {
+/// Bytes that no text begins with are certain, the name of a table or its delimiter is meant, and what other text looks like
+/// is better than its name.
+fn choose(path: &Path, content: Content, delimiter: Option<u8>) -> Format {
     let name = format::of_name(path);
-    let table = name.filter(|name| matches!(name, Format::Csv | Format::Tsv));
     let looks = content.format();
+    let delimited = delimiter.map(|byte| if byte == b'\t' { Format::Tsv } else { Format::Csv });
+    let table = name.filter(|name| matches!(name, Format::Csv | Format::Tsv)).or(delimited);
     looks.filter(|_| content.is_columnar()).or(table).or(looks).or(name).unwrap_or(Format::Lines)
 }

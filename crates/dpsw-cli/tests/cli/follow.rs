@@ -4,8 +4,10 @@ use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 
+use serde_json::Value;
+
 use crate::run::Run;
-use crate::sandbox::{EXACT, Live, Sandbox, check_shares, records, text};
+use crate::sandbox::{EXACT, Live, Sandbox, check_shares, fails, json, records, text};
 
 /// A run that answers every 1,000 items, without noise.
 struct Following {
@@ -101,10 +103,11 @@ fn a_file_that_is_renamed_or_cut_is_followed_into_the_new_one() {
 }
 
 #[test]
-fn followed_events_happen_when_they_arrive() {
+fn followed_events_happen_when_they_arrive_if_that_is_asked_for() {
     let sandbox = Sandbox::new();
     sandbox.write("t.txt", "");
-    let mut live = start(&sandbox, &["t.txt", "--follow", "--window", "1s", "--every", "300ms"]);
+    let arrival = ["--arrival-time", "--window", "1s", "--every", "300ms"];
+    let mut live = start(&sandbox, &[&["t.txt", "--follow"][..], &arrival].concat());
     let (mut had_some, mut had_none_again) = (false, false);
     for round in 0..40 {
         if round < 5 {
@@ -123,6 +126,80 @@ fn followed_events_happen_when_they_arrive() {
     assert!(had_some && had_none_again, "{had_some} {had_none_again}");
     live.interrupt();
     assert_eq!(live.wait(), Some(130));
+}
+
+/// A log of 1995 with ten records a second, from this second on.
+fn logged(seconds: std::ops::Range<usize>) -> String {
+    records(10 * seconds.len(), |n, item| {
+        let second = seconds.start + n / 10;
+        let (minute, second) = (second / 60, second % 60);
+        format!("h - - [01/Jul/1995:00:{minute:02}:{second:02} +0000] \"GET {item} HTTP/1.0\" 200 1\n")
+    })
+}
+
+/// 1995-07-01T00:00:00Z, in milliseconds.
+const JULY: u64 = 804_556_800_000;
+
+#[test]
+fn times_in_followed_records_decide_and_real_time_says_when_to_answer() {
+    let sandbox = Sandbox::new();
+    sandbox.write("access.log", logged(0..100));
+    sandbox.write(
+        "t.csv",
+        format!("t,k\n{}", records(1000, |n, item| format!("{},{item}\n", JULY / 1000 + n as u64 / 10))),
+    );
+    for file in [&["access.log"][..], &["t.csv", "--time-column", "t", "--column", "k"]] {
+        let fixed = ["--follow", "--window", "10s", "--every", "300ms"];
+        let mut live = start(&sandbox, &[file, &fixed[..]].concat());
+        let end = |answer: &Value| answer["window"]["end"].as_u64().expect("a time");
+        let mut last = live.answer();
+        while end(&last) < JULY + 99_000 {
+            last = live.answer();
+        }
+        // Of 1,000 records the window has 100 or so.
+        let items = last["items"].as_array().expect("items");
+        let sum: f64 = items.iter().filter_map(|row| row["estimate"].as_f64()).sum();
+        assert!((50.0..=150.0).contains(&sum), "{last}");
+        // Nothing comes, and the window stands still.
+        assert_eq!(end(&live.answer()), end(&last));
+        if file.len() == 1 {
+            append(&sandbox, "access.log", &logged(100..200));
+            while end(&last) < JULY + 199_000 {
+                last = live.answer();
+            }
+        }
+        live.interrupt();
+        assert_eq!(live.wait(), Some(130));
+    }
+}
+
+#[test]
+fn records_without_times_need_a_choice() {
+    let sandbox = Sandbox::new();
+    sandbox.write("t.txt", lines(10));
+    sandbox.write("t.csv", "k\na\n");
+    sandbox.write("access.log", logged(0..1));
+    let fixed = [&["top", "--domain", "keys.txt"][..], &EXACT].concat();
+    let time = ["--window", "10s"];
+    for (arguments, wanted) in [
+        (&["t.txt"][..], &["t.txt: ", "--time-column", "--arrival-time"][..]),
+        (&["t.txt", "--follow"], &["t.txt: ", "--time-column", "--arrival-time"]),
+        (&["t.csv", "--column", "k", "--follow"], &["t.csv: ", "--time-column", "--arrival-time"]),
+        (&["t.txt", "--arrival-time"], &["t.txt is read at once", "--follow"]),
+        (&["access.log", "--arrival-time"], &["access.log is read at once"]),
+        (
+            &["t.csv", "--column", "k", "--time-column", "k", "--arrival-time", "--follow"],
+            &["cannot be used"],
+        ),
+    ] {
+        fails(&sandbox.run(&[&fixed[..], &time, arguments].concat()), 2, wanted);
+    }
+    fails(&sandbox.pipe(&[&fixed[..], &time].concat(), b"a\n"), 2, &["standard input: ", "--arrival-time"]);
+    let items = ["t.txt", "--follow", "--arrival-time", "--window", "1000"];
+    fails(&sandbox.run(&[&fixed[..], &items].concat()), 2, &["--arrival-time needs a window of time"]);
+    let piped = ["--arrival-time", "--window", "10m", "--json"];
+    let answer = json(&sandbox.pipe(&[&fixed[..], &piped].concat(), lines(1000).as_bytes()));
+    assert_eq!(answer["items"][0]["estimate"], 500.0, "{answer}");
 }
 
 #[test]

@@ -78,6 +78,32 @@ fn columns_are_found_by_name_and_by_number() {
     check_shares(&sandbox.top(&["bare.csv", "--column", "1", "--no-header"]), SHARES);
 }
 
+#[test]
+fn columns_may_stand_between_other_characters() {
+    let sandbox = Sandbox::new();
+    let csv = format!("n;\"the;key\"\r\n{}", records(1000, |n, item| format!("{n};\"{item}\"\r\n")));
+    sandbox.write("t.csv", &csv);
+    sandbox.write("t.txt", &csv);
+    sandbox.write("bars.tsv", records(1000, |n, item| format!("{n}|{item}\n")));
+    sandbox.write("tabs.txt", records(1000, |n, item| format!("{n}\t{item}\t\"\n")));
+    for arguments in [
+        &["t.csv", "--delimiter", ";", "--column", "the;key"][..],
+        &["t.txt", "--delimiter", ";", "--column", "2"],
+        &["bars.tsv", "--delimiter", "|", "--column", "2"],
+        &["tabs.txt", "--delimiter", r"\t", "--column", "2"],
+        &["tabs.txt", "--delimiter", "\t", "--column", "2"],
+    ] {
+        check_shares(&sandbox.top(arguments), SHARES);
+    }
+    let fixed = [&["top", "t.csv", "--window", "1000", "--column", "1"][..], &EXACT].concat();
+    for text in ["", "::", "é", "\"", "\n", r"\n"] {
+        let output = sandbox.run(&[&fixed[..], &["--delimiter", text]].concat());
+        fails(&output, 2, &[&format!("{text:?} is not one ASCII character such as ',', ';', '|' or '\\t'")]);
+    }
+    let output = sandbox.run(&[&fixed[..], &["--delimiter", ";", "--format", "ndjson"]].concat());
+    fails(&output, 2, &["t.csv: --delimiter is for --format csv and tsv"]);
+}
+
 /// A line of an access log.
 fn logged(item: &str) -> String {
     format!("h - - [10/Oct/2000:13:55:36 -0700] \"GET {item}?q=1 HTTP/1.1\" 200 5 \"-\" \"-\"\n")

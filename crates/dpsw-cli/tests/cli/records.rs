@@ -52,6 +52,29 @@ fn errors_name_file_line_and_column_and_say_what_to_do() {
 }
 
 #[test]
+fn a_time_column_that_makes_no_sense_is_refused() {
+    let sandbox = Sandbox::new();
+    let logged = "h - - [10/Oct/2000:13:55:36 -0700] \"GET a HTTP/1.1\" 200 5\n";
+    sandbox.write("access.log", logged.repeat(100));
+    sandbox.write("t.txt", "a\n");
+    sandbox.write("t.csv", "t,k\n1,a\n");
+    for (file, column, code, wanted) in [
+        ("access.log", "host", 2, "access.log: the time of an access log is its column \"time\""),
+        ("access.log", "when", 2, "the others are host, path, status, referrer and agent, got \"when\""),
+        ("t.txt", "1", 2, "t.txt: lines have no columns"),
+        ("t.csv", "host", 4, "t.csv: there is no column \"host\"; the columns are \"t\", \"k\""),
+        ("t.csv", "k", 4, "t.csv:2:3: \"a\" is not a time"),
+    ] {
+        let item: &[&str] = if file == "t.csv" { &["--column", "k"] } else { &[] };
+        let asked = ["top", file, "--window", "10s", "--domain", "keys.txt", "--time-column", column];
+        fails(&sandbox.run(&[&asked[..], item, &EXACT].concat()), code, &[wanted]);
+    }
+    let named =
+        ["top", "access.log", "--window", "10s", "--domain", "keys.txt", "--time-column", "time", "--json"];
+    assert_eq!(json(&sandbox.run(&[&named[..], &EXACT].concat()))["items"][0]["item"], "a");
+}
+
+#[test]
 fn blank_lines_between_documents_are_no_records() {
     let sandbox = Sandbox::new();
     sandbox.write("t.ndjson", records(1000, |_, item| format!("\n{{\"k\":\"{item}\"}}\r\n \r\n")));
