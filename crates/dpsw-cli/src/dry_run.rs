@@ -9,7 +9,9 @@ use dpsw::{Plan, Prediction, Unit};
 use serde::Serialize;
 
 use crate::answer;
-use crate::input::reader::{Files, is_stdin};
+use crate::input::file;
+use crate::input::format;
+use crate::input::reader::Files;
 use crate::output::{self, Writer};
 use crate::plan_command::{self, PlanDocument};
 use crate::quantity::size;
@@ -42,7 +44,7 @@ pub(crate) fn show(plan: &Plan, files: &Files, save: Option<&Path>, writer: Writ
     let (epsilon, delta) = answer::promised(plan.claim());
     output::print_json(&Document {
         dry_run: true,
-        files: files.paths.iter().map(|path| file(path, files)).collect(),
+        files: files.paths.iter().map(|path| document(path, files)).collect(),
         save: save.map(Path::to_path_buf),
         epsilon,
         delta,
@@ -50,16 +52,17 @@ pub(crate) fn show(plan: &Plan, files: &Files, save: Option<&Path>, writer: Writ
     })
 }
 
-fn file(path: &Path, files: &Files) -> FileDocument {
-    let format = files.format_of(path).to_possible_value();
+fn document(path: &Path, files: &Files) -> FileDocument {
+    let format = files.told.format.or(format::of_name(path)).and_then(|format| format.to_possible_value());
+    let by_content = || "told by its content".to_owned();
     FileDocument {
-        path: if is_stdin(path) { "standard input".to_owned() } else { path.display().to_string() },
-        format: format.map(|format| format.get_name().to_owned()).unwrap_or_default(),
+        path: file::name(path),
+        format: format.map_or_else(by_content, |format| format.get_name().to_owned()),
     }
 }
 
 fn page(plan: &Plan, prediction: Option<&Prediction>, files: &Files, save: Option<&Path>) -> String {
-    let read = files.paths.iter().map(|path| file(path, files));
+    let read = files.paths.iter().map(|path| document(path, files));
     let read: Vec<String> = read.map(|file| format!("{} ({})", file.path, file.format)).collect();
     let mut text = "A dry run: nothing was read, and nothing is spent.\n\n".to_owned();
     let _ = writeln!(text, "would read   {}", read.join(", "));

@@ -10,7 +10,7 @@ mod content;
 pub(crate) mod delimited;
 pub(crate) mod file;
 mod follow;
-mod format;
+pub(crate) mod format;
 pub(crate) mod json;
 pub(crate) mod lines;
 mod packing;
