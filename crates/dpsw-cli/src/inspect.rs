@@ -31,22 +31,45 @@ struct Document {
     sites: Vec<u64>,
     sealed_substreams: usize,
     keys: Option<usize>,
+    found: Option<Found>,
     plan: PlanDocument,
+}
+
+/// Keys that were found in the stream. They are released, so they may be shown.
+#[derive(Debug, Serialize)]
+struct Found {
+    keys: usize,
+    /// The most frequent of them.
+    first: Vec<String>,
+}
+
+/// How many found keys are named.
+const NAMED: usize = 20;
+
+impl Found {
+    fn new(view: &WindowView) -> Result<Option<Self>> {
+        if view.plan().discovery().is_none() {
+            return Ok(None);
+        }
+        let named = view.top(NAMED)?;
+        let first = named.all().map(|ranked| ranked.item.to_string()).collect();
+        Ok(Some(Self { keys: view.keys()?.len(), first }))
+    }
 }
 
 /// Runs `dpsw inspect`.
 pub(crate) fn run(command: &Inspect) -> Result<()> {
     let view = view_file::load(&command.view)?;
     let bytes = std::fs::metadata(&command.view)?.len();
-    let document = document(&view, command.view.display().to_string(), bytes);
+    let document = document(&view, command.view.display().to_string(), bytes)?;
     if command.json { output::print_json(&document) } else { output::print(&page(&document, &view)) }
 }
 
-fn document(view: &WindowView, file: String, bytes: u64) -> Document {
+fn document(view: &WindowView, file: String, bytes: u64) -> Result<Document> {
     let is_time = view.plan().settings().window.time().is_some();
     let positions = |range| Positions::new(&range, is_time);
     let (epsilon, delta) = answer::promised(view.claim());
-    Document {
+    Ok(Document {
         file,
         bytes,
         epsilon,
@@ -58,8 +81,9 @@ fn document(view: &WindowView, file: String, bytes: u64) -> Document {
         sites: view.sites().to_vec(),
         sealed_substreams: sealed_substreams(view),
         keys: view.plan().settings().domain.keys().map(dpsw::Keys::len),
+        found: Found::new(view)?,
         plan: PlanDocument::new(view.plan(), None),
-    }
+    })
 }
 
 /// Each one once, also where several sites have sealed it.
@@ -84,11 +108,7 @@ fn page(document: &Document, view: &WindowView) -> String {
     if document.finished.is_some() {
         let _ = writeln!(text, "finished   the stream is over there");
     }
-    let keys = document.keys.map_or_else(
-        || "no list: items are asked for by name".to_owned(),
-        |keys| format!("{} public keys", grouped(keys as f64)),
-    );
-    let _ = writeln!(text, "domain     {keys}");
+    let _ = writeln!(text, "keys       {}", keys(document));
     let _ = writeln!(
         text,
         "sealed     {} substreams of {} site(s)",
@@ -98,4 +118,18 @@ fn page(document: &Document, view: &WindowView) -> String {
     let _ = writeln!(text, "{}", view.plan());
     let _ = writeln!(text, "claim      {}", view.claim());
     text
+}
+
+/// Which keys are listed.
+fn keys(document: &Document) -> String {
+    match (document.keys, &document.found) {
+        (Some(public), _) => format!("{} in the public list", grouped(public as f64)),
+        (None, None) => "no list: items are asked for by name".to_owned(),
+        (None, Some(Found { keys: 0, .. })) => "none found yet".to_owned(),
+        (None, Some(Found { keys, first })) => {
+            let names: Vec<String> = first.iter().map(|name| output::shown(name)).collect();
+            let more = if names.len() < *keys { ", ..." } else { "" };
+            format!("{} found in the stream:\n           {}{more}", grouped(*keys as f64), names.join(", "))
+        }
+    }
 }

@@ -100,15 +100,36 @@ fn items_are_counted_from_a_view_or_a_stream() {
 fn a_view_is_inspected() {
     let sandbox = saved();
     let page = text(&sandbox.run(&["inspect", "t.view"]));
-    for part in
-        ["t.view", "items 5,000 to 10,000", "3 public keys", "epsilon = 1, delta = 0", "discrete Laplace"]
-    {
+    for part in [
+        "t.view",
+        "items 5,000 to 10,000",
+        "3 in the public list",
+        "epsilon = 1, delta = 0",
+        "discrete Laplace",
+    ] {
         assert!(page.contains(part), "{part:?} in {page}");
     }
     let document = json(&sandbox.run(&["inspect", "t.view", "--json"]));
     assert_eq!(document["epsilon"], 1.0);
     assert_eq!(document["plan"]["structure"]["window"], 5000);
     assert_eq!(document["keys"], 3);
+}
+
+#[test]
+fn found_keys_are_inspected() {
+    let sandbox = Sandbox::new();
+    sandbox.write("t.txt", records(10_000, |_, item| format!("{item}\n")));
+    assert!(
+        sandbox
+            .run(&["top", "t.txt", "--window", "5000", "--epsilon", "1", "--save", "t.view"])
+            .status
+            .success()
+    );
+    let page = text(&sandbox.run(&["inspect", "t.view"]));
+    assert!(page.contains("3 found in the stream:\n           a, b, c\n"), "{page}");
+    let document = json(&sandbox.run(&["inspect", "t.view", "--json"]));
+    assert_eq!(document["found"], serde_json::json!({ "keys": 3, "first": ["a", "b", "c"] }));
+    assert!(document["keys"].is_null(), "{document}");
 }
 
 #[test]
