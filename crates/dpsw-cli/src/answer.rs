@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::feed::Counts;
 use crate::headline;
 use crate::structure;
-use crate::why::{Empty, Why};
+use crate::why::{Empty, USUALLY, Why};
 
 /// Which items are shown.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,14 +41,26 @@ impl Rows {
     }
 }
 
-/// One answer.
+/// One answer. `schema/answer.json` describes it to programs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(crate) struct Answer {
     pub(crate) window: Positions,
     pub(crate) covered: Positions,
+    /// Items of the window, which shares are shares of; `null` if that is nothing, or no more than noise.
+    pub(crate) total: Option<u64>,
+    /// What is protected.
+    pub(crate) unit: &'static str,
     /// `null` if nothing is promised.
     pub(crate) epsilon: Option<f64>,
     pub(crate) delta: Option<f64>,
+    /// The promise in words.
+    pub(crate) claim: String,
+    /// About the count below which nothing stands out; `null` where it cannot be predicted.
+    pub(crate) below_noise: Option<u64>,
+    /// From where on keys are usually found; `null` with a list.
+    pub(crate) found_from: Option<FoundFrom>,
+    /// What became of the records; `null` for a saved view, and where their number is private.
+    pub(crate) read: Option<Counts>,
     pub(crate) items: Vec<Row>,
     /// Rows that are not shown because they may be noise alone.
     pub(crate) hidden: usize,
@@ -60,6 +72,23 @@ pub(crate) struct Answer {
     /// What the answer is about, for people.
     #[serde(skip)]
     pub(crate) headline: Vec<String>,
+}
+
+/// How frequent a key must be to be found nine times out of ten.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub(crate) struct FoundFrom {
+    /// Occurrences within one search.
+    pub(crate) count: u64,
+    /// The same as a share of the items of a search; above 1 if no key can be found.
+    pub(crate) share: f64,
+}
+
+impl FoundFrom {
+    fn new(plan: &Plan) -> Option<Self> {
+        let found = plan.discovery()?;
+        let share = rounded_share(found.share_found(USUALLY));
+        Some(Self { count: found.count_found(USUALLY).ceil() as u64, share })
+    }
 }
 
 /// Positions from `start` up to `end`, exclusive.
@@ -124,19 +153,27 @@ impl Question {
     /// Asks a view. What was read is not known of a saved one.
     pub(crate) fn ask(&self, view: &WindowView, read: Option<Counts>) -> Result<Answer> {
         let (ranked, hidden) = self.rows(view)?;
-        let is_time = view.plan().settings().window.time().is_some();
-        let total = view.items();
+        let (plan, total) = (view.plan(), view.items());
+        let is_time = plan.settings().window.time().is_some();
+        let is_saved = read.is_none();
+        let read = read.filter(|_| plan.settings().unit != Unit::AddRemove);
         let rows = ranked.iter().enumerate().map(|(index, ranked)| self.row(view, total, index + 1, ranked));
         let (epsilon, delta) = promised(view.claim());
         let capped = ranked.first().and_then(|ranked| ranked.estimate.capped);
         Ok(Answer {
             window: Positions::new(&view.window(), is_time),
             covered: Positions::new(&view.covered(), is_time),
+            total,
+            unit: unit(plan.settings().unit),
             epsilon,
             delta,
+            claim: claim(view),
+            below_noise: self.below_noise(view),
+            found_from: FoundFrom::new(plan),
+            read,
             items: rows.collect(),
             hidden,
-            why: ranked.is_empty().then(|| self.empty(view, read, hidden).why()),
+            why: ranked.is_empty().then(|| Empty { is_saved, read, ..self.empty(view, hidden) }.why()),
             capped,
             headline: headline::lines(view, capped),
         })
@@ -165,28 +202,20 @@ impl Question {
             lower: rounded(lower),
             upper: rounded(upper),
             any_order: [any_order.start, any_order.end].map(|end| end.is_finite().then(|| rounded(end))),
-            share: total.map(|total| (value / total as f64 * 1e6).round() / 1e6),
+            share: total.map(|total| rounded_share(value / total as f64)),
             trend: trend(view, ranked.item),
             unsure: ranked.shown.marked,
         }
     }
 
-    fn empty<'v>(&self, view: &'v WindowView, read: Option<Counts>, hidden: usize) -> Empty<'v> {
+    fn empty<'v>(&self, view: &'v WindowView, hidden: usize) -> Empty<'v> {
         let (rows, threshold) = match self.which {
             Which::Top(count, _) => (count, None),
             Which::Threshold(share, _) => (usize::MAX, Some(share)),
             Which::Asked(_) => (usize::MAX, None),
         };
-        let has_public_arrivals = view.plan().settings().unit != Unit::AddRemove;
-        Empty {
-            view,
-            is_saved: read.is_none(),
-            read: read.filter(|_| has_public_arrivals),
-            rows,
-            threshold,
-            below_noise: self.below_noise(view),
-            hidden,
-        }
+        let below_noise = self.below_noise(view);
+        Empty { view, is_saved: false, read: None, rows, threshold, below_noise, hidden }
     }
 
     /// About the count below which nothing stands out in this window: noise grows with the root of its substreams.
@@ -246,6 +275,26 @@ fn trend(view: &WindowView, item: Item<'_>) -> Option<&'static str> {
 
 fn rounded(value: f64) -> f64 {
     (value * 100.0).round() / 100.0
+}
+
+fn rounded_share(share: f64) -> f64 {
+    (share * 1e6).round() / 1e6
+}
+
+/// The name of what is protected, as options and documents have it.
+pub(crate) fn unit(unit: Unit) -> &'static str {
+    match unit {
+        Unit::AddRemove => "add-remove",
+        Unit::Users { .. } => "users",
+        _ => "replace-one",
+    }
+}
+
+fn claim(view: &WindowView) -> String {
+    match view.claim() {
+        Claim::None => "nothing is promised: the noise is reproducible".to_owned(),
+        _ => view.plan().contract(),
+    }
 }
 
 pub(crate) fn promised(claim: Claim) -> (Option<f64>, Option<f64>) {

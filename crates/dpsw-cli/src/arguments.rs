@@ -195,7 +195,7 @@ pub(crate) enum Command {
     /// A drifting stream, its private top items beside the truth, and a summary; or a log to try things on
     #[command(help_template = TEMPLATE, before_help = DEMO_EXAMPLES)]
     Demo(Demo),
-    /// Completions for a shell, or the man page
+    /// Completions for a shell, the manual, or the JSON Schema of answers
     #[command(help_template = TEMPLATE, before_help = COMPLETIONS_EXAMPLES)]
     Completions(Completions),
 }
@@ -264,13 +264,13 @@ pub(crate) struct Show {
 #[derive(Debug, Clone, Copy, Args)]
 #[group(multiple = false)]
 pub(crate) struct Layout {
-    /// One JSON document: {window, covered, epsilon, delta, items, hidden}
+    /// One JSON document with everything that is known of the answer; `dpsw completions schema` describes it
     #[arg(long)]
     pub(crate) json: bool,
     /// One JSON document per answer, each on its own line
     #[arg(long)]
     pub(crate) ndjson: bool,
-    /// Comma-separated rows with a header
+    /// Comma-separated rows below their names: what JSON has, once per row
     #[arg(long)]
     pub(crate) csv: bool,
 }
@@ -605,9 +605,13 @@ pub(crate) struct Demo {
 
 #[derive(Debug, Args)]
 pub(crate) struct Completions {
-    /// For which shell, or `man` for the man page
+    /// For which shell; `man` for the manual, or `schema` for the JSON Schema of answers
     #[arg(value_enum)]
     pub(crate) target: Target,
+    /// Write files into this folder: with `man` a page per command, with `schema` one per kind of document (answer, plan,
+    /// inspect, audit, demo)
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) out: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -618,6 +622,7 @@ pub(crate) enum Target {
     Powershell,
     Zsh,
     Man,
+    Schema,
 }
 
 #[cfg(test)]

@@ -1,47 +1,72 @@
-//! `dpsw completions`: for shells, and the man page.
+//! `dpsw completions`: for shells, the manual, and schemas.
 
-use anyhow::Result;
+use std::path::Path;
+
+use anyhow::{Context, Result};
 use clap::CommandFactory;
-use clap_complete::{Shell, generate};
+use clap_complete::{Generator, Shell, generate};
 
 use crate::arguments::{Arguments, Completions, Target};
 use crate::output;
+use crate::remark;
+use crate::schema::SCHEMAS;
+
+/// A file that may be written: its name and what it holds.
+type File = (String, Vec<u8>);
 
 /// Runs `dpsw completions`.
 pub(crate) fn run(command: &Completions) -> Result<()> {
-    let mut bytes = Vec::new();
-    match shell(command.target) {
-        Some(shell) => generate(shell, &mut Arguments::command(), "dpsw", &mut bytes),
-        None => man(&mut bytes)?,
+    let files = files(command.target)?;
+    match &command.out {
+        Some(folder) => write(folder, &files),
+        None => output::print(std::str::from_utf8(&files[0].1)?),
     }
-    output::print(&String::from_utf8(bytes)?)
 }
 
-fn shell(target: Target) -> Option<Shell> {
-    match target {
-        Target::Bash => Some(Shell::Bash),
-        Target::Elvish => Some(Shell::Elvish),
-        Target::Fish => Some(Shell::Fish),
-        Target::Powershell => Some(Shell::PowerShell),
-        Target::Zsh => Some(Shell::Zsh),
-        Target::Man => None,
+/// What can be written into a folder; the first is what is printed otherwise.
+fn files(target: Target) -> Result<Vec<File>> {
+    let shell = match target {
+        Target::Bash => Shell::Bash,
+        Target::Elvish => Shell::Elvish,
+        Target::Fish => Shell::Fish,
+        Target::Powershell => Shell::PowerShell,
+        Target::Zsh => Shell::Zsh,
+        Target::Man => return man(),
+        Target::Schema => {
+            let file = |(name, schema): (&str, &str)| (format!("{name}.json"), schema.as_bytes().to_vec());
+            return Ok(SCHEMAS.map(file).to_vec());
+        }
+    };
+    let mut bytes = Vec::new();
+    generate(shell, &mut Arguments::command(), "dpsw", &mut bytes);
+    Ok(vec![(shell.file_name("dpsw"), bytes)])
+}
+
+fn write(folder: &Path, files: &[File]) -> Result<()> {
+    std::fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+    for (name, bytes) in files {
+        let path = folder.join(name);
+        std::fs::write(&path, bytes).with_context(|| format!("{} cannot be written", path.display()))?;
+        remark::note(format!("wrote {}", path.display()));
     }
+    Ok(())
 }
 
 /// One page: the program, then each command.
-fn man(bytes: &mut Vec<u8>) -> Result<()> {
+fn man() -> Result<Vec<File>> {
+    let mut bytes = Vec::new();
     let mut command = Arguments::command();
     command.build();
-    clap_mangen::Man::new(command.clone()).render(bytes)?;
+    clap_mangen::Man::new(command.clone()).render(&mut bytes)?;
     for part in command.get_subcommands().filter(|part| part.get_name() != "help") {
         let page = clap_mangen::Man::new(part.clone());
         bytes.extend(format!(".SH DPSW {}\n", part.get_name().to_uppercase()).bytes());
-        page.render_description_section(bytes)?;
-        page.render_synopsis_section(bytes)?;
-        page.render_options_section(bytes)?;
+        page.render_description_section(&mut bytes)?;
+        page.render_synopsis_section(&mut bytes)?;
+        page.render_options_section(&mut bytes)?;
         if part.get_after_help().is_some() {
-            page.render_extra_section(bytes)?;
+            page.render_extra_section(&mut bytes)?;
         }
     }
-    Ok(())
+    Ok(vec![("dpsw.1".to_owned(), bytes)])
 }

@@ -6,6 +6,7 @@ mod quantity;
 mod arguments;
 mod remark;
 mod input;
+mod csv_rows;
 mod output;
 mod answer;
 mod words;
@@ -28,6 +29,7 @@ mod dry_run;
 mod audit_command;
 mod inspect;
 mod demo;
+mod schema;
 mod completions;
 
 use std::process::ExitCode;

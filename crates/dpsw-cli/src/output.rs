@@ -7,6 +7,7 @@ use anyhow::Result;
 
 use crate::answer::{Answer, Row};
 use crate::arguments::Layout;
+use crate::csv_rows;
 use crate::quantity;
 use crate::remark::{self, Style, is_coloured, paint};
 use crate::why::Why;
@@ -40,7 +41,7 @@ impl Writer {
             Self::Table => table(answer, is_coloured(&stdout())),
             Self::Json => serde_json::to_string_pretty(answer)? + "\n",
             Self::NdJson => serde_json::to_string(answer)? + "\n",
-            Self::Csv { has_header } => csv(answer, std::mem::replace(has_header, true)),
+            Self::Csv { has_header } => csv_rows::text(answer, std::mem::replace(has_header, true))?,
         };
         print(&text)
     }
@@ -133,42 +134,9 @@ pub(crate) fn shown(item: &str) -> String {
     if text.is_empty() { "(empty)".to_owned() } else { text }
 }
 
-fn csv(answer: &Answer, has_header: bool) -> String {
-    let mut text = String::new();
-    if !has_header {
-        text += "position,rank,item,estimate,lower,upper,share,trend,item_base64\n";
-    }
-    for row in &answer.items {
-        let Row { rank, item, item_base64, estimate, lower, upper, share, trend, .. } = row;
-        let base64 = item_base64.as_deref().unwrap_or_default();
-        let share = share.map(|share| share.to_string()).unwrap_or_default();
-        let (position, item, trend) = (answer.window.end, quoted(item), trend.unwrap_or_default());
-        let _ =
-            writeln!(text, "{position},{rank},{item},{estimate},{lower},{upper},{share},{trend},{base64}");
-    }
-    text
-}
-
-fn quoted(field: &str) -> String {
-    if field.contains(['"', ',', '\n', '\r']) {
-        format!("\"{}\"", field.replace('"', "\"\""))
-    } else {
-        field.to_owned()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn csv_fields_are_quoted_where_they_must_be() {
-        for (field, wanted) in
-            [("a b", "a b"), ("a,b", "\"a,b\""), ("a\"b", "\"a\"\"b\""), ("a\nb", "\"a\nb\"")]
-        {
-            assert_eq!(quoted(field), wanted);
-        }
-    }
 
     #[test]
     fn items_cannot_steer_the_terminal() {

@@ -8,6 +8,7 @@ use dpsw::privacy::Cost;
 use dpsw::{Clock, Domain, Expectation, Group, Keys, Plan, Planned, Prediction, Prior, Target, Unit};
 use serde::Serialize;
 
+use crate::answer;
 use crate::arguments::{MethodName, PlanCommand, UnitName};
 use crate::domain;
 use crate::fault::Fault;
@@ -257,11 +258,7 @@ impl Structure {
         let settings = plan.settings();
         Self {
             method: plan.method().name(),
-            unit: match settings.unit {
-                Unit::AddRemove => "add-remove",
-                Unit::Users { .. } => "users",
-                _ => "replace-one",
-            },
+            unit: answer::unit(settings.unit),
             user_room: plan.user_room(),
             per_user: if let Unit::Users { per_substream } = settings.unit {
                 Some(per_substream)

@@ -13,6 +13,7 @@ mod screen;
 mod commands;
 mod empty;
 mod headline;
+mod schema;
 mod examples;
 mod intervals;
 mod demo;
