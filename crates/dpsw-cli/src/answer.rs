@@ -16,8 +16,12 @@ use crate::why::{Empty, USUALLY, Why};
 /// Which items are shown.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Which {
-    Top(usize, Rows),
-    Threshold(f64, Rows),
+    /// The most frequent ones, at most so many, of at least this share.
+    Listed {
+        most: usize,
+        threshold: Option<f64>,
+        rows: Rows,
+    },
     Asked(Vec<String>),
 }
 
@@ -31,14 +35,25 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// The rows to show, and how many are hidden.
-    fn of(self, list: List<'_>) -> (Vec<Ranked<'_>>, usize) {
+    /// The rows to show, at most so many.
+    fn of(self, list: List<'_>, most: usize) -> Chosen<'_> {
         let list = if self.strict { list.strict() } else { list };
-        match self.all {
+        let (mut rows, hidden) = match self.all {
             true => (list.rows.into_iter().chain(list.hidden).collect(), 0),
             false => (list.rows, list.hidden.len()),
-        }
+        };
+        let more = rows.len().saturating_sub(most);
+        rows.truncate(most);
+        Chosen { rows, hidden, more }
     }
+}
+
+/// Rows to show, how many are hidden as they may be noise alone, and how many more there are.
+#[derive(Default)]
+struct Chosen<'a> {
+    rows: Vec<Ranked<'a>>,
+    hidden: usize,
+    more: usize,
 }
 
 /// One answer. `schema/answer.json` describes it to programs.
@@ -64,6 +79,8 @@ pub(crate) struct Answer {
     pub(crate) items: Vec<Row>,
     /// Rows that are not shown because they may be noise alone.
     pub(crate) hidden: usize,
+    /// Rows that reach the threshold and are more than were asked for.
+    pub(crate) more: usize,
     /// Why there is no row, and what would help; `null` if there is one.
     pub(crate) why: Option<Why>,
     /// Where users are protected: about how many records of the window count for no item.
@@ -152,7 +169,7 @@ impl Question {
 
     /// Asks a view. What was read is not known of a saved one.
     pub(crate) fn ask(&self, view: &WindowView, read: Option<Counts>) -> Result<Answer> {
-        let (ranked, hidden) = self.rows(view)?;
+        let Chosen { rows: ranked, hidden, more } = self.rows(view)?;
         let (plan, total) = (view.plan(), view.items());
         let is_time = plan.settings().window.time().is_some();
         let is_saved = read.is_none();
@@ -173,20 +190,25 @@ impl Question {
             read,
             items: rows.collect(),
             hidden,
+            more,
             why: ranked.is_empty().then(|| Empty { is_saved, read, ..self.empty(view, hidden) }.why()),
             capped,
             headline: headline::lines(view, capped),
         })
     }
 
-    /// The rows to show, and how many are hidden. Before anything is sealed there is nothing to list.
-    fn rows<'v>(&'v self, view: &'v WindowView) -> Result<(Vec<Ranked<'v>>, usize)> {
-        match &self.which {
-            Which::Asked(items) => Ok((asked(view, items)?, 0)),
-            _ if view.covered().is_empty() => Ok((Vec::new(), 0)),
-            Which::Top(count, rows) => Ok(rows.of(view.top(*count)?)),
-            Which::Threshold(share, rows) => Ok(rows.of(view.heavy_hitters(Threshold::new(*share)?)?)),
-        }
+    /// The rows to show. Before anything is sealed there is nothing to list.
+    fn rows<'v>(&'v self, view: &'v WindowView) -> Result<Chosen<'v>> {
+        let (most, threshold, rows) = match &self.which {
+            Which::Asked(items) => return Ok(Chosen { rows: asked(view, items)?, ..Chosen::default() }),
+            _ if view.covered().is_empty() => return Ok(Chosen::default()),
+            Which::Listed { most, threshold, rows } => (*most, *threshold, rows),
+        };
+        let list = match threshold {
+            Some(share) => view.heavy_hitters(Threshold::new(share)?)?,
+            None => view.top(most)?,
+        };
+        Ok(rows.of(list, most))
     }
 
     fn row(&self, view: &WindowView, total: Option<u64>, rank: usize, ranked: &Ranked<'_>) -> Row {
@@ -209,13 +231,9 @@ impl Question {
     }
 
     fn empty<'v>(&self, view: &'v WindowView, hidden: usize) -> Empty<'v> {
-        let (rows, threshold) = match self.which {
-            Which::Top(count, _) => (count, None),
-            Which::Threshold(share, _) => (usize::MAX, Some(share)),
-            Which::Asked(_) => (usize::MAX, None),
-        };
+        let threshold = if let Which::Listed { threshold, .. } = self.which { threshold } else { None };
         let below_noise = self.below_noise(view);
-        Empty { view, is_saved: false, read: None, rows, threshold, below_noise, hidden }
+        Empty { view, is_saved: false, read: None, threshold, below_noise, hidden }
     }
 
     /// About the count below which nothing stands out in this window: noise grows with the root of its substreams.

@@ -237,10 +237,10 @@ pub(crate) struct Account {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct Show {
-    /// How many items to show
-    #[arg(long, value_parser = quantity::count_usize, default_value = "20", value_name = "COUNT", conflicts_with = "threshold")]
-    pub(crate) top: usize,
-    /// Show the items with at least this share of the window
+    /// How many items to show at most; 20 by default, or all that reach --threshold
+    #[arg(long, value_parser = quantity::count_usize, value_name = "COUNT")]
+    pub(crate) top: Option<usize>,
+    /// Show the items with at least this share of the window, such as 0.05
     #[arg(long, value_name = "SHARE")]
     pub(crate) threshold: Option<f64>,
     /// Show the rows that may be noise alone as well

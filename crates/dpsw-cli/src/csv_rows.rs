@@ -21,7 +21,7 @@ const OF_ROW: [(&str, &str); 11] = [
 ];
 
 /// Columns of the whole answer, and where they stand in the JSON document.
-const OF_ANSWER: [(&str, &str); 20] = [
+const OF_ANSWER: [(&str, &str); 21] = [
     ("window_start", "/window/start"),
     ("window_end", "/window/end"),
     ("window_unit", "/window/unit"),
@@ -41,6 +41,7 @@ const OF_ANSWER: [(&str, &str); 20] = [
     ("read_early", "/read/early"),
     ("read_capped", "/read/capped"),
     ("hidden", "/hidden"),
+    ("more", "/more"),
     ("capped", "/capped"),
 ];
 

@@ -11,7 +11,7 @@ use crate::csv_rows;
 use crate::quantity;
 use crate::remark::{self, Style, is_coloured, paint};
 use crate::why::Why;
-use crate::words::{WIDTH, wrapped};
+use crate::words::{WIDTH, count, wrapped};
 
 /// How answers are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,15 +84,23 @@ fn table(answer: &Answer, coloured: bool) -> String {
     if answer.items.iter().any(|row| row.unsure) {
         text += "  ~ the true count may be less than a quarter of what is shown\n";
     }
-    text + &hidden(answer) + "\n"
+    text + &hidden(answer) + &more(answer) + "\n"
 }
 
-/// What is not shown, and why.
+/// Rows that may be noise alone.
 fn hidden(answer: &Answer) -> String {
     match answer.hidden {
         0 => String::new(),
         1 => "  1 more row may be noise alone; --all shows it\n".to_owned(),
         rows => format!("  {rows} more rows may be noise alone; --all shows them\n"),
+    }
+}
+
+/// Rows beyond those that were asked for.
+fn more(answer: &Answer) -> String {
+    match answer.more {
+        0 => String::new(),
+        rows => format!("  {} more of at least this share; --top shows more\n", count(rows as u64, "row")),
     }
 }
 

@@ -28,11 +28,15 @@ use crate::trailing;
 use crate::view_file;
 use crate::watch::{self, Watch};
 
+/// How many rows are shown if nobody says.
+const ROWS: usize = 20;
+
 /// Runs `dpsw top`.
 pub(crate) fn top(command: &Top) -> Result<()> {
     let show = &command.show;
     let rows = Rows { all: show.all, strict: show.strict };
-    let which = show.threshold.map_or(Which::Top(show.top, rows), |share| Which::Threshold(share, rows));
+    let default = if show.threshold.is_some() { usize::MAX } else { ROWS };
+    let which = Which::Listed { most: show.top.unwrap_or(default), threshold: show.threshold, rows };
     let writer = Writer::new(show.layout);
     if let Some(path) = &command.source.stream.view {
         refuse_input(&command.files)?;

@@ -19,8 +19,6 @@ pub(crate) struct Why {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Cause {
-    /// `--top 0`.
-    NoneAsked,
     /// There is no record.
     NothingRead,
     /// Every record was skipped, late or early.
@@ -42,8 +40,6 @@ pub(crate) struct Empty<'a> {
     pub(crate) is_saved: bool,
     /// What was read, where that is known and public.
     pub(crate) read: Option<Counts>,
-    /// The most rows that were asked for.
-    pub(crate) rows: usize,
     pub(crate) threshold: Option<f64>,
     /// About the count below which nothing stands out.
     pub(crate) below_noise: Option<u64>,
@@ -56,7 +52,6 @@ pub(crate) const USUALLY: f64 = 0.9;
 impl Empty<'_> {
     pub(crate) fn why(&self) -> Why {
         let causes = [
-            Self::none_asked,
             Self::nothing_read,
             Self::nothing_counted,
             Self::nothing_sealed,
@@ -65,19 +60,10 @@ impl Empty<'_> {
         ];
         let why = causes.iter().find_map(|cause| cause(self)).unwrap_or_else(|| self.below_noise());
         match why.cause {
-            Cause::NoneAsked | Cause::BelowThreshold => why,
+            Cause::BelowThreshold => why,
             _ if self.is_saved => Why { advice: format!("in another run, {}", why.advice), ..why },
             _ => why,
         }
-    }
-
-    fn none_asked(&self) -> Option<Why> {
-        let why = Why {
-            cause: Cause::NoneAsked,
-            message: "--top 0 asks for no row".into(),
-            advice: "ask for more".into(),
-        };
-        (self.rows == 0).then_some(why)
     }
 
     fn nothing_read(&self) -> Option<Why> {

@@ -36,7 +36,8 @@ const FRAME: Duration = Duration::from_millis(65);
 /// Batches between two lines without a screen.
 const LINE_EVERY: usize = 7;
 /// Top items that are shown.
-const SHOWN: usize = 16;
+const SHOWN_ITEMS: Which =
+    Which::Listed { most: 16, threshold: None, rows: Rows { all: false, strict: false } };
 
 /// Runs the demo.
 pub(crate) fn run(command: &Demo) -> Result<()> {
@@ -74,7 +75,7 @@ impl State {
     fn new() -> Result<Self> {
         let paper = sketch(paper_plan()?)?;
         let tuned = sketch(tuned_plan(paper.plan().sketch_bytes())?)?;
-        let question = Question::new(Which::Top(SHOWN, Rows::default()), tuned.plan())?;
+        let question = Question::new(SHOWN_ITEMS, tuned.plan())?;
         Ok(Self {
             stream: Stream::new(),
             truth: Truth::new(WINDOW_LEN as usize),

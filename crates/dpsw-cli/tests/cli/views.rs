@@ -41,6 +41,10 @@ fn a_view_answers_the_same_again_and_again() {
     assert_eq!(shorter["window"]["start"], 9000);
     let most = json(&sandbox.run(&["top", "--view", "t.view", "--threshold", "0.4", "--json"]));
     assert_eq!(most["items"].as_array().map(Vec::len), Some(1));
+    let both = ["top", "--view", "t.view", "--threshold", "0.1", "--top", "2"];
+    let first = json(&sandbox.run(&[&both[..], &["--json"]].concat()));
+    assert_eq!((first["items"].as_array().map(Vec::len), &first["more"]), (Some(2), &1.into()), "{first}");
+    assert!(text(&sandbox.run(&both)).contains("1 row more of at least this share; --top shows more"));
     let left = std::fs::read_dir(sandbox.path("")).expect("a directory").count();
     assert_eq!(left, 4, "no partial file stays behind");
 }
