@@ -62,16 +62,20 @@ impl Part {
     fn new(start: &Start, wanted: &Wanted) -> Result<Self> {
         wanted.check(start.format)?;
         let mut part = Self { name: start.name.clone(), format: start.format, parser: None, row: 1 };
-        part.restart(wanted)?;
+        part.parse(wanted, &start.bytes)?;
         Ok(part)
     }
 
     /// A growing file that was rotated starts anew.
     fn restart(&mut self, wanted: &Wanted) -> Result<()> {
         self.row = 1;
+        self.parse(wanted, &[])
+    }
+
+    fn parse(&mut self, wanted: &Wanted, start: &[u8]) -> Result<()> {
         self.parser = match self.format {
             Format::Arrow | Format::Parquet => None,
-            format => Some(Parser::new(format, wanted)?),
+            format => Some(Parser::new(format, wanted, start)?),
         };
         Ok(())
     }

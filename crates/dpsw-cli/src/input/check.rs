@@ -41,7 +41,7 @@ pub(crate) fn check_arrival(files: &Files) -> Result<()> {
 fn check_awaited(path: &Path, files: &Files, wanted: &Wanted) -> Result<()> {
     match files.told.format.or(format::of_name(path)) {
         Some(format) => {
-            Parser::new(format, wanted).map(|_| ()).map_err(|error| named(error, &file::name(path)))
+            Parser::new(format, wanted, &[]).map(|_| ()).map_err(|error| named(error, &file::name(path)))
         }
         None => Ok(()),
     }
@@ -62,7 +62,7 @@ fn check_file(path: &Path, files: &Files, wanted: &Wanted) -> Result<()> {
             let read = columnar::read(path, &start, source, &files.selection, &AtomicU64::new(0), |_| false);
             return read.map_err(|error| cannot_read(path, error));
         }
-        Parser::new(start.format, wanted)?.push(&start.bytes, &mut Nowhere)
+        Parser::new(start.format, wanted, &start.bytes)?.push(&start.bytes, &mut Nowhere)
     };
     check().map_err(|error| named(error, &start.name))
 }

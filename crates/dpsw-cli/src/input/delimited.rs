@@ -217,13 +217,31 @@ impl Delimited {
         Ok(start..start + len)
     }
 
-    fn read_header(&mut self, record: &[u8]) -> Result<()> {
-        let record = without_end(record);
-        let mut names = Vec::new();
+    /// All fields of a record, unquoted.
+    fn all_fields(&self, record: &[u8]) -> Vec<Vec<u8>> {
+        let mut fields = Vec::new();
         let mut field = Vec::new();
-        while let Ok(name) = self.field(record, names.len(), &mut field) {
-            names.push(String::from_utf8_lossy(name).into_owned());
+        while let Ok(value) = self.field(without_end(record), fields.len(), &mut field) {
+            fields.push(value.to_vec());
         }
+        fields
+    }
+
+    fn names(&self, header: &[u8]) -> Vec<String> {
+        self.all_fields(header).iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect()
+    }
+
+    /// The names of the columns, if the first record has them, and the fields of the first record that has values.
+    pub(crate) fn first(&self, start: &[u8]) -> (Option<Vec<String>>, Vec<Vec<u8>>) {
+        let split = |bytes: &'_ [u8]| self.record_end(bytes).unwrap_or(bytes.len());
+        let (header, rest) = start.split_at(if self.awaits_header { split(start) } else { 0 });
+        let names = (!header.is_empty()).then(|| self.names(header));
+        let record = &rest[..split(rest)];
+        (names, if record.is_empty() { Vec::new() } else { self.all_fields(record) })
+    }
+
+    fn read_header(&mut self, record: &[u8]) -> Result<()> {
+        let names = self.names(record);
         let find = |column: &Column| match column {
             Column::Index(index) if *index < names.len() => Ok(*index),
             Column::Index(index) => Err(no_column(&(index + 1).to_string(), &names)),
@@ -327,5 +345,16 @@ pub(crate) fn no_column(wanted: &str, names: &[String]) -> anyhow::Error {
     if SHOWN < names.len() {
         shown.push_str(", ...");
     }
-    Fault::data(format!("there is no column {wanted:?}; the columns are {shown}"))
+    Fault::data(format!("there is no column {wanted:?}; the columns are {shown}{}", another(names)))
+}
+
+/// A single column with other delimiters in its name is several.
+pub(crate) fn another(names: &[String]) -> String {
+    let delimiter = |name: &String| name.chars().find(|c| ";|\t,".contains(*c));
+    match names {
+        [name] => delimiter(name).map_or_else(String::new, |c| {
+            format!("; do columns end at {:?}? Then say --delimiter '{}'", c, c.escape_default())
+        }),
+        _ => String::new(),
+    }
 }

@@ -6,6 +6,7 @@
 pub(crate) mod access_log;
 pub(crate) mod check;
 pub(crate) mod columnar;
+mod columns;
 mod content;
 pub(crate) mod delimited;
 pub(crate) mod file;

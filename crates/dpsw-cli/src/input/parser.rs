@@ -8,7 +8,7 @@ use crate::input::access_log::{AccessLog, Field};
 use crate::input::columnar::Selection;
 use crate::input::delimited::{Column, Columns, Delimited, Scanner, line_ends};
 use crate::input::json::{Json, Pointer};
-use crate::input::{BOM, Problem, RECORD_LEN_MAX, Record, Sink, access_log, lines};
+use crate::input::{BOM, Problem, RECORD_LEN_MAX, Record, Sink, access_log, columns, lines};
 
 /// What is wanted of the records.
 #[derive(Debug, Clone)]
@@ -58,9 +58,10 @@ enum Records {
 }
 
 impl Parser {
-    pub(crate) fn new(format: Format, wanted: &Wanted) -> Result<Self> {
+    /// The first bytes are only looked at, to say which columns there are.
+    pub(crate) fn new(format: Format, wanted: &Wanted, start: &[u8]) -> Result<Self> {
         Ok(Self {
-            records: Records::new(format, wanted)?,
+            records: Records::new(format, wanted, start)?,
             buffer: Vec::new(),
             line: 1,
             is_at_start: true,
@@ -186,30 +187,40 @@ impl Parser {
 }
 
 impl Records {
-    fn new(format: Format, wanted: &Wanted) -> Result<Self> {
+    fn new(format: Format, wanted: &Wanted, start: &[u8]) -> Result<Self> {
         wanted.check(format)?;
         let Selection { item, time, time_unit, user } = &wanted.selection;
         match format {
-            Format::Lines if item.is_some() || time.is_some() || user.is_some() => {
-                Err(Fault::usage("lines have no columns; give the --format (tsv, csv, ndjson, access-log)"))
-            }
+            Format::Lines if item.is_some() || time.is_some() || user.is_some() => Err(Fault::usage(
+                "lines have no columns; give the --format (csv, tsv, ndjson, access-log) or the --delimiter",
+            )),
             Format::Lines => Ok(Self::Lines),
             Format::Tsv | Format::Csv => {
-                let item = Column::new(&needed(item.as_deref(), "by its name or number")?)?;
-                let time = time.as_deref().map(Column::new).transpose()?;
-                let user = user.as_deref().map(Column::new).transpose()?;
-                let columns = Columns { item, time, time_unit: *time_unit, user, header: wanted.header };
-                let records = match (format, wanted.delimiter) {
+                let column = |name: &str| Column::new(name);
+                let columns = Columns {
+                    item: Column::new(item.as_deref().unwrap_or("1"))?,
+                    time: time.as_deref().map(column).transpose()?,
+                    time_unit: *time_unit,
+                    user: user.as_deref().map(column).transpose()?,
+                    header: wanted.header,
+                };
+                let table = match (format, wanted.delimiter) {
                     (Format::Tsv, delimiter) => Delimited::plain(delimiter.unwrap_or(b'\t'), columns),
                     (_, delimiter) => Delimited::quoted(delimiter.unwrap_or(b','), columns),
                 };
-                Ok(Self::Delimited(records))
+                match item {
+                    Some(_) => Ok(Self::Delimited(table)),
+                    None => Err(columns::ask("by its name or number", &columns::of_table(&table, start))),
+                }
             }
             Format::Ndjson => {
-                let item = Pointer::new(&needed(item.as_deref(), "by a JSON pointer such as /user/name")?)?;
+                let Some(item) = item else {
+                    let columns = columns::of_documents(start);
+                    return Err(columns::ask("by a JSON pointer such as /user/name", &columns));
+                };
                 let time = time.as_deref().map(Pointer::new).transpose()?;
                 let user = user.as_deref().map(Pointer::new).transpose()?;
-                Ok(Self::Json(Json::new(item, time, user).with_time_unit(*time_unit)))
+                Ok(Self::Json(Json::new(Pointer::new(item)?, time, user).with_time_unit(*time_unit)))
             }
             Format::AccessLog => {
                 let field = Field::new(item.as_deref().unwrap_or("path"))?;
@@ -227,11 +238,6 @@ impl Records {
             _ => Scanner::lines(),
         }
     }
-}
-
-fn needed(column: Option<&str>, how: &str) -> Result<String> {
-    let wanted = || Fault::usage(format!("which column is the item? Name it with --column, {how}"));
-    column.map(str::to_owned).ok_or_else(wanted)
 }
 
 #[cfg(test)]
@@ -281,7 +287,7 @@ mod tests {
     #[track_caller]
     fn check(format: Format, wanted: &Wanted, text: &[u8], records: &[&str]) {
         for size in 1..=text.len().max(1) {
-            let mut parser = Parser::new(format, wanted).expect("a parser");
+            let mut parser = Parser::new(format, wanted, &[]).expect("a parser");
             let mut seen = Seen::default();
             for block in text.chunks(size) {
                 parser.push(block, &mut seen).expect("taken");
@@ -331,7 +337,7 @@ mod tests {
         }
         let wanted = Wanted { delimiter: Some(b' '), ..wanted(Some("2"), None) };
         check(Format::Tsv, &wanted, b"1 \"a b\n", &["\"a"]);
-        assert!(Parser::new(Format::Lines, &wanted).is_err());
+        assert!(Parser::new(Format::Lines, &wanted, &[]).is_err());
     }
 
     #[test]
@@ -356,7 +362,7 @@ mod tests {
         let log = by_user("host", wanted(None, None));
         let text = b"h - - [10/Oct/2000:13:55:36 -0700] \"GET /a HTTP/1.1\" 200 1\nhello\n";
         check(Format::AccessLog, &log, text, &["h: /a", "?: bad 2"]);
-        assert!(Parser::new(Format::Lines, &by_user("1", wanted(None, None))).is_err());
+        assert!(Parser::new(Format::Lines, &by_user("1", wanted(None, None)), &[]).is_err());
     }
 
     #[test]
@@ -364,7 +370,7 @@ mod tests {
         for format in [Format::Lines, Format::Csv] {
             let column = (format == Format::Csv).then_some("1");
             let wanted = Wanted { header: Some(false), ..wanted(column, None) };
-            let mut parser = Parser::new(format, &wanted).expect("a parser");
+            let mut parser = Parser::new(format, &wanted, &[]).expect("a parser");
             let mut seen = Seen::default();
             let quote: &[u8] = if format == Format::Csv { b"\"\n" } else { b"" };
             parser.push(&[b"a\n", quote].concat(), &mut seen).expect("taken");
@@ -381,7 +387,7 @@ mod tests {
 
     #[test]
     fn a_column_that_is_not_there_is_an_error_that_lists_those_that_are() {
-        let mut parser = Parser::new(Format::Csv, &wanted(Some("key"), None)).expect("a parser");
+        let mut parser = Parser::new(Format::Csv, &wanted(Some("key"), None), &[]).expect("a parser");
         let error = parser.push(b"time,item\n1,a\n", &mut Seen::default()).expect_err("no such column");
         assert_eq!(error.to_string(), "there is no column \"key\"; the columns are \"time\", \"item\"");
     }

@@ -327,7 +327,7 @@ pub(crate) fn parquet_bytes(batch: &RecordBatch) -> Vec<u8> {
     bytes
 }
 
-fn arrow_bytes(batch: &RecordBatch, is_file: bool) -> Vec<u8> {
+pub(crate) fn arrow_bytes(batch: &RecordBatch, is_file: bool) -> Vec<u8> {
     let mut bytes = Vec::new();
     if is_file {
         let mut writer =

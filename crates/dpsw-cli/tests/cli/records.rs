@@ -1,7 +1,11 @@
 //! Records that cannot be read, and files that are not what they seem.
 
 use std::process::Command;
+use std::sync::Arc;
 
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray};
+
+use crate::formats::{arrow_bytes, parquet_bytes};
 use crate::run::Run;
 use crate::sandbox::{EXACT, PATTERN, Sandbox, check_shares, errors, fails, json, records, text, timed};
 
@@ -72,6 +76,57 @@ fn a_time_column_that_makes_no_sense_is_refused() {
     let named =
         ["top", "access.log", "--window", "10s", "--domain", "keys.txt", "--time-column", "time", "--json"];
     assert_eq!(json(&sandbox.run(&[&named[..], &EXACT].concat()))["items"][0]["item"], "a");
+}
+
+#[test]
+fn which_column_is_the_item_is_asked_with_their_shapes_and_no_value() {
+    let sandbox = Sandbox::new();
+    let csv = "when,\"the user\",n\r\n2026-01-31T12:00:00Z,\"se\ncret\",417\r\n";
+    sandbox.write("t.csv", csv);
+    sandbox.write("t.tsv", "417\tsecret\n");
+    sandbox.write("t.ndjson", "\n{\"user\":{\"name\":\"secret\"},\"n\":-417}\n");
+    sandbox.write("semicolons.csv", csv.replace(',', ";"));
+    let columns: [(&str, ArrayRef); 3] = [
+        ("t", Arc::new(TimestampMicrosecondArray::from(vec![417]))),
+        ("user", Arc::new(StringArray::from(vec!["secret"]))),
+        ("n", Arc::new(Int64Array::from(vec![417]))),
+    ];
+    let batch = RecordBatch::try_from_iter(columns).expect("a batch");
+    sandbox.write("t.parquet", parquet_bytes(&batch));
+    sandbox.write("t.arrow", arrow_bytes(&batch, true));
+    let csv_shapes = [
+        "1  \"when\"      time",
+        "2  \"the user\"  text of 7 characters",
+        "3  \"n\"         whole number of 3 digits",
+    ];
+    let columnar_shapes = ["t     time", "user  text", "n     whole number"];
+    for (file, wanted) in [
+        ("t.csv", &csv_shapes[..]),
+        ("t.tsv", &["1  whole number of 3 digits", "2  text of 6 characters"]),
+        (
+            "t.ndjson",
+            &["/n          whole number of 3 digits", "/user/name  text of 6 characters", "JSON pointer"],
+        ),
+        (
+            "semicolons.csv",
+            &["1  \"when;\\\"the user\\\";n\"", "do columns end at ';'? Then say --delimiter ';'"],
+        ),
+        ("t.parquet", &columnar_shapes),
+        ("t.arrow", &columnar_shapes),
+    ] {
+        let output = top(&sandbox, &[file]);
+        fails(&output, 2, &[&format!("{file}: which column is the item? Name it with --column")]);
+        fails(&output, 2, wanted);
+        let said = errors(&output);
+        assert!(!said.contains("secret") && !said.contains("417") && !said.contains("spends"), "{said}");
+    }
+    let piped = sandbox.pipe(&[&TOP[..], &EXACT, &["--format", "csv"]].concat(), csv.as_bytes());
+    fails(&piped, 2, &csv_shapes);
+    fails(
+        &top(&sandbox, &["semicolons.csv", "--column", "n"]),
+        4,
+        &["there is no column \"n\"", "--delimiter ';'"],
+    );
 }
 
 #[test]

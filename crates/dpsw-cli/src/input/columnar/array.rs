@@ -50,6 +50,24 @@ pub(super) fn values(array: &dyn Array) -> Option<Values<'_>> {
     })
 }
 
+/// What a column of this type holds, in words.
+pub(super) fn shape(kind: &DataType) -> &'static str {
+    match kind {
+        DataType::Boolean => "true or false",
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "text",
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
+            "bytes"
+        }
+        DataType::Date32 | DataType::Date64 | DataType::Timestamp(..) => "time",
+        DataType::Time32(_) | DataType::Time64(_) => "time of day",
+        DataType::Dictionary(_, values) => shape(values),
+        DataType::Null => "null",
+        _ if kind.is_integer() => "whole number",
+        _ if kind.is_numeric() => "number with a fraction",
+        _ => "parts, which cannot be items",
+    }
+}
+
 fn time(array: &dyn Array) -> Option<Values<'_>> {
     Some(match array.data_type() {
         DataType::Date32 => signed::<Date32Type>(array, Value::Days),

@@ -14,12 +14,13 @@ use arrow_buffer::Buffer;
 use arrow_ipc::convert::fb_to_schema;
 use arrow_ipc::reader::{read_dictionary, read_footer_length, read_record_batch};
 use arrow_ipc::{root_as_footer, root_as_message};
-use arrow_schema::{Schema, SchemaRef};
+use arrow_schema::{FieldRef, Schema, SchemaRef};
 
-use crate::input::columnar::array::{Values, values};
+use crate::input::columnar::array::{self, Values, values};
 use crate::input::columnar::caught::caught;
 use crate::input::columnar::rows::{Cells, Chosen, Column, Rows};
 use crate::input::columnar::{ROWS_AT_ONCE, Selection, damaged, unsuited};
+use crate::input::columns::Described;
 
 /// The length of the footer, and the magic.
 const TAIL_LEN: usize = 10;
@@ -163,8 +164,11 @@ impl Batches {
             return Err(damaged("it was written by a big-endian machine"));
         }
         let schema = caught(|| Ok(fb_to_schema(schema)))?;
-        let names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
-        let chosen = selection.find(&names)?;
+        let described = |field: &FieldRef| Described {
+            name: field.name().clone(),
+            shape: array::shape(field.data_type()).to_owned(),
+        };
+        let chosen = selection.find(&schema.fields().iter().map(described).collect::<Vec<_>>())?;
         caught(|| chosen.iter().try_for_each(|&index| check_type(&schema, index)))?;
         Ok(Self { schema: Arc::new(schema), chosen, dictionaries: HashMap::new() })
     }

@@ -17,6 +17,7 @@ use anyhow::Result;
 
 use crate::arguments::{Format, TimeUnit};
 use crate::fault::Fault;
+use crate::input::columns::{self, Described};
 use crate::input::content::Content;
 use crate::input::delimited::{Column, no_column};
 use crate::input::file;
@@ -37,8 +38,9 @@ pub(crate) struct Selection {
 }
 
 impl Selection {
-    /// Where they are among columns of these names.
-    fn find(&self, names: &[String]) -> Result<Chosen<usize>> {
+    /// Where they are among these columns.
+    fn find(&self, columns: &[Described]) -> Result<Chosen<usize>> {
+        let names: &[String] = &columns.iter().map(|column| column.name.clone()).collect::<Vec<_>>();
         let index = |text: &String| match Column::new(text)? {
             Column::Index(index) if index < names.len() => Ok(index),
             Column::Index(_) => Err(no_column(text, names)),
@@ -49,11 +51,7 @@ impl Selection {
         let item = match &self.item {
             Some(item) => index(item)?,
             None if names.len() == 1 => 0,
-            None => {
-                return Err(Fault::usage(format!(
-                    "which column is the item? Name it with --column: {names:?}"
-                )));
-            }
+            None => return Err(columns::ask("by its name or number", columns)),
         };
         let [time, user] = [&self.time, &self.user].map(|column| column.as_ref().map(index).transpose());
         Ok(Chosen { item, time: time?, time_unit: self.time_unit, user: user? })

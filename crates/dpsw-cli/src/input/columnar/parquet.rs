@@ -4,16 +4,17 @@ use std::fs::File;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::Result;
-use parquet::basic::{self, ConvertedType, LogicalType};
+use parquet::basic::{self, ConvertedType, LogicalType, Type};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::DataType;
 use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
-use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
+use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor, TypePtr};
 
 use crate::arguments::TimeUnit;
 use crate::input::columnar::rows::{Cells, Column, Rows};
 use crate::input::columnar::value::{Ticks, Value, half};
 use crate::input::columnar::{ROWS_AT_ONCE, Selection, damaged, unsuited};
+use crate::input::columns::Described;
 
 /// Reads a file; `rows` says whether anyone still listens.
 pub(super) fn read(
@@ -27,9 +28,15 @@ pub(super) fn read(
     let metadata = reader.metadata().file_metadata();
     let bytes_per_row = bytes as f64 / metadata.num_rows().max(1) as f64;
     let schema = metadata.schema_descr();
-    let names: Vec<String> =
-        schema.root_schema().get_fields().iter().map(|field| field.name().to_owned()).collect();
-    let leaves = selection.find(&names)?.try_map(|root| leaf(schema, root, &names[root]))?;
+    let fields = schema.root_schema().get_fields();
+    let described = |(root, field): (usize, &TypePtr)| Described {
+        name: field.name().to_owned(),
+        shape: leaf(schema, root, field.name())
+            .map_or("parts, which cannot be items", |leaf| leaf.shape(schema))
+            .to_owned(),
+    };
+    let columns: Vec<Described> = fields.iter().enumerate().map(described).collect();
+    let leaves = selection.find(&columns)?.try_map(|root| leaf(schema, root, &columns[root].name))?;
     for index in 0..reader.num_row_groups() {
         let group = reader.get_row_group(index).map_err(damaged)?;
         let mut chunks = leaves.try_map(|leaf| Chunk::new(&*group, leaf))?;
@@ -51,6 +58,28 @@ pub(super) fn read(
 struct Leaf {
     index: usize,
     meaning: Meaning,
+}
+
+impl Leaf {
+    /// What the column holds, in words.
+    fn shape(self, schema: &SchemaDescriptor) -> &'static str {
+        let column = schema.column(self.index);
+        match (self.meaning, column.physical_type()) {
+            (Meaning::Days | Meaning::Instant { .. }, _) | (_, Type::INT96) => "time",
+            (Meaning::Clock(_), _) => "time of day",
+            (Meaning::Half | Meaning::Decimal { .. }, _) | (_, Type::FLOAT | Type::DOUBLE) => {
+                "number with a fraction"
+            }
+            (_, Type::BOOLEAN) => "true or false",
+            (_, Type::INT32 | Type::INT64) => "whole number",
+            (_, Type::BYTE_ARRAY) if is_text(&column) => "text",
+            (_, Type::BYTE_ARRAY | Type::FIXED_LEN_BYTE_ARRAY) => "bytes",
+        }
+    }
+}
+
+fn is_text(column: &ColumnDescriptor) -> bool {
+    column.converted_type() == ConvertedType::UTF8 || column.logical_type_ref() == Some(&LogicalType::String)
 }
 
 /// The leaf of a root column that has no parts.
