@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use crate::error::{PlanError, Quantity};
@@ -15,7 +16,7 @@ use crate::plan::false_rows::LISTED;
 use crate::plan::layout::{kept, open_max, substream_items, touched};
 use crate::plan::limits::{LEASE_LEN, LEFT_SHARE, LIST_KEYS, RUNGS_MAX, TRACKED_MAX, check, check_settings};
 use crate::plan::memory::overflow_bytes;
-use crate::plan::predict::{Expectation, Prediction, RankError, Structure, Tracked};
+use crate::plan::predict::{ALL_PHASES, Expectation, NO_PHASE, Prediction, RankError, Structure, Tracked};
 use crate::plan::reach::Reach;
 use crate::plan::rungs::PlannedRungs;
 use crate::plan::settings::{CounterLayout, Method, NoiseChoice, Settings, TunedMethod};
@@ -36,6 +37,9 @@ pub struct Request {
     /// The most rungs to consider; 5 where nothing else is said. More cut frequent keys more finely, which halves their error
     /// where shares drift. With 1 no key is tracked either.
     pub rungs: u32,
+    /// Whether nothing but the last window of a stream is asked, which ends with a substream: see
+    /// [`for_last_window`](Self::for_last_window).
+    pub is_last: bool,
 }
 
 /// Sketches take this many bytes where nothing else is said.
@@ -125,8 +129,10 @@ pub struct Planned {
     pub prediction: Prediction,
 }
 
-const SUBSTREAMS: std::ops::RangeInclusive<u64> = 5..=50;
-const ROWS: std::ops::RangeInclusive<u32> = 1..=5;
+const SUBSTREAMS: RangeInclusive<u64> = 5..=50;
+/// A last window needs no more than two, so that its halves can be compared.
+const LAST_SUBSTREAMS: RangeInclusive<u64> = 2..=2;
+const ROWS: RangeInclusive<u32> = 1..=5;
 /// Narrower sketches are not worth having.
 const COLUMNS_MIN: u64 = 16;
 /// Good lists are worth at most this many times the smallest score.
@@ -157,7 +163,7 @@ impl Request {
         };
         let bytes = if keys.is_some_and(fits) { IDENTITY_BYTES } else { BYTES };
         let expectation = Expectation::zipf(keys.unwrap_or(KEYS_EXPECTED).max(1));
-        Self { settings, bytes, expectation, rungs: RUNGS }
+        Self { settings, bytes, expectation, rungs: RUNGS, is_last: false }
     }
 
     /// The same with this many bytes.
@@ -170,6 +176,14 @@ impl Request {
     #[must_use]
     pub fn with_rungs(self, rungs: u32) -> Self {
         Self { rungs, ..self }
+    }
+
+    /// The same for a stream that will end with a substream, of which nothing but the last window is asked: nothing is cut at
+    /// its edges, so that two substreams are enough and their noise is all that there is. See
+    /// [`DpswSketch::ending_after`](crate::DpswSketch::ending_after). Other windows of such a plan have large errors.
+    #[must_use]
+    pub fn for_last_window(self) -> Self {
+        Self { is_last: true, ..self }
     }
 
     /// The same with another guess.
@@ -237,7 +251,8 @@ impl Request {
         let counts = self.expectation.counts(self.items())?;
         let mut choices = Vec::new();
         let (mut laws, mut share, mut refused) = (Vec::new(), None, None);
-        for substreams in SUBSTREAMS.filter(|&substreams| substreams <= self.settings.window.len()) {
+        let numbers = if self.is_last { LAST_SUBSTREAMS } else { SUBSTREAMS };
+        for substreams in numbers.filter(|&substreams| substreams <= self.settings.window.len()) {
             let keys = match self.keys(substreams) {
                 Ok(keys) => keys,
                 Err(error) => {
@@ -283,6 +298,7 @@ impl Request {
             least_fitted,
             keys,
             tracked,
+            phases: if self.is_last { NO_PHASE } else { ALL_PHASES },
             ..structure(self.settings.window.len(), substreams, tried.counters, tried.law)
         };
         let prediction = Prediction::new(structure, counts, self.expectation.drift);
@@ -531,20 +547,12 @@ impl fmt::Display for Planned {
 /// What is predicted of a structure; identity counters do not collide.
 pub(crate) fn structure(window_len: u64, substreams: u64, counters: CounterLayout, law: Law) -> Structure {
     let substreams = window_len as f64 / window_len.div_ceil(substreams) as f64;
-    match counters {
-        CounterLayout::Hashed { rows, columns } => Structure {
-            substreams,
-            rows: rows.into(),
-            columns: Some(columns.into()),
-            law,
-            least_fitted: 0.0,
-            keys: 0,
-            tracked: None,
-        },
-        _ => {
-            Structure { substreams, rows: 1.0, columns: None, law, least_fitted: 0.0, keys: 0, tracked: None }
-        }
-    }
+    let (rows, columns) = match counters {
+        CounterLayout::Hashed { rows, columns } => (rows.into(), Some(columns.into())),
+        _ => (1.0, None),
+    };
+    let (least_fitted, keys, tracked, phases) = (0.0, 0, None, ALL_PHASES);
+    Structure { substreams, rows, columns, law, least_fitted, keys, tracked, phases }
 }
 
 /// The smallest value in the range whose plan meets the target, by bisection in the logarithm.
@@ -711,6 +719,21 @@ mod tests {
             users.prediction,
             users.plan.predict(&Expectation::zipf(25_600)).expect("a prior").expect("tuned")
         );
+    }
+
+    #[test]
+    fn a_last_window_takes_two_substreams_and_errs_by_their_noise_alone() {
+        for (window, epsilon) in [(10_000, 1.0), (1_000_000, 0.1), (1_000_000, 5.0)] {
+            let settings = Settings::last_items(window, epsilon).expect("in range").with_keys(0..25_600);
+            let any = Request::new(settings.clone()).plan().expect("a plan");
+            let last = Request::new(settings).for_last_window().plan().expect("a plan");
+            assert_eq!((last.plan.substreams_kept(), last.plan.rungs().count()), (2, 1));
+            let deviation = (2.0 * last.plan.ranges()[0].law().variance()).sqrt();
+            assert!((last.prediction.frequent() / (0.797_884_56 * deviation) - 1.0).abs() < 1e-6, "{last}");
+            assert!(last.prediction.frequent() < 0.7 * any.prediction.frequent(), "{last} {any}");
+        }
+        let single = Settings::last_items(1, 1000.0).expect("in range").with_keys(0..2);
+        assert!(Request::new(single).for_last_window().plan().is_err(), "it has no halves");
     }
 
     #[test]

@@ -80,8 +80,13 @@ const MEAN_ABSOLUTE: f64 = 0.797_884_56;
 const SURE_CANDIDATE_DEVIATIONS: f64 = CANDIDATE_DEVIATIONS + 1.0;
 /// As well a key that is to be tracked in nearly every window.
 const SURE_TRACKED_DEVIATIONS: f64 = TRACKED_DEVIATIONS + 1.0;
-/// Phases of the window at which errors are averaged.
-const PHASES: [f64; 8] = [0.0625, 0.1875, 0.3125, 0.4375, 0.5625, 0.6875, 0.8125, 0.9375];
+
+/// A number for each phase of the window at which errors are averaged.
+pub(crate) type PerPhase = [f64; 8];
+/// The parts of a substream that have passed when a window is asked at any time.
+pub(crate) const ALL_PHASES: PerPhase = [0.0625, 0.1875, 0.3125, 0.4375, 0.5625, 0.6875, 0.8125, 0.9375];
+/// None has passed when a window ends with a substream.
+pub(crate) const NO_PHASE: PerPhase = [0.0; 8];
 
 impl Expectation {
     /// What to expect without knowing better: Zipf with exponent 1 over this many keys, drifting moderately.
@@ -135,6 +140,8 @@ pub(crate) struct Structure {
     pub(crate) keys: usize,
     /// Keys that have counters of their own beside hashed ones.
     pub(crate) tracked: Option<Tracked>,
+    /// How much of a substream has passed when a window is asked.
+    pub(crate) phases: PerPhase,
 }
 
 /// Keys that have counters of their own beside hashed ones.
@@ -174,8 +181,9 @@ pub struct RankError {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prediction {
     counts: Arc<Counts>,
+    phases: PerPhase,
     /// Variance of noise and collisions at each phase.
-    floor: [f64; PHASES.len()],
+    floor: PerPhase,
     substreams: f64,
     /// The relative variance per window by which shares walk.
     walk: f64,
@@ -187,7 +195,7 @@ pub struct Prediction {
 
 impl Prediction {
     pub(crate) fn new(structure: Structure, counts: &Arc<Counts>, drift: Option<Drift>) -> Self {
-        let noise = PHASES.map(|x| structure.draws(x) * structure.law.variance() / structure.rows);
+        let noise = structure.phases.map(|x| structure.draws(x) * structure.law.variance() / structure.rows);
         let own = (structure.law.variance(), f64::NEG_INFINITY);
         let (floor, collisions, own) = match structure.columns {
             None => (noise, None, Some(own)),
@@ -200,7 +208,7 @@ impl Prediction {
                 (shared.floor, Some(collisions), own)
             }
         };
-        let draws = mean(PHASES.iter().map(|&x| structure.draws(x)));
+        let draws = mean(structure.phases.iter().map(|&x| structure.draws(x)));
         let listing = Listing {
             noise: Moments::of(structure.law, draws).mean_of(structure.rows),
             collisions,
@@ -208,8 +216,8 @@ impl Prediction {
             absent: structure.keys.saturating_sub(counts.sorted.len()),
         };
         let (walk, rungs) = (drift.map_or(0.0, Drift::walk), PlannedRungs::default());
-        let substreams = structure.substreams;
-        Self { counts: Arc::clone(counts), floor, substreams, walk, listing, rungs, own }
+        let Structure { substreams, phases, .. } = structure;
+        Self { counts: Arc::clone(counts), phases, floor, substreams, walk, listing, rungs, own }
     }
 
     /// The same where frequent keys are cut more finely.
@@ -227,12 +235,12 @@ impl Prediction {
             Some(noise) => noise * (nodes + x * x * (1.0 + 1.0 / span)),
             None => floor,
         };
-        let errors = PHASES.into_iter().zip(self.floor).map(|(x, at_phase)| {
+        let errors = self.phases.into_iter().zip(self.floor).map(|(x, at_phase)| {
             let misfit = Misfit::at_phase(x, span);
             let drift = rate.powi(2) * self.walk / nodes * misfit.walk;
             MEAN_ABSOLUTE * (floor((x, at_phase)) + rate * misfit.sampling + drift).sqrt()
         });
-        errors.sum::<f64>() / PHASES.len() as f64 + self.unseen(count)
+        errors.sum::<f64>() / self.phases.len() as f64 + self.unseen(count)
     }
 
     /// The variance of the noise on the counters of an item with this count, if it has its own.
@@ -332,7 +340,7 @@ fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
 /// What keys on hashed counters are off by.
 struct Shared {
     /// The variance with collisions.
-    floor: [f64; PHASES.len()],
+    floor: PerPhase,
     /// How many keys are fitted, and how many tracked.
     fitted: usize,
     tracked: usize,
@@ -342,14 +350,9 @@ struct Shared {
 
 /// The variance with collisions of the items that are neither fitted nor tracked, and how many are; which depends on the noise
 /// that is left, so a few rounds.
-fn with_collisions(
-    structure: Structure,
-    columns: f64,
-    noise: [f64; PHASES.len()],
-    counts: &Counts,
-) -> Shared {
+fn with_collisions(structure: Structure, columns: f64, noise: PerPhase, counts: &Counts) -> Shared {
     let cells = structure.rows * columns;
-    let typical = noise.iter().sum::<f64>() / PHASES.len() as f64;
+    let typical = noise.iter().sum::<f64>() / noise.len() as f64;
     let (mut collisions, mut fitted, mut tracked) = (0.0, 0_usize, 0_usize);
     let above = |least: f64| counts.sorted.partition_point(|&count| least < count);
     let tracked_max = structure.tracked.map_or(0, |tracked| tracked.keys);
@@ -386,6 +389,7 @@ mod tests {
             least_fitted: 0.0,
             keys: 0,
             tracked: None,
+            phases: ALL_PHASES,
         }
     }
 

@@ -2,9 +2,10 @@
 
 use thiserror::Error;
 
-use crate::error::IngestError;
+use crate::error::{EntropyError, IngestError};
 use crate::noise::generator::Generator;
 use crate::plan::settings::{Clock, TimeWindow};
+use crate::plan::structure::Plan;
 use crate::stream::sketch::DpswSketch;
 #[cfg(test)]
 use crate::testing::fault;
@@ -22,6 +23,48 @@ pub struct FinishError {
 }
 
 impl DpswSketch {
+    /// An empty sketch of a stream that will have so many items, if its window counts items: it begins inside the first
+    /// substream, so that it is over at the end of one, and no window that ends there is cut by more than a few items. Positions
+    /// begin there too. How many items there are must be public.
+    ///
+    /// ```
+    /// use dpsw::{Batch, DpswSketch, Request, Settings};
+    ///
+    /// let items = ["/", "/cart", "/"].repeat(1000); // all that there is
+    /// let settings = Settings::last_items(2000, 1.0)?.with_keys(["/", "/cart"]);
+    /// let plan = Request::new(settings).for_last_window().plan()?;
+    /// let mut sketch = DpswSketch::ending_after(plan, items.len() as u64)?;
+    /// sketch.extend(Batch::text(&items))?;
+    /// let view = sketch.finish()?;
+    /// println!("{}", view.frequency("/")?); // 1,333 ± 9 or so
+    /// # assert!((view.frequency("/")?.value - 1333.0).abs() < 100.0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The system gives no randomness.
+    pub fn ending_after(plan: impl Into<Plan>, items: u64) -> Result<Self, EntropyError> {
+        Self::new(plan)?.begun_for(items)
+    }
+
+    fn begun_for(mut self, items: u64) -> Result<Self, EntropyError> {
+        let len = self.plan.substream_len();
+        if self.plan.settings().window.time().is_none() {
+            self.pass_over((len - items % len) % len)?;
+            self.time.start = Some(self.time.now);
+        }
+        Ok(self)
+    }
+
+    /// Goes on to a position in the first substream, before which there is nothing.
+    fn pass_over(&mut self, position: u64) -> Result<(), EntropyError> {
+        while self.time.now < position {
+            let next = self.next_boundary().min(position);
+            self.pass(next - self.time.now)?;
+        }
+        Ok(())
+    }
+
     /// Ends a stream that is over: everything up to its end is sealed, once and with full noise, and the view answers the
     /// last window without predicting any of it.
     ///
@@ -131,7 +174,6 @@ mod tests {
     use crate::noise::generator::Noise;
     use crate::plan::range::WHOLE;
     use crate::plan::settings::{CounterLayout, Method, PaperMethod, Settings, TunedMethod, Unit, Window};
-    use crate::plan::structure::Plan;
     use crate::privacy::parameters::{Delta, Epsilon};
 
     fn key() -> StreamKey {
@@ -230,6 +272,33 @@ mod tests {
             sketch.extend(Batch::integers(&vec![7; items])).expect("valid items");
             let list = sketch.finish().expect("noise is off").top(1).expect("keys are found").all().count();
             assert_eq!(list, 1, "after {items} items");
+        }
+    }
+
+    /// Windows of 120 items in substreams of 24, or with three rungs of 24 in nodes of six.
+    #[test]
+    fn a_stream_whose_length_is_known_is_over_at_the_end_of_a_substream() {
+        for (items, rungs) in [(500_u64, 1), (480, 1), (481, 3), (500, 3), (70, 3), (1, 1)] {
+            let counters = CounterLayout::Identity;
+            let method = TunedMethod { substreams: 5, counters, rungs, ..TunedMethod::default() };
+            let settings = Settings::last_items(120, 1.0).expect("in range").with_keys(0..600);
+            let plan = settings.with_method(method).plan().expect("a plan");
+            assert_eq!(plan.substream_len(), 24);
+            let mut sketch =
+                DpswSketch::with_key(plan, key(), Noise::off()).begun_for(items).expect("noise is off");
+            sketch.extend(Batch::integers(&(0..items).collect::<Vec<_>>())).expect("valid items");
+            let view = sketch.finish().expect("noise is off");
+            let view = WindowView::from_bytes(&view.to_bytes()).expect("a view");
+            let (began, end) = (view.began(), view.window().end);
+            assert_eq!((end % 24, end - began), (0, items), "{items} items");
+            assert_eq!((view.covered(), view.window().start), (view.window(), began.max(end - 120.min(end))));
+            // Each item is there once, and all that are left of the window are counted exactly.
+            for item in 0..items {
+                let estimate = view.frequency(item).expect("a key");
+                let is_inside = items.saturating_sub(120) <= item;
+                assert_eq!(estimate.value, f64::from(u8::from(is_inside)), "{item} of {items}");
+                assert_eq!(estimate.deviations.expect("tuned").misfit, 0.0);
+            }
         }
     }
 }

@@ -295,14 +295,14 @@ impl DpswSketch {
             let positions = now.len();
             #[cfg(test)]
             let positions = fault::positions(positions);
-            self.pass(positions).map_err(|source| Unsealed { accepted: done, source })?;
+            self.pass(positions as u64).map_err(|source| Unsealed { accepted: done, source })?;
         }
         Ok(())
     }
 
     /// Goes on by this many positions, not past the end of the segment.
-    fn pass(&mut self, positions: usize) -> Result<(), EntropyError> {
-        self.time.now += positions as u64;
+    pub(crate) fn pass(&mut self, positions: u64) -> Result<(), EntropyError> {
+        self.time.now += positions;
         if self.time.now == self.next_boundary() { self.close_segment() } else { Ok(()) }
     }
 

@@ -83,6 +83,13 @@ impl WindowView {
         self.claim
     }
 
+    /// Where the stream began: at position 0, or as late in its first substream as it must to be over at the end of one; in a
+    /// time window where its clock was first set, or at an earlier event that was counted.
+    #[must_use]
+    pub fn began(&self) -> u64 {
+        self.stream.start
+    }
+
     /// Where the stream is over, if it was finished: the view then holds all of it, and nothing is predicted.
     #[must_use]
     pub fn finished(&self) -> Option<u64> {
