@@ -36,7 +36,7 @@ fn a_dry_run_is_a_document_too() {
     sandbox.write("t.txt", records(3000, |_, item| format!("{item}\n")));
     let plan = json(&sandbox.run(&[&["top", "t.txt", "--dry-run", "--json"][..], &ASKED].concat()));
     assert_eq!((&plan["dry_run"], &plan["epsilon"]), (&true.into(), &0.5.into()), "{plan}");
-    assert_eq!(plan["files"][0]["format"], "lines", "{plan}");
+    assert_eq!(plan["files"][0]["format"], "told by its content", "{plan}");
     assert_eq!(plan["plan"]["structure"]["window"], 1000, "{plan}");
     fails(&sandbox.run(&[&["top", "t.txt", "--dry-run", "--csv"][..], &ASKED].concat()), 2, &["--csv"]);
 }
