@@ -119,8 +119,8 @@ impl Read<'_> {
             return dry_run::show(&plan, &files, self.source.stream.save.as_deref(), writer);
         }
         say_before(&self.source.stream, &plan, &files.paths);
-        if files.follow && is_missing(&files.paths[0]) {
-            remark::note(format!("{} is not there yet; waiting for it", files.paths[0].display()));
+        for path in files.paths.iter().filter(|path| files.follow && is_missing(path) && !is_stdin(path)) {
+            remark::note(format!("{} is not there yet; waiting for it", path.display()));
         }
         let is_followed = files.follow;
         let question = Question::new(which.clone(), &plan)?;
@@ -174,9 +174,6 @@ impl Read<'_> {
             follow: *follow,
             selection: selection.clone(),
         };
-        if *follow && files.paths.len() != 1 {
-            return Err(Fault::usage("--follow takes one file"));
-        }
         let header =
             if self.source.input.header { Some(true) } else { self.source.input.no_header.then_some(false) };
         let wanted = Wanted { times: self.has_times()?, selection, header, delimiter: *delimiter };
