@@ -168,7 +168,11 @@ impl<'a> Feed<'a> {
     }
 
     /// The same of a stream that is over: what is open is sealed first, and nothing is predicted.
-    pub(crate) fn finish(self) -> Result<WindowView> {
+    pub(crate) fn finish(mut self) -> Result<WindowView> {
+        if let Timing::Arrival(last) = self.timing {
+            // What arrived last lies before the end.
+            self.sketch.advance(last + 1)?;
+        }
         let view = self.sketch.finish()?;
         Self::answer_anew(self.answered, self.due, view, self.counts)
     }
