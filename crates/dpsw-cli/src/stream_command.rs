@@ -11,7 +11,7 @@ use crate::arguments::{Count, Input, Source, Stream, Top};
 use crate::domain;
 use crate::dry_run;
 use crate::fault::{Fault, Kind};
-use crate::feed::{Counts, Feed, Pace};
+use crate::feed::{Counts, Feed, Long, Pace};
 use crate::input::check::{check, check_arrival};
 use crate::input::columnar::Selection;
 use crate::input::file::{is_missing, is_stdin, read_all};
@@ -133,7 +133,7 @@ impl Read<'_> {
         } else {
             run::run(files, wanted, &mut feed, &mut Alone)?
         };
-        let counts = feed.counts;
+        let (counts, long) = (feed.counts, feed.long);
         let view = match end {
             End::Complete if !is_followed => feed.finish()?,
             End::Complete | End::Left => feed.answer_at_last()?,
@@ -150,6 +150,7 @@ impl Read<'_> {
             ));
         }
         say_after(counts);
+        say_long(long);
         match end {
             End::Complete | End::Left => Ok(()),
             End::Interrupted => Err(Fault::of(Kind::Interrupted, "interrupted; this is what was there")),
@@ -335,6 +336,17 @@ fn say_after(counts: Counts) {
         ));
     }
     remark::detail(format!("{} records were read", number(records)));
+}
+
+/// Never beside the results: it depends on the items.
+fn say_long(Long { limit, records }: Long) {
+    if let (Some(limit), 1..) = (limit, records) {
+        remark::note(format!(
+            "{} records have items of more than {limit} bytes; such items count but cannot be found: name them with --domain \
+            or dpsw count",
+            grouped(records as f64)
+        ));
+    }
 }
 
 /// A file as text; errors name the file.
