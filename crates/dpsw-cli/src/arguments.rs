@@ -321,8 +321,9 @@ pub(crate) struct Input {
     /// The first line is a record
     #[arg(long)]
     pub(crate) no_header: bool,
-    /// Wait for more at the end of the file, even if it is rotated or does not exist yet. Times in the records decide as they
-    /// always do: a window of time ends at the newest one, moves as records come, and stands still while none do
+    /// Wait for more at the end of the files, even if they are rotated or do not exist yet. Times in the records decide as they
+    /// always do: a window of time ends at the newest one, moves as records come, and stands still while none do. Records of
+    /// several files are taken as they come; with --lateness those of a file that lags still count
     #[arg(long)]
     pub(crate) follow: bool,
     /// Events happen when they are read, whatever times they carry: for pipes and --follow. The clock then moves a window of

@@ -42,6 +42,7 @@ pub(crate) struct Feed<'a> {
     /// Skipped records before the first time.
     untimed: usize,
     pub(crate) counts: Counts,
+    pub(crate) long: Long,
     pace: Pace,
     next_answer: Option<u64>,
     /// What the last answer was about: its window, and how much of it was sealed.
@@ -57,6 +58,27 @@ pub(crate) struct Counts {
     pub(crate) late: u64,
     pub(crate) early: u64,
     pub(crate) capped: u64,
+}
+
+/// Items that are too long to be found. How many there are depends on the items: it is for the curator's terminal alone.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Long {
+    /// The longest items that can be found, in bytes, if keys are searched for.
+    pub(crate) limit: Option<usize>,
+    pub(crate) records: u64,
+}
+
+impl Long {
+    fn of(plan: &Plan) -> Self {
+        let found = plan.settings().domain.discovery();
+        Self { limit: found.map(|found| found.key_len_max as usize), records: 0 }
+    }
+
+    fn see(&mut self, items: &[&[u8]]) {
+        if let Some(limit) = self.limit {
+            self.records += items.iter().filter(|item| limit < item.len()).count() as u64;
+        }
+    }
 }
 
 /// When events happen.
@@ -113,6 +135,7 @@ impl<'a> Feed<'a> {
         };
         let mut feed = Self {
             has_users: matches!(plan.settings().unit, Unit::Users { .. }),
+            long: Long::of(&plan),
             sketch: DpswSketch::new(plan)?,
             timing,
             on_error,
@@ -168,7 +191,11 @@ impl<'a> Feed<'a> {
     }
 
     /// The same of a stream that is over: what is open is sealed first, and nothing is predicted.
-    pub(crate) fn finish(self) -> Result<WindowView> {
+    pub(crate) fn finish(mut self) -> Result<WindowView> {
+        if let Timing::Arrival(last) = self.timing {
+            // What arrived last lies before the end.
+            self.sketch.advance(last + 1)?;
+        }
         let view = self.sketch.finish()?;
         Self::answer_anew(self.answered, self.due, view, self.counts)
     }
@@ -217,6 +244,7 @@ impl<'a> Feed<'a> {
 
     fn take_now(&mut self, batch: &Batch<'_>) -> Result<()> {
         let Batch { items, times, users } = *batch;
+        self.long.see(items);
         let arrival;
         let counted = dpsw::Batch::bytes(items);
         let counted = match self.timing {

@@ -11,7 +11,7 @@ use crate::arguments::{Count, Input, Source, Stream, Top};
 use crate::domain;
 use crate::dry_run;
 use crate::fault::{Fault, Kind};
-use crate::feed::{Counts, Feed, Pace};
+use crate::feed::{Counts, Feed, Long, Pace};
 use crate::input::check::{check, check_arrival};
 use crate::input::columnar::Selection;
 use crate::input::file::{is_missing, is_stdin, read_all};
@@ -119,8 +119,8 @@ impl Read<'_> {
             return dry_run::show(&plan, &files, self.source.stream.save.as_deref(), writer);
         }
         say_before(&self.source.stream, &plan, &files.paths);
-        if files.follow && is_missing(&files.paths[0]) {
-            remark::note(format!("{} is not there yet; waiting for it", files.paths[0].display()));
+        for path in files.paths.iter().filter(|path| files.follow && is_missing(path) && !is_stdin(path)) {
+            remark::note(format!("{} is not there yet; waiting for it", path.display()));
         }
         let is_followed = files.follow;
         let question = Question::new(which.clone(), &plan)?;
@@ -133,7 +133,7 @@ impl Read<'_> {
         } else {
             run::run(files, wanted, &mut feed, &mut Alone)?
         };
-        let counts = feed.counts;
+        let (counts, long) = (feed.counts, feed.long);
         let view = match end {
             End::Complete if !is_followed => feed.finish()?,
             End::Complete | End::Left => feed.answer_at_last()?,
@@ -150,6 +150,7 @@ impl Read<'_> {
             ));
         }
         say_after(counts);
+        say_long(long);
         match end {
             End::Complete | End::Left => Ok(()),
             End::Interrupted => Err(Fault::of(Kind::Interrupted, "interrupted; this is what was there")),
@@ -174,9 +175,6 @@ impl Read<'_> {
             follow: *follow,
             selection: selection.clone(),
         };
-        if *follow && files.paths.len() != 1 {
-            return Err(Fault::usage("--follow takes one file"));
-        }
         let header =
             if self.source.input.header { Some(true) } else { self.source.input.no_header.then_some(false) };
         let wanted = Wanted { times: self.has_times()?, selection, header, delimiter: *delimiter };
@@ -338,6 +336,17 @@ fn say_after(counts: Counts) {
         ));
     }
     remark::detail(format!("{} records were read", number(records)));
+}
+
+/// Never beside the results: it depends on the items.
+fn say_long(Long { limit, records }: Long) {
+    if let (Some(limit), 1..) = (limit, records) {
+        remark::note(format!(
+            "{} records have items of more than {limit} bytes; such items count but cannot be found: name them with --domain \
+            or dpsw count",
+            grouped(records as f64)
+        ));
+    }
 }
 
 /// A file as text; errors name the file.

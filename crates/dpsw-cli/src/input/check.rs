@@ -15,12 +15,26 @@ use crate::input::{Record, Sink, columnar, format};
 /// Refuses what cannot be opened and what the first records show to be something else. Pipes are not looked at: they are
 /// read once.
 pub(crate) fn check(files: &Files, wanted: &Wanted) -> Result<()> {
+    if files.follow && 1 < files.paths.len() {
+        files.paths.iter().try_for_each(|path| check_grows(path))?;
+    }
     for path in &files.paths {
         if files.follow && is_missing(path) && !file::is_stdin(path) {
             check_awaited(path, files, wanted)?;
         } else if !is_pipe(path) {
             check_file(path, files, wanted)?;
         }
+    }
+    Ok(())
+}
+
+/// Refuses a pipe beside files that grow: waiting for it would keep them waiting.
+fn check_grows(path: &Path) -> Result<()> {
+    if is_pipe(path) {
+        return Err(Fault::usage(format!(
+            "{} is a pipe; --follow takes files, or one pipe alone",
+            file::name(path)
+        )));
     }
     Ok(())
 }

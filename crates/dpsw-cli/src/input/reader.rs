@@ -14,8 +14,8 @@ use anyhow::Result;
 use crate::fault::Fault;
 use crate::input::columnar::{self, Rows, Selection};
 use crate::input::content;
-use crate::input::file::{self, cannot_read, is_stdin};
-use crate::input::follow::{Followed, News};
+use crate::input::file::{self, cannot_read, is_pipe, is_stdin};
+use crate::input::follow::{Followed, Known, News};
 use crate::input::packing::{Packing, START_LEN};
 use crate::input::start::{Start, Told};
 
@@ -99,7 +99,7 @@ struct Thread {
 
 impl Thread {
     fn run(&self, files: &Files) {
-        let grows = files.follow && !files.paths.iter().any(|path| is_stdin(path));
+        let grows = files.follow && !files.paths.iter().any(|path| is_pipe(path));
         let read = if grows { self.follow(files) } else { self.in_order(files) };
         // If nobody listens, nobody misses it.
         let _ = self.sender.send(read.map(|()| Message::Done));
@@ -147,11 +147,12 @@ impl Thread {
     /// Never ends, unless nobody listens.
     fn follow(&self, files: &Files) -> Result<()> {
         let mut tails: Vec<Tail> = files.paths.iter().map(|path| Tail::new(path)).collect();
+        let mut known = Known::default();
         let mut block = Vec::new();
         loop {
             let mut is_quiet = true;
             for (number, tail) in tails.iter_mut().enumerate() {
-                let news = tail.followed.look(|file| read_block(file, &mut block));
+                let news = tail.followed.look(&mut known, |file| read_block(file, &mut block));
                 let news = news.map_err(|error| cannot_read(&tail.followed.path, error))?;
                 is_quiet &= news == News::Nothing;
                 let new =

@@ -103,6 +103,41 @@ fn a_file_that_is_renamed_or_cut_is_followed_into_the_new_one() {
 }
 
 #[test]
+fn several_files_are_followed_and_rotated_on_their_own() {
+    let sandbox = Sandbox::new();
+    sandbox.write("a.csv", "k\n");
+    sandbox.write("a.csv.1", "n,k\n");
+    let files = ["a.csv", "a.csv.1", "b.csv", "--format", "csv", "--column", "k"];
+    let mut live =
+        start(&sandbox, &[&files[..], &["--follow", "--window", "1000", "--every", "1000"]].concat());
+    let end = |live: &Live| live.answer()["window"]["end"].as_u64();
+    // Each file has its header, and its last line is completed later.
+    append(&sandbox, "b.csv", &format!("x,k\n{}x,", records(399, |_, item| format!("x,{item}\n"))));
+    append(&sandbox, "a.csv", &lines(300));
+    append(&sandbox, "a.csv.1", &records(300, |n, item| format!("{n},{item}\n")));
+    append(&sandbox, "b.csv", "a\n");
+    let answer = live.answer();
+    assert_eq!(answer["window"]["end"], 1000);
+    check_shares(&answer, [0.5, 0.3, 0.2]);
+    // What the second name leads to now was read under the first.
+    std::fs::rename(sandbox.path("a.csv"), sandbox.path("a.csv.1")).expect("renamed");
+    sandbox.write("a.csv", format!("k\n{}", lines(600)));
+    std::fs::remove_file(sandbox.path("b.csv")).expect("removed");
+    sandbox.write("b.csv", format!("x,k\n{}", records(390, |_, item| format!("x,{item}\n"))));
+    // Ten are missing, until more is written.
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    append(&sandbox, "a.csv", &lines(10));
+    assert_eq!(end(&live), Some(2000));
+    append(&sandbox, "b.csv", &records(1000, |_, _| "x,c\n".to_owned()));
+    check_shares(&live.answer(), [0.0, 0.0, 1.0]);
+    live.interrupt();
+    assert_eq!(live.wait(), Some(130));
+    let fixed = [&["top", "--window", "1000", "--follow"][..], &EXACT].concat();
+    let piped = sandbox.pipe(&[&fixed[..], &["a.csv", "-"]].concat(), b"a\n");
+    fails(&piped, 2, &["standard input is a pipe; --follow takes files, or one pipe alone"]);
+}
+
+#[test]
 fn followed_events_happen_when_they_arrive_if_that_is_asked_for() {
     let sandbox = Sandbox::new();
     sandbox.write("t.txt", "");

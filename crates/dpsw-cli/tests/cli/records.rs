@@ -241,6 +241,25 @@ fn bytes_that_are_no_text_are_items_too() {
 }
 
 #[test]
+fn items_that_are_too_long_to_be_found_are_counted_on_the_terminal_alone() {
+    let sandbox = Sandbox::new();
+    let item = |n: usize, item: &str| if n % 10 < 3 { "x".repeat(255 + n % 10) } else { item.to_owned() };
+    sandbox.write("t.txt", records(5000, |n, text| format!("{}\n", item(n, text))));
+    sandbox.write("t.csv", format!("u,k\n{}", records(5000, |n, text| format!("{n},{}\n", item(n, text)))));
+    let asked = ["top", "--window", "5000", "--epsilon", "4", "--json"];
+    let users = ["t.csv", "--column", "k", "--user-column", "u"];
+    for (more, is_said) in
+        [(&["t.txt"][..], true), (&users, true), (&["t.txt", "--domain", "keys.txt"], false)]
+    {
+        let output = sandbox.run(&[&asked[..], more].concat());
+        json(&output);
+        let said = errors(&output);
+        assert!(!text(&output).contains("256 bytes"), "{}", text(&output));
+        assert_eq!(said.contains("500 records have items of more than 256 bytes"), is_said, "{said}");
+    }
+}
+
+#[test]
 fn files_that_cannot_be_opened_are_named_before_anything_is_spent() {
     let sandbox = Sandbox::new();
     sandbox.write("t.txt", "a\n");
