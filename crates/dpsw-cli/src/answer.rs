@@ -5,7 +5,9 @@ use std::ops::Range;
 use anyhow::Result;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use dpsw::{Claim, Direction, Estimate, Item, List, Plan, Ranked, Shown, Threshold, Unit, WindowView};
+use dpsw::{
+    Claim, Direction, Estimate, Item, List, Plan, Prediction, Ranked, Shown, Threshold, Unit, WindowView,
+};
 use serde::Serialize;
 
 use crate::feed::Counts;
@@ -118,8 +120,11 @@ pub(crate) struct Positions {
 }
 
 impl Positions {
-    pub(crate) fn new(range: &Range<u64>, is_time: bool) -> Self {
-        Self { start: range.start, end: range.end, unit: if is_time { "ms" } else { "items" } }
+    /// Some of a view; items are counted from the first one of the stream.
+    pub(crate) fn of(view: &WindowView, range: &Range<u64>) -> Self {
+        let is_time = view.plan().settings().window.time().is_some();
+        let (unit, first) = if is_time { ("ms", 0) } else { ("items", view.began()) };
+        Self { start: range.start.saturating_sub(first), end: range.end.saturating_sub(first), unit }
     }
 
     pub(crate) fn is_time(&self) -> bool {
@@ -160,26 +165,29 @@ pub(crate) struct Question {
 }
 
 impl Question {
-    pub(crate) fn new(which: Which, plan: &Plan) -> Result<Self> {
-        let settings = plan.settings();
-        let prediction = plan.predict(&structure::expectation(&settings.domain))?;
-        let items = settings.window.expected_items() as f64;
-        Ok(Self { which, noise: prediction.map(|prediction| prediction.detectable_share() * items) })
+    pub(crate) fn new(which: Which, plan: &Plan, prediction: Option<&Prediction>) -> Self {
+        let items = plan.settings().window.expected_items() as f64;
+        Self { which, noise: prediction.map(|prediction| prediction.detectable_share() * items) }
+    }
+
+    /// The same where nothing is predicted yet.
+    pub(crate) fn of_plan(which: Which, plan: &Plan) -> Result<Self> {
+        let prediction = plan.predict(&structure::expectation(&plan.settings().domain))?;
+        Ok(Self::new(which, plan, prediction.as_ref()))
     }
 
     /// Asks a view. What was read is not known of a saved one.
     pub(crate) fn ask(&self, view: &WindowView, read: Option<Counts>) -> Result<Answer> {
         let Chosen { rows: ranked, hidden, more } = self.rows(view)?;
         let (plan, total) = (view.plan(), view.items());
-        let is_time = plan.settings().window.time().is_some();
         let is_saved = read.is_none();
         let read = read.filter(|_| plan.settings().unit != Unit::AddRemove);
         let rows = ranked.iter().enumerate().map(|(index, ranked)| self.row(view, total, index + 1, ranked));
         let (epsilon, delta) = promised(view.claim());
         let capped = ranked.first().and_then(|ranked| ranked.estimate.capped);
         Ok(Answer {
-            window: Positions::new(&view.window(), is_time),
-            covered: Positions::new(&view.covered(), is_time),
+            window: Positions::of(view, &view.window()),
+            covered: Positions::of(view, &view.covered()),
             total,
             unit: unit(plan.settings().unit),
             epsilon,

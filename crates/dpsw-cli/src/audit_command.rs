@@ -14,7 +14,7 @@ use crate::output;
 use crate::progress::Progress;
 use crate::quantity::{Span, grouped};
 use crate::remark;
-use crate::structure::{self, Wish};
+use crate::structure::{self, Asked, Wish};
 
 /// What is assumed of the past and of a time window.
 const PAST: Past = Past { retention: 1, lateness: Duration::ZERO, expected_items: 1_000_000 };
@@ -62,8 +62,9 @@ fn settings(command: &Audit) -> Result<Settings> {
         domain_file: None,
         retention: PAST.retention,
         paper: &command.paper,
+        asked: Asked::Any,
     };
-    Ok(wish.plan()?.settings().clone())
+    Ok(wish.plan()?.plan.settings().clone())
 }
 
 /// A report in the words of the outside.

@@ -1,4 +1,4 @@
-//! `--dry-run`: what a run would read, spend and take. Nothing is read and nothing is spent.
+//! `--dry-run`: what a run would read, spend and take. Nothing is counted but records, and nothing is spent.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,6 @@ use crate::input::reader::Files;
 use crate::output::{self, Writer};
 use crate::plan_command::{self, PlanDocument};
 use crate::quantity::size;
-use crate::structure;
 
 /// A run that does not take place, in the words of the outside.
 #[derive(Debug, Serialize)]
@@ -36,10 +35,15 @@ struct FileDocument {
 }
 
 /// Shows what would be done.
-pub(crate) fn show(plan: &Plan, files: &Files, save: Option<&Path>, writer: Writer) -> Result<()> {
-    let prediction = plan.predict(&structure::expectation(&plan.settings().domain))?;
+pub(crate) fn show(
+    plan: &Plan,
+    prediction: Option<&Prediction>,
+    files: &Files,
+    save: Option<&Path>,
+    writer: Writer,
+) -> Result<()> {
     if writer == Writer::Table {
-        return output::print(&page(plan, prediction.as_ref(), files, save));
+        return output::print(&page(plan, prediction, files, save));
     }
     let (epsilon, delta) = answer::promised(plan.claim());
     output::print_json(&Document {
@@ -48,7 +52,7 @@ pub(crate) fn show(plan: &Plan, files: &Files, save: Option<&Path>, writer: Writ
         save: save.map(Path::to_path_buf),
         epsilon,
         delta,
-        plan: PlanDocument::new(plan, prediction.as_ref()),
+        plan: PlanDocument::new(plan, prediction),
     })
 }
 
@@ -64,7 +68,7 @@ fn document(path: &Path, files: &Files) -> FileDocument {
 fn page(plan: &Plan, prediction: Option<&Prediction>, files: &Files, save: Option<&Path>) -> String {
     let read = files.paths.iter().map(|path| document(path, files));
     let read: Vec<String> = read.map(|file| format!("{} ({})", file.path, file.format)).collect();
-    let mut text = "A dry run: nothing was read, and nothing is spent.\n\n".to_owned();
+    let mut text = "A dry run: no item was counted, and nothing is spent.\n\n".to_owned();
     let _ = writeln!(text, "would read   {}", read.join(", "));
     let whom = match plan.settings().unit {
         Unit::Users { .. } => "in each window on each user",

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
-use dpsw::{Clock, DpswSketch, Plan, Taken, Unit, WindowView};
+use dpsw::{Clock, DpswSketch, Taken, Unit, WindowView};
 use serde::Serialize;
 
 use crate::arguments::OnError;
@@ -127,16 +127,16 @@ impl Counts {
 }
 
 impl<'a> Feed<'a> {
-    pub(crate) fn new(plan: Plan, on_error: OnError, pace: Pace, due: Due<'a>) -> Result<Self> {
-        let timing = match plan.settings().window.time().map(|time| time.clock) {
+    pub(crate) fn new(sketch: DpswSketch, on_error: OnError, pace: Pace, due: Due<'a>) -> Result<Self> {
+        let timing = match sketch.plan().settings().window.time().map(|time| time.clock) {
             None => Timing::None,
             Some(Clock::Caller) => Timing::Arrival(0),
             Some(_) => Timing::Events,
         };
         let mut feed = Self {
-            has_users: matches!(plan.settings().unit, Unit::Users { .. }),
-            long: Long::of(&plan),
-            sketch: DpswSketch::new(plan)?,
+            has_users: matches!(sketch.plan().settings().unit, Unit::Users { .. }),
+            long: Long::of(sketch.plan()),
+            sketch,
             timing,
             on_error,
             source: String::new(),

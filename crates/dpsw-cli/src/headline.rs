@@ -21,9 +21,10 @@ fn counted(view: &WindowView) -> String {
             view.items().map_or_else(String::new, |items| format!(", about {}", count(items, "item")));
         return format!("the last {}{items}: {}", quantity::time(len), span(window.start, window.end));
     }
-    match len == window.end {
+    let all = window.end - view.began();
+    match len == all {
         true => format!("all {}", count(len, "item")),
-        false => format!("the last {} of {}", grouped(len as f64), count(window.end, "item")),
+        false => format!("the last {} of {}", grouped(len as f64), count(all, "item")),
     }
 }
 

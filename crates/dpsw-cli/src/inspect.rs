@@ -66,8 +66,7 @@ pub(crate) fn run(command: &Inspect) -> Result<()> {
 }
 
 fn document(view: &WindowView, file: String, bytes: u64) -> Result<Document> {
-    let is_time = view.plan().settings().window.time().is_some();
-    let positions = |range| Positions::new(&range, is_time);
+    let positions = |range| Positions::of(view, &range);
     let (epsilon, delta) = answer::promised(view.claim());
     Ok(Document {
         file,
@@ -77,7 +76,7 @@ fn document(view: &WindowView, file: String, bytes: u64) -> Result<Document> {
         window: positions(view.window()),
         covered: positions(view.covered()),
         retained: positions(view.retained()),
-        finished: view.finished(),
+        finished: view.finished().map(|end| positions(end..end).end),
         sites: view.sites().to_vec(),
         sealed_substreams: sealed_substreams(view),
         keys: view.plan().settings().domain.keys().map(dpsw::Keys::len),

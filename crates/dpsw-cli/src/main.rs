@@ -19,6 +19,7 @@ mod structure;
 mod interrupt;
 mod progress;
 mod feed;
+mod survey;
 mod run;
 mod chart;
 mod watch;

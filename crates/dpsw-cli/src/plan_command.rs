@@ -5,7 +5,7 @@ use std::io::stdout;
 
 use anyhow::Result;
 use dpsw::privacy::Cost;
-use dpsw::{Clock, Domain, Expectation, Group, Keys, Plan, Planned, Prediction, Prior, Target, Unit};
+use dpsw::{Clock, Domain, Expectation, Group, Keys, Plan, Prediction, Prior, Target, Unit};
 use serde::Serialize;
 
 use crate::answer;
@@ -16,12 +16,12 @@ use crate::output;
 use crate::quantity::{Span, grouped, size};
 use crate::remark::{self, Style, is_coloured, paint};
 use crate::stream_command::read_text;
-use crate::structure::{self, Wish};
+use crate::structure::{self, Asked, Chosen, Wish};
 
 /// Runs `dpsw plan`.
 pub(crate) fn run(command: &PlanCommand) -> Result<()> {
     let wish = wish(command)?;
-    let (plan, prediction) = planned(command, &wish)?;
+    let Chosen { plan, prediction } = planned(command, &wish)?;
     if command.means.delta.is_none() && plan.settings().delta.is_some() {
         remark::note(format!("delta = {:e}, the default where one is needed", structure::DELTA));
     }
@@ -57,11 +57,12 @@ fn wish(command: &PlanCommand) -> Result<Wish<'_>> {
         retention: command.past.retention,
         expectation,
         paper: &command.paper,
+        asked: Asked::Any,
     })
 }
 
 /// The plan that was asked for, in whichever direction, with its predicted error.
-fn planned(command: &PlanCommand, wish: &Wish<'_>) -> Result<(Plan, Option<Prediction>)> {
+fn planned(command: &PlanCommand, wish: &Wish<'_>) -> Result<Chosen> {
     check_target("--target-error", command.target_error)?;
     check_target("--target-share", command.target_share)?;
     let target = match (command.target_error, command.target_share) {
@@ -72,7 +73,7 @@ fn planned(command: &PlanCommand, wish: &Wish<'_>) -> Result<(Plan, Option<Predi
         }
         (None, None) => None,
     };
-    let Some(target) = target else { return predicted(wish.at(wish.epsilon).plan()?, wish) };
+    let Some(target) = target else { return wish.at(wish.epsilon).plan() };
     if command.means.method == MethodName::Paper {
         return Err(Fault::usage(
             "the errors of the paper's method are bounds, not predictions; targets need --method tuned",
@@ -89,8 +90,7 @@ fn planned(command: &PlanCommand, wish: &Wish<'_>) -> Result<(Plan, Option<Predi
     } else {
         request.smallest_epsilon(target)
     };
-    let Planned { plan, prediction, .. } = found.map_err(|error| domain::explain(error, wish.domain_file))?;
-    Ok((plan, Some(prediction)))
+    found.map(Chosen::from).map_err(|error| domain::explain(error, wish.domain_file))
 }
 
 fn check_target(name: &str, target: Option<f64>) -> Result<()> {
@@ -100,11 +100,6 @@ fn check_target(name: &str, target: Option<f64>) -> Result<()> {
         }
         _ => Ok(()),
     }
-}
-
-fn predicted(plan: Plan, wish: &Wish<'_>) -> Result<(Plan, Option<Prediction>)> {
-    let prediction = plan.predict(&wish.expectation)?;
-    Ok((plan, prediction))
 }
 
 /// What another epsilon would give.
@@ -123,8 +118,8 @@ fn curve(wish: &Wish<'_>) -> Result<Vec<Point>> {
     for factor in FACTORS {
         let epsilon = wish.epsilon * factor;
         // Where noise hides everything, or the arithmetic overflows, the curve has no point.
-        let Ok(plan) = wish.at(epsilon).plan() else { continue };
-        let error = match plan.predict(&wish.expectation)? {
+        let Ok(Chosen { plan, prediction }) = wish.at(epsilon).plan() else { continue };
+        let error = match prediction {
             Some(prediction) => Some(prediction.frequent()),
             None => plan.paper_bounds().map(|bounds| bounds.frequency),
         };

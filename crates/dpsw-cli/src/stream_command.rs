@@ -4,10 +4,11 @@ use std::io::{IsTerminal, stdin};
 use std::path::PathBuf;
 
 use anyhow::Result;
-use dpsw::{Clock, Domain, Plan, Unit, Window, WindowView};
+use dpsw::error::PlanError;
+use dpsw::{Clock, Domain, DpswSketch, Plan, Unit, Window, WindowView};
 
 use crate::answer::{Question, Rows, Which};
-use crate::arguments::{Count, Input, Source, Stream, Top};
+use crate::arguments::{Count, Input, MethodName, Source, Stream, Top};
 use crate::domain;
 use crate::dry_run;
 use crate::fault::{Fault, Kind};
@@ -23,7 +24,8 @@ use crate::quantity::{Span, grouped, size, time};
 use crate::remark;
 use crate::run::{self, Alone, End};
 use crate::same_file;
-use crate::structure::{self, Wish, millis};
+use crate::structure::{self, Asked, Chosen, Wish, millis};
+use crate::survey;
 use crate::trailing;
 use crate::view_file;
 use crate::watch::{self, Watch};
@@ -98,7 +100,7 @@ fn answer_view(
         }
         Some(_) => return Err(Fault::usage("the view has a window of items; ask for a number of items")),
     };
-    writer.write(&Question::new(which.clone(), view.plan())?.ask(&view, None)?)?;
+    writer.write(&Question::of_plan(which.clone(), view.plan())?.ask(&view, None)?)?;
     remark::note("answered from a saved view: nothing was spent");
     Ok(())
 }
@@ -113,21 +115,28 @@ struct Read<'c> {
 impl Read<'_> {
     fn run(self, which: &Which, mut writer: Writer, every: Option<Span>, is_watched: bool) -> Result<()> {
         let (files, wanted) = self.sources()?;
-        let plan = plan(self.source, self.domain, &wanted)?;
+        let is_once = every.is_none() && !is_watched && self.source.stream.save.is_none();
+        let known = self.known(&files, &wanted);
+        let Chosen { plan, prediction } = self.plan(&wanted, known, is_once)?;
         self.source.stream.save.as_deref().map_or(Ok(()), view_file::check)?;
         if self.source.account.dry_run {
-            return dry_run::show(&plan, &files, self.source.stream.save.as_deref(), writer);
+            let save = self.source.stream.save.as_deref();
+            return dry_run::show(&plan, prediction.as_ref(), &files, save, writer);
         }
         say_before(&self.source.stream, &plan, &files.paths);
         for path in files.paths.iter().filter(|path| files.follow && is_missing(path) && !is_stdin(path)) {
             remark::note(format!("{} is not there yet; waiting for it", path.display()));
         }
         let is_followed = files.follow;
-        let question = Question::new(which.clone(), &plan)?;
+        let question = Question::new(which.clone(), &plan, prediction.as_ref());
         let due = Box::new(|view: &WindowView, read| writer.write(&question.ask(view, Some(read))?));
         let waits = !is_followed && files.paths.iter().all(|path| path.is_file());
         let pace = Pace { every, is_live: is_followed, waits };
-        let mut feed = Feed::new(plan, self.source.input.on_error, pace, due)?;
+        let sketch = match known {
+            Some(records) => DpswSketch::ending_after(plan, records)?,
+            None => DpswSketch::new(plan)?,
+        };
+        let mut feed = Feed::new(sketch, self.source.input.on_error, pace, due)?;
         let end = if is_watched {
             run::run(files, wanted, &mut feed, &mut Watch::open(question.clone())?)?
         } else {
@@ -186,6 +195,54 @@ impl Read<'_> {
         Ok((files, wanted))
     }
 
+    /// How many records there are, where that is known and the planner can make use of it.
+    fn known(&self, files: &Files, wanted: &Wanted) -> Option<u64> {
+        let is_counted = matches!(self.source.stream.window, Some(Span::Items(_)));
+        let is_tuned = self.source.stream.means.method == MethodName::Tuned;
+        if is_counted && is_tuned { survey::records(files, wanted) } else { None }
+    }
+
+    /// The plan for the records that are known, or for the window as it was asked. Where it is asked once, nothing else is
+    /// planned for.
+    fn plan(&self, wanted: &Wanted, known: Option<u64>, is_once: bool) -> Result<Chosen> {
+        let wish = self.wish(wanted)?;
+        let (Some(records), Window::Items(len)) = (known.filter(|records| 0 < *records), wish.window) else {
+            return wish.plan();
+        };
+        let is_last = is_once && wish.retention == 1;
+        let asked = if is_last { Asked::Last } else { Asked::Any };
+        let chosen = Wish { window: Window::Items(len.min(records)), asked, ..wish.at(wish.epsilon) }.plan();
+        match &chosen {
+            // Few records are hidden by the noise whatever is planned; the answer says so.
+            Err(error) if records < len && is_only_noise(error) => wish.plan(),
+            _ => chosen,
+        }
+    }
+
+    fn wish(&self, wanted: &Wanted) -> Result<Wish<'_>> {
+        let Source { stream, paper, .. } = self.source;
+        let (Some(window), Some(epsilon)) = (stream.window, stream.epsilon) else {
+            return Err(Fault::usage("--window and --epsilon are needed"));
+        };
+        let clock = if wanted.times { Clock::Events } else { Clock::Caller };
+        let unit = match wanted.selection.user {
+            Some(_) => Unit::Users { per_substream: stream.per_user },
+            None => Unit::ReplaceOne,
+        };
+        Ok(Wish {
+            window: structure::window(window, stream.past, clock),
+            unit,
+            epsilon,
+            means: stream.means,
+            expectation: structure::expectation(&self.domain),
+            domain: self.domain.clone(),
+            domain_file: stream.domain.as_deref(),
+            retention: stream.past.retention,
+            paper,
+            asked: Asked::Any,
+        })
+    }
+
     /// Whether the times of the events are used; else they happen when they arrive, or have none.
     fn has_times(&self) -> Result<bool> {
         let Input { time_column, arrival_time, .. } = &self.source.input;
@@ -202,28 +259,8 @@ impl Read<'_> {
     }
 }
 
-fn plan(source: &Source, domain: Domain, wanted: &Wanted) -> Result<Plan> {
-    let Source { stream, paper, .. } = source;
-    let (Some(window), Some(epsilon)) = (stream.window, stream.epsilon) else {
-        return Err(Fault::usage("--window and --epsilon are needed"));
-    };
-    let clock = if wanted.times { Clock::Events } else { Clock::Caller };
-    let unit = match wanted.selection.user {
-        Some(_) => Unit::Users { per_substream: stream.per_user },
-        None => Unit::ReplaceOne,
-    };
-    let wish = Wish {
-        window: structure::window(window, stream.past, clock),
-        unit,
-        epsilon,
-        means: stream.means,
-        expectation: structure::expectation(&domain),
-        domain,
-        domain_file: stream.domain.as_deref(),
-        retention: stream.past.retention,
-        paper,
-    };
-    wish.plan()
+fn is_only_noise(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(PlanError::OnlyNoise { .. } | PlanError::TooSmall { .. }))
 }
 
 fn say_before(stream: &Stream, plan: &Plan, paths: &[PathBuf]) {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use anyhow::Result;
 use dpsw::error::{ParameterError, PlanError};
 use dpsw::{
-    Clock, CounterLayout, Delta, Domain, Expectation, Grid, Keys, PaperMethod, Plan, Ratio, Request,
-    Settings, Shares, SubstreamLen, TimeWindow, Unit, Window,
+    Clock, CounterLayout, Delta, Domain, Expectation, Grid, Keys, PaperMethod, Plan, Planned, Prediction,
+    Ratio, Request, Settings, Shares, SubstreamLen, TimeWindow, Unit, Window,
 };
 
 use crate::arguments::{Means, MethodName, Paper, Past, Protects, UnitName};
@@ -32,6 +32,28 @@ pub(crate) struct Wish<'a> {
     /// The public guess of how counts are spread.
     pub(crate) expectation: Expectation,
     pub(crate) paper: &'a Paper,
+    pub(crate) asked: Asked,
+}
+
+/// Which windows of a stream are asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Asked {
+    /// At any time.
+    Any,
+    /// The last one of a stream whose length is known.
+    Last,
+}
+
+/// A plan, and the error that it will probably have; the paper's method has bounds instead.
+pub(crate) struct Chosen {
+    pub(crate) plan: Plan,
+    pub(crate) prediction: Option<Prediction>,
+}
+
+impl From<Planned> for Chosen {
+    fn from(Planned { plan, prediction, .. }: Planned) -> Self {
+        Self { plan, prediction: Some(prediction) }
+    }
 }
 
 impl<'a> Wish<'a> {
@@ -41,16 +63,16 @@ impl<'a> Wish<'a> {
     }
 
     /// The plan of the chosen method.
-    pub(crate) fn plan(self) -> Result<Plan> {
+    pub(crate) fn plan(self) -> Result<Chosen> {
         let file = self.domain_file;
-        let plan: Result<Plan, PlanError> = match self.means.method {
+        let chosen = match self.means.method {
             MethodName::Tuned if self.paper.is_given() => {
                 return Err(Fault::usage("the parameters of the paper need --method paper"));
             }
-            MethodName::Tuned => self.request()?.plan().map(Plan::from),
-            MethodName::Paper => self.paper_plan(),
+            MethodName::Tuned => self.request()?.plan().map(Chosen::from),
+            MethodName::Paper => self.paper_plan().map(|plan| Chosen { plan, prediction: None }),
         };
-        plan.map_err(|error| domain::explain(error, file))
+        chosen.map_err(|error| domain::explain(error, file))
     }
 
     /// What the planner is asked. A large domain is moved, not copied.
@@ -64,6 +86,7 @@ impl<'a> Wish<'a> {
             ..Settings::new(self.window, self.epsilon)?
         };
         let request = Request::new(settings).with_expectation(self.expectation);
+        let request = if self.asked == Asked::Last { request.for_last_window() } else { request };
         Ok(match self.means.memory {
             Some(bytes) => request.with_bytes(bytes),
             None => request,

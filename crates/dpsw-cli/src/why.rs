@@ -164,7 +164,7 @@ impl Empty<'_> {
     /// How many items the stream has, where its window counts them.
     fn items_of_stream(&self) -> Option<u64> {
         match self.view.plan().settings().window {
-            Window::Items(_) => Some(self.view.window().end),
+            Window::Items(_) => Some(self.view.window().end - self.view.began()),
             _ => None,
         }
     }

@@ -75,7 +75,7 @@ impl State {
     fn new() -> Result<Self> {
         let paper = sketch(paper_plan()?)?;
         let tuned = sketch(tuned_plan(paper.plan().sketch_bytes())?)?;
-        let question = Question::new(SHOWN_ITEMS, tuned.plan())?;
+        let question = Question::of_plan(SHOWN_ITEMS, tuned.plan())?;
         Ok(Self {
             stream: Stream::new(),
             truth: Truth::new(WINDOW_LEN as usize),

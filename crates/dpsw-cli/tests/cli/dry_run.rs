@@ -16,7 +16,7 @@ fn a_dry_run_shows_the_plan_and_what_would_be_spent() {
         assert!(output.status.success(), "{}", errors(&output));
         let page = text(&output);
         for part in [
-            "nothing was read",
+            "no item was counted",
             "t.csv (csv)",
             "epsilon = 0.5, delta = 0 on each event",
             "Expected error",
