@@ -18,6 +18,7 @@ use crate::input::file::{is_missing, is_stdin, read_all};
 use crate::input::parser::Wanted;
 use crate::input::reader::Files;
 use crate::input::start::Told;
+use crate::ledger;
 use crate::output::Writer;
 use crate::quantity::{Span, grouped, size, time};
 use crate::remark;
@@ -116,20 +117,27 @@ impl Read<'_> {
         let plan = plan(self.source, self.domain, &wanted)?;
         self.source.stream.save.as_deref().map_or(Ok(()), view_file::check)?;
         if self.source.account.dry_run {
-            return dry_run::show(&plan, &files, self.source.stream.save.as_deref(), writer);
+            return dry_run::show(&plan, &files, self.source, writer);
         }
-        say_before(&self.source.stream, &plan, &files.paths);
+        let question = Question::new(which.clone(), &plan)?;
+        let spending = ledger::charge(&self.source.account, &plan, &files.paths)?;
+        say_before(&self.source.stream, &plan, &files.paths, self.source.account.ledger.is_some());
         if files.follow && is_missing(&files.paths[0]) {
             remark::note(format!("{} is not there yet; waiting for it", files.paths[0].display()));
         }
         let is_followed = files.follow;
-        let question = Question::new(which.clone(), &plan)?;
-        let due = Box::new(|view: &WindowView, read| writer.write(&question.ask(view, Some(read))?));
+        let due = Box::new(|view: &WindowView, read| {
+            let answer = question.ask(view, Some(read))?;
+            spending.answer();
+            writer.write(&answer)
+        });
         let waits = !is_followed && files.paths.iter().all(|path| path.is_file());
         let pace = Pace { every, is_live: is_followed, waits };
         let mut feed = Feed::new(plan, self.source.input.on_error, pace, due)?;
         let end = if is_watched {
-            run::run(files, wanted, &mut feed, &mut Watch::open(question.clone())?)?
+            let mut watch = Watch::open(question.clone())?;
+            spending.answer();
+            run::run(files, wanted, &mut feed, &mut watch)?
         } else {
             run::run(files, wanted, &mut feed, &mut Alone)?
         };
@@ -228,7 +236,7 @@ fn plan(source: &Source, domain: Domain, wanted: &Wanted) -> Result<Plan> {
     wish.plan()
 }
 
-fn say_before(stream: &Stream, plan: &Plan, paths: &[PathBuf]) {
+fn say_before(stream: &Stream, plan: &Plan, paths: &[PathBuf], has_ledger: bool) {
     let names: Vec<String> = paths
         .iter()
         .map(|path| if is_stdin(path) { "standard input".to_owned() } else { path.display().to_string() })
@@ -239,8 +247,9 @@ fn say_before(stream: &Stream, plan: &Plan, paths: &[PathBuf]) {
         _ => "on the events of",
     };
     remark::note(format!(
-        "this run spends {} {whom} {names}; each run on them spends it again (--save and --view do not)",
-        plan.claim()
+        "this run spends {} {whom} {names}; each run on them spends it again (--save and --view do not{})",
+        plan.claim(),
+        if has_ledger { "" } else { "; --ledger FILE adds it up" }
     ));
     if let Unit::Users { per_substream } = plan.settings().unit {
         remark::note(format!(
