@@ -15,7 +15,7 @@ const EXIT_CODES: &str = "Exit codes:
   2    wrong usage
   3    refused, to keep the privacy promise
   4    the data cannot be read; file, line and column are named
-  5    a saved view is damaged
+  5    a saved view or a ledger is damaged
   130  interrupted; what was there was printed";
 
 const EXAMPLES: &str = "Examples:
@@ -69,6 +69,12 @@ const AUDIT_EXAMPLES: &str = "Examples:
   dpsw audit --epsilon 1 --runs 4000 --seals 36000 --method paper --json
 ";
 
+const LEDGER_EXAMPLES: &str = "Examples:
+  dpsw top access.log --window 10000 --epsilon 1 --ledger spent.jsonl --budget 3
+  dpsw ledger spent.jsonl
+  dpsw ledger spent.jsonl --data-set access.log --budget 5
+";
+
 const DEMO_EXAMPLES: &str = "Examples:
   dpsw demo
   dpsw demo --log 100000 > access.log
@@ -80,9 +86,11 @@ const COMPLETIONS_EXAMPLES: &str = "Examples:
 ";
 
 /// Options that say how to read a stream, and so cannot be given with `--view`.
-const STREAM_ONLY: [&str; 20] = [
+const STREAM_ONLY: [&str; 23] = [
     "arrival_time",
+    "budget",
     "column",
+    "data_set",
     "delimiter",
     "delta",
     "domain",
@@ -93,6 +101,7 @@ const STREAM_ONLY: [&str; 20] = [
     "format",
     "header",
     "lateness",
+    "ledger",
     "memory",
     "method",
     "no_header",
@@ -106,7 +115,8 @@ const STREAM_ONLY: [&str; 20] = [
 const PRIVACY_NOTES: &str = "Privacy:
   Each run on a file spends epsilon on its events again: two runs cost
   twice. --save keeps what a run released, and --view answers from it, as
-  often as you like, at no further cost.
+  often as you like, at no further cost. --ledger adds up what is spent,
+  and --budget sets a limit.
   With --user-column everything that one user sends in a window is
   protected together, for each window separately; without it, each event
   is protected on its own.
@@ -192,6 +202,9 @@ pub(crate) enum Command {
     /// What a saved view holds and promises
     #[command(help_template = TEMPLATE, before_help = INSPECT_EXAMPLES)]
     Inspect(Inspect),
+    /// What was spent on which data set, and what is left
+    #[command(help_template = TEMPLATE, before_help = LEDGER_EXAMPLES)]
+    Ledger(LedgerCommand),
     /// A drifting stream, its private top items beside the truth, and a summary; or a log to try things on
     #[command(help_template = TEMPLATE, before_help = DEMO_EXAMPLES)]
     Demo(Demo),
@@ -228,6 +241,15 @@ pub(crate) struct Source {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Budget")]
 pub(crate) struct Account {
+    /// Add up what is spent on each data set in this file, before anything is read; `dpsw ledger` shows it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ledger: Option<PathBuf>,
+    /// The data set to which the run is charged; by default each file is one, by its path
+    #[arg(long, value_name = "NAME", requires = "ledger")]
+    pub(crate) data_set: Option<String>,
+    /// Refuse to spend more than this on the data set, ever; needed once, and then kept in the ledger
+    #[arg(long, value_name = "EPSILON", requires = "ledger")]
+    pub(crate) budget: Option<f64>,
     /// Show the plan and what would be spent, and read nothing
     #[arg(long, conflicts_with = "csv")]
     pub(crate) dry_run: bool,
@@ -589,6 +611,22 @@ pub(crate) struct Inspect {
     /// A view that `--save` wrote
     #[arg(value_name = "VIEW")]
     pub(crate) view: PathBuf,
+    /// One JSON document
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LedgerCommand {
+    /// A file that `--ledger` wrote
+    #[arg(value_name = "FILE")]
+    pub(crate) ledger: PathBuf,
+    /// Change the budget of this data set; a file that was charged also names it
+    #[arg(long, value_name = "NAME", requires = "budget")]
+    pub(crate) data_set: Option<String>,
+    /// Its new budget
+    #[arg(long, value_name = "EPSILON", requires = "data_set")]
+    pub(crate) budget: Option<f64>,
     /// One JSON document
     #[arg(long)]
     pub(crate) json: bool,

@@ -9,9 +9,11 @@ use dpsw::{Plan, Prediction, Unit};
 use serde::Serialize;
 
 use crate::answer;
+use crate::arguments::Source;
 use crate::input::file;
 use crate::input::format;
 use crate::input::reader::Files;
+use crate::ledger;
 use crate::output::{self, Writer};
 use crate::plan_command::{self, PlanDocument};
 use crate::quantity::size;
@@ -25,6 +27,8 @@ struct Document {
     /// What would be spent.
     epsilon: Option<f64>,
     delta: Option<f64>,
+    /// What the ledger would say, for each data set.
+    ledger: Vec<String>,
     plan: PlanDocument,
 }
 
@@ -39,11 +43,13 @@ pub(crate) fn show(
     plan: &Plan,
     prediction: Option<&Prediction>,
     files: &Files,
-    save: Option<&Path>,
+    source: &Source,
     writer: Writer,
 ) -> Result<()> {
+    let ledger = ledger::preview(&source.account, plan, &files.paths)?;
+    let save = source.stream.save.as_deref();
     if writer == Writer::Table {
-        return output::print(&page(plan, prediction, files, save));
+        return output::print(&Page { plan, prediction, files, save, ledger }.text());
     }
     let (epsilon, delta) = answer::promised(plan.claim());
     output::print_json(&Document {
@@ -52,6 +58,7 @@ pub(crate) fn show(
         save: save.map(Path::to_path_buf),
         epsilon,
         delta,
+        ledger,
         plan: PlanDocument::new(plan, prediction),
     })
 }
@@ -65,26 +72,47 @@ fn document(path: &Path, files: &Files) -> FileDocument {
     }
 }
 
-fn page(plan: &Plan, prediction: Option<&Prediction>, files: &Files, save: Option<&Path>) -> String {
-    let read = files.paths.iter().map(|path| document(path, files));
-    let read: Vec<String> = read.map(|file| format!("{} ({})", file.path, file.format)).collect();
-    let mut text = "A dry run: no item was counted, and nothing is spent.\n\n".to_owned();
-    let _ = writeln!(text, "would read   {}", read.join(", "));
-    let whom = match plan.settings().unit {
-        Unit::Users { .. } => "in each window on each user",
-        _ => "on each event",
-    };
-    let _ = writeln!(text, "would spend  {} {whom}", plan.claim());
-    let memory = (size(plan.sketch_bytes()), size(plan.resident_bytes() + plan.search_bytes()));
-    let _ = writeln!(text, "would take   {} for counters, at most about {} in all", memory.0, memory.1);
-    if let Some(save) = save {
-        let _ = writeln!(text, "would save   {}", save.display());
+/// What a person sees.
+struct Page<'a> {
+    plan: &'a Plan,
+    prediction: Option<&'a Prediction>,
+    files: &'a Files,
+    save: Option<&'a Path>,
+    ledger: Vec<String>,
+}
+
+impl Page<'_> {
+    fn text(&self) -> String {
+        let Self { plan, prediction, save, .. } = self;
+        let mut text = "A dry run: no item was counted, and nothing is spent.\n\n".to_owned();
+        let mut would = |what: &str, how: String| {
+            let _ = writeln!(text, "would {what:<6} {how}");
+        };
+        would("read", self.files());
+        would("spend", format!("{} {}", plan.claim(), self.whom()));
+        let memory = (size(plan.sketch_bytes()), size(plan.resident_bytes() + plan.search_bytes()));
+        would("take", format!("{} for counters, at most about {} in all", memory.0, memory.1));
+        save.iter().for_each(|save| would("save", save.display().to_string()));
+        self.ledger.iter().for_each(|line| would("charge", line.clone()));
+        let _ = writeln!(text, "\n{plan}\n");
+        if let Some(prediction) = prediction {
+            text += "Expected error\n";
+            plan_command::expected(&mut text, prediction);
+        }
+        let _ = writeln!(text, "The promise: {}.", plan.contract());
+        text
     }
-    let _ = writeln!(text, "\n{plan}\n");
-    if let Some(prediction) = prediction {
-        text += "Expected error\n";
-        plan_command::expected(&mut text, prediction);
+
+    fn files(&self) -> String {
+        let files = self.files.paths.iter().map(|path| document(path, self.files));
+        let files: Vec<String> = files.map(|file| format!("{} ({})", file.path, file.format)).collect();
+        files.join(", ")
     }
-    let _ = writeln!(text, "The promise: {}.", plan.contract());
-    text
+
+    fn whom(&self) -> &'static str {
+        match self.plan.settings().unit {
+            Unit::Users { .. } => "in each window on each user",
+            _ => "on each event",
+        }
+    }
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
-use dpsw::{Clock, DpswSketch, Taken, Unit, WindowView};
+use dpsw::{Clock, DpswSketch, Plan, Taken, Unit, WindowView};
 use serde::Serialize;
 
 use crate::arguments::OnError;

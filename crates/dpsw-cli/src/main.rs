@@ -14,6 +14,7 @@ mod why;
 mod headline;
 mod domain;
 mod same_file;
+mod ledger;
 mod trailing;
 mod structure;
 mod interrupt;
@@ -64,6 +65,7 @@ fn run(Arguments { command, readings, .. }: Arguments) -> Result<()> {
         Command::Plan(command) => plan_command::run(&command),
         Command::Audit(command) => audit_command::run(&command),
         Command::Inspect(command) => inspect::run(&command),
+        Command::Ledger(command) => ledger::run(&command),
         Command::Demo(command) => demo::run(&command),
         Command::Completions(command) => completions::run(&command),
     }

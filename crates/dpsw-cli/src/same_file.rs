@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 
 use crate::fault::Fault;
-use crate::input::file::is_stdin;
+use crate::input::file::{is_stdin, name};
 
 /// Refuses to read a file twice in one run. Of pipes and terminals each reading gives new events.
 pub(crate) fn refuse(paths: &[PathBuf]) -> Result<()> {
@@ -24,10 +24,6 @@ pub(crate) fn refuse(paths: &[PathBuf]) -> Result<()> {
         known.push((id, path));
     }
     Ok(())
-}
-
-fn name(path: &Path) -> String {
-    if is_stdin(path) { "standard input".to_owned() } else { path.display().to_string() }
 }
 
 /// Device and number of a file.

@@ -19,6 +19,7 @@ use crate::input::file::{is_missing, is_stdin, read_all};
 use crate::input::parser::Wanted;
 use crate::input::reader::Files;
 use crate::input::start::Told;
+use crate::ledger;
 use crate::output::Writer;
 use crate::quantity::{Span, grouped, size, time};
 use crate::remark;
@@ -120,16 +121,20 @@ impl Read<'_> {
         let Chosen { plan, prediction } = self.plan(&wanted, known, is_once)?;
         self.source.stream.save.as_deref().map_or(Ok(()), view_file::check)?;
         if self.source.account.dry_run {
-            let save = self.source.stream.save.as_deref();
-            return dry_run::show(&plan, prediction.as_ref(), &files, save, writer);
+            return dry_run::show(&plan, prediction.as_ref(), &files, self.source, writer);
         }
-        say_before(&self.source.stream, &plan, &files.paths);
+        let question = Question::new(which.clone(), &plan, prediction.as_ref());
+        let spending = ledger::charge(&self.source.account, &plan, &files.paths)?;
+        say_before(&self.source.stream, &plan, &files.paths, self.source.account.ledger.is_some());
         for path in files.paths.iter().filter(|path| files.follow && is_missing(path) && !is_stdin(path)) {
             remark::note(format!("{} is not there yet; waiting for it", path.display()));
         }
         let is_followed = files.follow;
-        let question = Question::new(which.clone(), &plan, prediction.as_ref());
-        let due = Box::new(|view: &WindowView, read| writer.write(&question.ask(view, Some(read))?));
+        let due = Box::new(|view: &WindowView, read| {
+            let answer = question.ask(view, Some(read))?;
+            spending.answer();
+            writer.write(&answer)
+        });
         let waits = !is_followed && files.paths.iter().all(|path| path.is_file());
         let pace = Pace { every, is_live: is_followed, waits };
         let sketch = match known {
@@ -138,7 +143,9 @@ impl Read<'_> {
         };
         let mut feed = Feed::new(sketch, self.source.input.on_error, pace, due)?;
         let end = if is_watched {
-            run::run(files, wanted, &mut feed, &mut Watch::open(question.clone())?)?
+            let mut watch = Watch::open(question.clone())?;
+            spending.answer();
+            run::run(files, wanted, &mut feed, &mut watch)?
         } else {
             run::run(files, wanted, &mut feed, &mut Alone)?
         };
@@ -263,7 +270,7 @@ fn is_only_noise(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(PlanError::OnlyNoise { .. } | PlanError::TooSmall { .. }))
 }
 
-fn say_before(stream: &Stream, plan: &Plan, paths: &[PathBuf]) {
+fn say_before(stream: &Stream, plan: &Plan, paths: &[PathBuf], has_ledger: bool) {
     let names: Vec<String> = paths
         .iter()
         .map(|path| if is_stdin(path) { "standard input".to_owned() } else { path.display().to_string() })
@@ -274,8 +281,9 @@ fn say_before(stream: &Stream, plan: &Plan, paths: &[PathBuf]) {
         _ => "on the events of",
     };
     remark::note(format!(
-        "this run spends {} {whom} {names}; each run on them spends it again (--save and --view do not)",
-        plan.claim()
+        "this run spends {} {whom} {names}; each run on them spends it again (--save and --view do not{})",
+        plan.claim(),
+        if has_ledger { "" } else { "; --ledger FILE adds it up" }
     ));
     if let Unit::Users { per_substream } = plan.settings().unit {
         remark::note(format!(

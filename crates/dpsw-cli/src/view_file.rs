@@ -7,13 +7,19 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use dpsw::WindowView;
 
+use crate::fault::Fault;
 use crate::input::file::{self, cannot_read};
+use crate::ledger;
 
 /// Loads a view.
 pub(crate) fn load(path: &Path) -> Result<WindowView> {
     let mut bytes = Vec::new();
     let read = file::open(path)?.read_to_end(&mut bytes);
     read.map_err(|error| cannot_read(path, error.into()))?;
+    if ledger::is_ledger(&bytes) {
+        let path = path.display();
+        return Err(Fault::usage(format!("{path} is a ledger, not a view: dpsw ledger {path} shows it")));
+    }
     WindowView::from_bytes(&bytes).with_context(|| format!("{} is not a readable view", path.display()))
 }
 

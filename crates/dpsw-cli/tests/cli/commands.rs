@@ -134,7 +134,7 @@ fn completions_and_the_man_page_are_written() {
 #[test]
 fn help_starts_with_examples() {
     let sandbox = Sandbox::new();
-    for command in ["top", "count", "plan", "audit", "inspect", "demo", "completions"] {
+    for command in ["top", "count", "plan", "audit", "inspect", "ledger", "demo", "completions"] {
         let help = text(&sandbox.run(&[command, "--help"]));
         let (examples, usage) = (help.find("Examples:"), help.find("Usage:"));
         assert!(examples.is_some() && examples < usage, "{help}");

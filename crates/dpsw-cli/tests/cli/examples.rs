@@ -84,6 +84,7 @@ fn every_example_runs() {
         &["inspect", "--help"],
         &["plan", "--help"],
         &["audit", "--help"],
+        &["ledger", "--help"],
         &["demo", "--help"],
         &["completions", "--help"],
     ] {

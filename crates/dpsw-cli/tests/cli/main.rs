@@ -17,6 +17,7 @@ mod schema;
 mod examples;
 mod intervals;
 mod demo;
+mod ledger;
 mod dry_run;
 mod files;
 mod quantities;
