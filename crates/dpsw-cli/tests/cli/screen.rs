@@ -77,7 +77,8 @@ fn the_live_view_shows_bars_and_intervals_and_ends_with_a_table() {
 fn the_live_view_says_why_it_has_no_bars() {
     let sandbox = Sandbox::new();
     sandbox.write("t.txt", "a\nb\n");
-    let Some(mut terminal) = Terminal::run(&sandbox, "top t.txt --window 10000 --epsilon 1 --watch") else {
+    let Some(mut terminal) = Terminal::run(&sandbox, "top t.txt --follow --window 10000 --epsilon 1 --watch")
+    else {
         return;
     };
     // Blanks are not drawn on an empty screen, so words come one by one.
