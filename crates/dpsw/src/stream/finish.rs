@@ -148,7 +148,7 @@ impl DpswSketch {
     /// Looks for keys once more, as at the end of the search.
     fn look(&mut self, generators: &mut impl Iterator<Item = Generator>) {
         let found = self.find(generators.next().expect("one more was drawn than there are seals"));
-        self.list(found);
+        self.list(&found);
     }
 
     /// Seals the substream in which the stream is over, and looks for keys as at its own end: no search has a check more.

@@ -535,10 +535,10 @@ impl DpswSketch {
     }
 
     /// Makes found keys readable where nothing is sealed with them.
-    pub(crate) fn list(&mut self, found: Keys) {
+    pub(crate) fn list(&mut self, found: &Keys) {
         let (released, by) = (&self.readable.released, self.keys.mapper.fingerprint_key);
         let tracking = Tracking { plan: &self.plan, leases: released.leases() };
-        let listed = Arc::new(released.found().with_estimated(&found, released.substreams(), tracking, by));
+        let listed = Arc::new(released.found().with_estimated(found, released.substreams(), tracking, by));
         let (substreams, leases) = (released.substreams().to_vec(), Arc::clone(released.leases()));
         self.readable = Arc::new(self.readable.next(substreams, listed, leases));
     }
