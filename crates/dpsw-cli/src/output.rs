@@ -1,13 +1,16 @@
 //! Answers as a table for people, as CSV, or as JSON.
 
 use std::fmt::Write as _;
+use std::fs;
 use std::io::{Write, stdout};
+use std::path::Path;
 
 use anyhow::Result;
 
 use crate::answer::{Answer, Row};
 use crate::arguments::Layout;
 use crate::csv_rows;
+use crate::fault::{Fault, Kind, Unwritten};
 use crate::quantity;
 use crate::remark::{self, Style, is_coloured, paint};
 use crate::why::Why;
@@ -50,8 +53,26 @@ impl Writer {
 /// Writes a text on stdout.
 pub(crate) fn print(text: &str) -> Result<()> {
     let mut output = stdout().lock();
-    output.write_all(text.as_bytes())?;
-    Ok(output.flush()?)
+    let written = output.write_all(text.as_bytes()).and_then(|()| output.flush());
+    written.map_err(|error| Unwritten(error).into())
+}
+
+/// Refuses to spend anything on an answer that nobody can get. A standard output that was closed when the program began has
+/// been opened on `/dev/null` by then, for reading and writing; a shell opens that for writing alone.
+pub(crate) fn check_open() -> Result<()> {
+    let is_null = fs::read_link("/proc/self/fd/1").is_ok_and(|path| path == Path::new("/dev/null"));
+    let about =
+        if is_null { fs::read_to_string("/proc/self/fdinfo/1").unwrap_or_default() } else { String::new() };
+    let flags = about.lines().find_map(|line| line.strip_prefix("flags:"));
+    let is_for_both = flags.is_some_and(|flags| flags.ends_with('2'));
+    if is_for_both {
+        return Err(Fault::of(
+            Kind::Failure,
+            "standard output is closed, so the answer would be lost: nothing was read and spent; open it, or keep the \
+            answer with --save",
+        ));
+    }
+    Ok(())
 }
 
 /// Writes a document on stdout.

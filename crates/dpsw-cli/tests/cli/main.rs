@@ -14,6 +14,7 @@ mod commands;
 mod empty;
 mod headline;
 mod schema;
+mod written;
 mod examples;
 mod intervals;
 mod demo;
