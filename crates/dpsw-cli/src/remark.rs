@@ -4,6 +4,7 @@ use std::io::{IsTerminal, Write};
 use std::sync::OnceLock;
 
 use crate::arguments::{Colour, Talk};
+use crate::harmless;
 
 static TALK: OnceLock<Talk> = OnceLock::new();
 
@@ -38,7 +39,7 @@ pub(crate) fn failure(text: &str) {
 /// Nothing can be said where remarks cannot be written, and results matter more.
 fn say(style: Style, text: &str) {
     let name = paint(style, "dpsw", is_coloured(&std::io::stderr()));
-    let _ = writeln!(std::io::stderr(), "{name}: {text}");
+    let _ = writeln!(std::io::stderr(), "{name}: {}", harmless::lines(text));
 }
 
 /// Whether a bar may move on stderr.

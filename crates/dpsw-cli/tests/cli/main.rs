@@ -15,6 +15,7 @@ mod empty;
 mod headline;
 mod schema;
 mod written;
+mod hostile;
 mod examples;
 mod intervals;
 mod demo;
