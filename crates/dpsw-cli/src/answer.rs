@@ -83,6 +83,8 @@ pub(crate) struct Answer {
     pub(crate) hidden: usize,
     /// Rows that reach the threshold and are more than were asked for.
     pub(crate) more: usize,
+    /// What trends hold against each other; `null` if there is none.
+    pub(crate) trend_compares: Option<Compared>,
     /// Why there is no row, and what would help; `null` if there is one.
     pub(crate) why: Option<Why>,
     /// Where users are protected: about how many records of the window count for no item.
@@ -108,6 +110,16 @@ impl FoundFrom {
         let share = rounded_share(found.share_found(USUALLY));
         Some(Self { count: found.count_found(USUALLY).ceil() as u64, share })
     }
+}
+
+/// What a trend holds against what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Compared {
+    /// The newer half of the window against the older.
+    Halves,
+    /// The window against the one before it.
+    Windows,
 }
 
 /// Positions from `start` up to `end`, exclusive.
@@ -199,6 +211,7 @@ impl Question {
             items: rows.collect(),
             hidden,
             more,
+            trend_compares: ranked.first().and_then(|ranked| Some(trend(view, ranked.item)?.1)),
             why: ranked.is_empty().then(|| Empty { is_saved, read, ..self.empty(view, hidden) }.why()),
             capped,
             headline: headline::lines(view, capped),
@@ -233,7 +246,7 @@ impl Question {
             upper: rounded(upper),
             any_order: [any_order.start, any_order.end].map(|end| end.is_finite().then(|| rounded(end))),
             share: total.map(|total| rounded_share(value / total as f64)),
-            trend: trend(view, ranked.item),
+            trend: trend(view, ranked.item).map(|(direction, _)| direction),
             unsure: ranked.shown.marked,
         }
     }
@@ -286,17 +299,19 @@ fn names(item: Item<'_>) -> (String, Option<String>) {
     (item.to_string(), base64)
 }
 
-fn trend(view: &WindowView, item: Item<'_>) -> Option<&'static str> {
+fn trend(view: &WindowView, item: Item<'_>) -> Option<(&'static str, Compared)> {
     let trend = view.trend(item).ok()?;
     // Before half a window is sealed there is nothing to compare.
     if trend.before.covered.is_empty() || trend.now.covered.is_empty() {
         return None;
     }
-    Some(match trend.direction {
+    let direction = match trend.direction {
         Direction::Rising => "rising",
         Direction::Steady => "steady",
         Direction::Falling => "falling",
-    })
+    };
+    let is_whole = trend.now.window == view.window();
+    Some((direction, if is_whole { Compared::Windows } else { Compared::Halves }))
 }
 
 fn rounded(value: f64) -> f64 {

@@ -122,8 +122,15 @@ const PRIVACY_NOTES: &str = "Privacy:
   is protected on its own.
   The domain must be public: a list made from the stream itself reveals
   who was in it.
-  The interval of an estimate holds the true count with 95 % probability;
-  \"~\" marks items whose count may be nothing but noise.";
+
+Reading the answer:
+  The true count lies in the interval with 95 % probability.
+  \"~\" marks rows whose true count may be less than a quarter of what is
+  shown. Rows that may be noise alone are hidden; --all shows them.
+  The trend compares the newer half of the window with the older half, or
+  with --retention 2 this window with the one before it. It says \"rising\"
+  or \"falling\" if the change is more than noise and chance explain, and
+  \"steady\" otherwise.";
 
 /// Private frequency counts and heavy hitters over a sliding window, with an error bar on every answer.
 #[derive(Debug, Parser)]

@@ -4,7 +4,7 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 
 use crate::answer::Row;
-use crate::output::shown;
+use crate::harmless::{fitted, width};
 use crate::quantity::grouped;
 
 /// A row, and the true count where that is known.
@@ -26,14 +26,15 @@ pub(crate) fn lines(bars: &[Bar<'_>], width: u16, coloured: bool) -> Vec<Line<'s
 
 fn line(bar: &Bar<'_>, room: usize, largest: f64, coloured: bool) -> Line<'static> {
     let Row { rank, estimate, upper, trend, unsure, .. } = bar.row;
-    let name: String = shown(&bar.row.item).chars().take(NAME_LEN).collect();
+    let name = fitted(&bar.row.item, NAME_LEN - 1);
+    let name = format!("{name}{}", " ".repeat(NAME_LEN - width(&name)));
     let (mark, colour) = match trend {
         Some("rising") => ("↑", Color::Green),
         Some("falling") => ("↓", Color::Yellow),
         _ => (" ", Color::Cyan),
     };
     let text = format!(
-        "{rank:>3} {name:<NAME_LEN$}  {:>9} ±{:<7} {mark} ",
+        "{rank:>3} {name}  {:>9} ±{:<7} {mark} ",
         grouped(estimate.max(0.0)),
         grouped(upper - estimate)
     );

@@ -21,7 +21,7 @@ const OF_ROW: [(&str, &str); 11] = [
 ];
 
 /// Columns of the whole answer, and where they stand in the JSON document.
-const OF_ANSWER: [(&str, &str); 21] = [
+const OF_ANSWER: [(&str, &str); 22] = [
     ("window_start", "/window/start"),
     ("window_end", "/window/end"),
     ("window_unit", "/window/unit"),
@@ -42,6 +42,7 @@ const OF_ANSWER: [(&str, &str); 21] = [
     ("read_capped", "/read/capped"),
     ("hidden", "/hidden"),
     ("more", "/more"),
+    ("trend_compares", "/trend_compares"),
     ("capped", "/capped"),
 ];
 

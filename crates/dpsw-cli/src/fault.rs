@@ -95,6 +95,26 @@ fn of_plan(error: &PlanError) -> Kind {
     }
 }
 
+/// Results that did not reach standard output.
+#[derive(Debug)]
+pub(crate) struct Unwritten(pub(crate) std::io::Error);
+
+impl fmt::Display for Unwritten {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("standard output cannot be written")
+    }
+}
+
+impl std::error::Error for Unwritten {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.0)
+    }
+}
+
+pub(crate) fn is_unwritten(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| cause.is::<Unwritten>())
+}
+
 /// Whoever reads our output may stop early, as `head` does.
 pub(crate) fn is_closed_pipe(error: &anyhow::Error) -> bool {
     let is_closed = |error: &std::io::Error| error.kind() == std::io::ErrorKind::BrokenPipe;

@@ -184,32 +184,32 @@ impl<'a> Feed<'a> {
         (self.due)(&view, self.counts)
     }
 
-    /// Answers now, unless the last answer was about the same, and hands over the view of the stream.
-    pub(crate) fn answer_at_last(self) -> Result<WindowView> {
+    /// Answers now, unless the last answer was about the same. The view of the stream is kept first: an answer that cannot be
+    /// written must not be lost.
+    pub(crate) fn answer_at_last(self, keep: impl FnOnce(&WindowView) -> Result<()>) -> Result<()> {
         let view = self.sketch.view();
-        Self::answer_anew(self.answered, self.due, view, self.counts)
+        Self::answer_anew(self.answered.as_ref(), self.due, &view, self.counts, keep)
     }
 
     /// The same of a stream that is over: what is open is sealed first, and nothing is predicted.
-    pub(crate) fn finish(mut self) -> Result<WindowView> {
+    pub(crate) fn finish(mut self, keep: impl FnOnce(&WindowView) -> Result<()>) -> Result<()> {
         if let Timing::Arrival(last) = self.timing {
             // What arrived last lies before the end.
             self.sketch.advance(last + 1)?;
         }
         let view = self.sketch.finish()?;
-        Self::answer_anew(self.answered, self.due, view, self.counts)
+        Self::answer_anew(self.answered.as_ref(), self.due, &view, self.counts, keep)
     }
 
     fn answer_anew(
-        answered: Option<[Range<u64>; 2]>,
+        answered: Option<&[Range<u64>; 2]>,
         mut due: Due<'a>,
-        view: WindowView,
+        view: &WindowView,
         counts: Counts,
-    ) -> Result<WindowView> {
-        if answered != Some(place(&view)) {
-            due(&view, counts)?;
-        }
-        Ok(view)
+        keep: impl FnOnce(&WindowView) -> Result<()>,
+    ) -> Result<()> {
+        keep(view)?;
+        if answered == Some(&place(view)) { Ok(()) } else { due(view, counts) }
     }
 
     /// Hands over what is pending.

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::answer::{self, Positions};
 use crate::arguments::Inspect;
+use crate::harmless;
 use crate::input::time;
 use crate::output;
 use crate::plan_command::PlanDocument;
@@ -45,6 +46,8 @@ struct Found {
 
 /// How many found keys are named.
 const NAMED: usize = 20;
+/// How many columns of a name are shown.
+const NAME_LEN: usize = 48;
 
 impl Found {
     fn new(view: &WindowView) -> Result<Option<Self>> {
@@ -126,7 +129,7 @@ fn keys(document: &Document) -> String {
         (None, None) => "no list: items are asked for by name".to_owned(),
         (None, Some(Found { keys: 0, .. })) => "none found yet".to_owned(),
         (None, Some(Found { keys, first })) => {
-            let names: Vec<String> = first.iter().map(|name| output::shown(name)).collect();
+            let names: Vec<String> = first.iter().map(|name| harmless::fitted(name, NAME_LEN)).collect();
             let more = if names.len() < *keys { ", ..." } else { "" };
             format!("{} found in the stream:\n           {}{more}", grouped(*keys as f64), names.join(", "))
         }

@@ -7,6 +7,8 @@ mod arguments;
 mod remark;
 mod input;
 mod csv_rows;
+mod harmless;
+mod table;
 mod output;
 mod answer;
 mod words;

@@ -1,9 +1,10 @@
 //! What is said on stderr beside the results, and in which colours.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::sync::OnceLock;
 
 use crate::arguments::{Colour, Talk};
+use crate::harmless;
 
 static TALK: OnceLock<Talk> = OnceLock::new();
 
@@ -19,7 +20,7 @@ fn talk() -> Talk {
 /// A remark for people, unless they want quiet.
 pub(crate) fn note(text: impl AsRef<str>) {
     if !talk().quiet {
-        eprintln!("{}: {}", paint(Style::Dim, "dpsw", is_coloured(&std::io::stderr())), text.as_ref());
+        say(Style::Dim, text.as_ref());
     }
 }
 
@@ -32,7 +33,13 @@ pub(crate) fn detail(text: impl AsRef<str>) {
 
 /// The last words of a failed run.
 pub(crate) fn failure(text: &str) {
-    eprintln!("{}: {text}", paint(Style::Red, "dpsw", is_coloured(&std::io::stderr())));
+    say(Style::Red, text);
+}
+
+/// Nothing can be said where remarks cannot be written, and results matter more.
+fn say(style: Style, text: &str) {
+    let name = paint(style, "dpsw", is_coloured(&std::io::stderr()));
+    let _ = writeln!(std::io::stderr(), "{name}: {}", harmless::lines(text));
 }
 
 /// Whether a bar may move on stderr.

@@ -1,7 +1,7 @@
 //! `dpsw top` and `dpsw count`: from a stream or from a saved view.
 
 use std::io::{IsTerminal, stdin};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use dpsw::error::PlanError;
@@ -11,7 +11,7 @@ use crate::answer::{Question, Rows, Which};
 use crate::arguments::{Count, Input, MethodName, Source, Stream, Top};
 use crate::domain;
 use crate::dry_run;
-use crate::fault::{Fault, Kind};
+use crate::fault::{self, Fault, Kind};
 use crate::feed::{Counts, Feed, Long, Pace};
 use crate::input::check::{check, check_arrival};
 use crate::input::columnar::Selection;
@@ -20,7 +20,7 @@ use crate::input::parser::Wanted;
 use crate::input::reader::Files;
 use crate::input::start::Told;
 use crate::ledger;
-use crate::output::Writer;
+use crate::output::{self, Writer};
 use crate::quantity::{Span, grouped, size, time};
 use crate::remark;
 use crate::run::{self, Alone, End};
@@ -84,12 +84,7 @@ fn refuse_input(files: &[PathBuf]) -> Result<()> {
     }
 }
 
-fn answer_view(
-    path: &std::path::Path,
-    window: Option<Span>,
-    which: &Which,
-    mut writer: Writer,
-) -> Result<()> {
+fn answer_view(path: &Path, window: Option<Span>, which: &Which, mut writer: Writer) -> Result<()> {
     let view = view_file::load(path)?;
     let is_time = view.plan().settings().window.time().is_some();
     let view = match window {
@@ -114,7 +109,15 @@ struct Read<'c> {
 }
 
 impl Read<'_> {
-    fn run(self, which: &Which, mut writer: Writer, every: Option<Span>, is_watched: bool) -> Result<()> {
+    fn run(self, which: &Which, writer: Writer, every: Option<Span>, is_watched: bool) -> Result<()> {
+        let save = self.source.stream.save.as_deref();
+        if save.is_none() {
+            output::check_open()?;
+        }
+        self.answer(which, writer, every, is_watched).map_err(|error| spent(error, save))
+    }
+
+    fn answer(self, which: &Which, mut writer: Writer, every: Option<Span>, is_watched: bool) -> Result<()> {
         let (files, wanted) = self.sources()?;
         let is_once = every.is_none() && !is_watched && self.source.stream.save.is_none();
         let known = self.known(&files, &wanted);
@@ -142,28 +145,31 @@ impl Read<'_> {
             None => DpswSketch::new(plan)?,
         };
         let mut feed = Feed::new(sketch, self.source.input.on_error, pace, due)?;
+        let keep = |view: &WindowView| match &self.source.stream.save {
+            Some(path) => {
+                spending.answer();
+                keep(view, path)
+            }
+            None => Ok(()),
+        };
         let end = if is_watched {
             let mut watch = Watch::open(question.clone())?;
             spending.answer();
-            run::run(files, wanted, &mut feed, &mut watch)?
+            run::run(files, wanted, &mut feed, &mut watch)
         } else {
-            run::run(files, wanted, &mut feed, &mut Alone)?
+            run::run(files, wanted, &mut feed, &mut Alone)
         };
-        let (counts, long) = (feed.counts, feed.long);
-        let view = match end {
-            End::Complete if !is_followed => feed.finish()?,
-            End::Complete | End::Left => feed.answer_at_last()?,
+        if end.as_ref().is_err_and(fault::is_unwritten) {
+            keep(&feed.sketch.view())?;
+        }
+        let (end, counts, long) = (end?, feed.counts, feed.long);
+        match end {
+            End::Complete if !is_followed => feed.finish(keep)?,
+            End::Complete | End::Left => feed.answer_at_last(keep)?,
             End::Interrupted => {
+                keep(&feed.sketch.view())?;
                 feed.answer()?;
-                feed.sketch.view()
             }
-        };
-        if let Some(path) = &self.source.stream.save {
-            view_file::save(&view, path)?;
-            remark::note(format!(
-                "saved to {}; --view answers from it without spending anything",
-                path.display()
-            ));
         }
         say_after(counts);
         say_long(long);
@@ -264,6 +270,26 @@ impl Read<'_> {
             _ => Ok(false),
         }
     }
+}
+
+/// Saves a view.
+fn keep(view: &WindowView, path: &Path) -> Result<()> {
+    view_file::save(view, path)?;
+    remark::note(format!("saved to {}; --view answers from it without spending anything", path.display()));
+    Ok(())
+}
+
+/// What was not written was spent all the same.
+fn spent(error: anyhow::Error, save: Option<&Path>) -> anyhow::Error {
+    if !fault::is_unwritten(&error) || fault::is_closed_pipe(&error) {
+        return error;
+    }
+    error.context(match save {
+        Some(path) => {
+            format!("the answer is not written, but kept in {}: ask it with --view", path.display())
+        }
+        None => "the answer is lost, though its budget is spent; --save would have kept it".to_owned(),
+    })
 }
 
 fn is_only_noise(error: &anyhow::Error) -> bool {
@@ -395,7 +421,7 @@ fn say_long(Long { limit, records }: Long) {
 }
 
 /// A file as text; errors name the file.
-pub(crate) fn read_text(path: &std::path::Path) -> Result<String> {
+pub(crate) fn read_text(path: &Path) -> Result<String> {
     let bytes = read_all(path)?;
     String::from_utf8(bytes).map_err(|_| Fault::data(format!("{} is not UTF-8", path.display())))
 }

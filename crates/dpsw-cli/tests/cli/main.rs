@@ -14,6 +14,8 @@ mod commands;
 mod empty;
 mod headline;
 mod schema;
+mod written;
+mod hostile;
 mod examples;
 mod intervals;
 mod demo;
