@@ -188,6 +188,7 @@ impl Read<'_> {
         let selection = Selection {
             item: column.clone(),
             time: time_column.clone(),
+            times: self.has_times()?,
             time_unit: *time_unit,
             user: user_column.clone(),
         };
@@ -199,7 +200,7 @@ impl Read<'_> {
         };
         let header =
             if self.source.input.header { Some(true) } else { self.source.input.no_header.then_some(false) };
-        let wanted = Wanted { times: self.has_times()?, selection, header, delimiter: *delimiter };
+        let wanted = Wanted { selection, header, delimiter: *delimiter };
         if self.source.input.arrival_time {
             check_arrival(&files)?;
         }
@@ -237,7 +238,7 @@ impl Read<'_> {
         let (Some(window), Some(epsilon)) = (stream.window, stream.epsilon) else {
             return Err(Fault::usage("--window and --epsilon are needed"));
         };
-        let clock = if wanted.times { Clock::Events } else { Clock::Caller };
+        let clock = if wanted.selection.times { Clock::Events } else { Clock::Caller };
         let unit = match wanted.selection.user {
             Some(_) => Unit::Users { per_substream: stream.per_user },
             None => Unit::ReplaceOne,

@@ -19,8 +19,17 @@ pub(crate) struct Described {
 }
 
 /// Asks for the column of the items, and lists the columns that there are.
-pub(crate) fn ask(how: &str, columns: &[Described]) -> Error {
-    let question = format!("which column is the item? Name it with --column, {how}");
+pub(crate) fn ask_item(how: &str, columns: &[Described]) -> Error {
+    ask(&format!("which column is the item? Name it with --column, {how}"), columns)
+}
+
+/// The same for the times of the events.
+pub(crate) fn ask_time(how: &str, columns: &[Described]) -> Error {
+    let question = "which column is the time? A window of time needs it: name it with --time-column";
+    ask(&format!("{question}, {how}, or let events happen when they arrive with --arrival-time"), columns)
+}
+
+fn ask(question: &str, columns: &[Described]) -> Error {
     if columns.is_empty() {
         return Fault::usage(question);
     }
@@ -32,6 +41,26 @@ pub(crate) fn ask(how: &str, columns: &[Described]) -> Error {
         lines.push(format!("  and {} more", columns.len() - listed.len()));
     }
     Fault::usage(format!("{question}:\n{}", lines.join("\n")))
+}
+
+/// Asks what lines are, of which columns with these names are wanted.
+pub(crate) fn ask_format(names: &[&str], start: &[u8]) -> Error {
+    let text = start.strip_prefix(BOM).unwrap_or(start);
+    let header = String::from_utf8_lossy(text.split(|byte| *byte == b'\n').next().unwrap_or_default());
+    let is_header = |delimiter: &(char, &str)| {
+        let fields: Vec<&str> = header.split(delimiter.0).map(|name| name.trim().trim_matches('"')).collect();
+        1 < fields.len() && names.iter().all(|name| fields.contains(name))
+    };
+    let delimiters =
+        [(',', "--format csv"), ('\t', "--format tsv"), (';', "--delimiter ';'"), ('|', "--delimiter '|'")];
+    match delimiters.iter().find(|delimiter| is_header(delimiter)) {
+        Some((_, option)) => {
+            Fault::usage(format!("lines have no columns, but the first one names some: say {option}"))
+        }
+        None => Fault::usage(
+            "lines have no columns; give the --format (csv, tsv, ndjson, access-log) or the --delimiter",
+        ),
+    }
 }
 
 /// The columns of a table, by their numbers and, if the first record has them, names.

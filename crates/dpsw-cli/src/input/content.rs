@@ -76,8 +76,29 @@ fn first_lines(start: &[u8]) -> Vec<&[u8]> {
     lines.filter(|line| !line.is_empty()).take(LINES).collect()
 }
 
+fn are_most(lines: &[&[u8]], is_one: fn(&[u8]) -> bool) -> bool {
+    lines.len() < 2 * lines.iter().filter(|line| is_one(line)).count()
+}
+
 fn is_document(line: &[u8]) -> bool {
     line.starts_with(b"{") && serde_json::from_slice::<IgnoredAny>(line).is_ok()
+}
+
+/// Refuses documents over several lines, and an array of them.
+pub(crate) fn check_documents(start: &[u8]) -> Result<()> {
+    let lines = first_lines(start);
+    let is_value = |line: &[u8]| serde_json::from_slice::<IgnoredAny>(line).is_ok();
+    let filter = match lines.first() {
+        Some([b'[', ..]) => ".[]",
+        Some([b'{']) => ".",
+        _ => return Ok(()),
+    };
+    if are_most(&lines, is_value) {
+        return Ok(());
+    }
+    Err(Fault::data(format!(
+        "its JSON goes over several lines, and one document per line is needed: jq -c '{filter}' FILE | dpsw ..."
+    )))
 }
 
 /// Refuses text of two bytes per character.
@@ -133,6 +154,20 @@ mod tests {
             (b"ARROW\n", Content::Other),
         ] {
             assert_eq!(Content::of(start), wanted, "{start:?}");
+        }
+    }
+
+    #[test]
+    fn documents_over_several_lines_are_told_from_those_that_are_broken() {
+        for (start, is_refused) in [
+            (&b"[\n  {\n    \"a\": 1\n  },\n"[..], true),
+            (b"{\n  \"a\": 1\n}\n", true),
+            (b"[{\"a\": 1}, {\"a\": 2}]\n", false),
+            (b"[1]\n[2]\n[", false),
+            (b"{\"a\n{\"a\n", false),
+            (b"", false),
+        ] {
+            assert_eq!(check_documents(start).is_err(), is_refused, "{}", String::from_utf8_lossy(start));
         }
     }
 

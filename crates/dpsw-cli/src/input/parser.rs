@@ -5,17 +5,15 @@ use anyhow::Result;
 use crate::arguments::Format;
 use crate::fault::Fault;
 use crate::input::access_log::{AccessLog, Field};
-use crate::input::columnar::Selection;
+use crate::input::columnar::{HOW, Selection};
 use crate::input::delimited::{Column, Columns, Delimited, Scanner, line_ends};
 use crate::input::json::{Json, Pointer};
-use crate::input::{BOM, Problem, RECORD_LEN_MAX, Record, Sink, access_log, columns, lines};
+use crate::input::{BOM, Problem, RECORD_LEN_MAX, Record, Sink, access_log, columns, content, lines};
 
 /// What is wanted of the records.
 #[derive(Debug, Clone)]
 pub(crate) struct Wanted {
     pub(crate) selection: Selection,
-    /// Whether events have times of their own.
-    pub(crate) times: bool,
     pub(crate) header: Option<bool>,
     /// Between columns; a comma or a tab by default.
     pub(crate) delimiter: Option<u8>,
@@ -26,12 +24,6 @@ impl Wanted {
     pub(crate) fn check(&self, format: Format) -> Result<()> {
         if self.delimiter.is_some() && !matches!(format, Format::Csv | Format::Tsv) {
             return Err(Fault::usage("--delimiter is for --format csv and tsv"));
-        }
-        if self.times && self.selection.time.is_none() && format != Format::AccessLog {
-            return Err(Fault::usage(
-                "a window of time needs the times of the events: name their column with --time-column, or let events \
-                happen when they arrive with --arrival-time",
-            ));
         }
         Ok(())
     }
@@ -189,47 +181,69 @@ impl Parser {
 impl Records {
     fn new(format: Format, wanted: &Wanted, start: &[u8]) -> Result<Self> {
         wanted.check(format)?;
-        let Selection { item, time, time_unit, user } = &wanted.selection;
         match format {
-            Format::Lines if item.is_some() || time.is_some() || user.is_some() => Err(Fault::usage(
-                "lines have no columns; give the --format (csv, tsv, ndjson, access-log) or the --delimiter",
-            )),
-            Format::Lines => Ok(Self::Lines),
-            Format::Tsv | Format::Csv => {
-                let column = |name: &str| Column::new(name);
-                let columns = Columns {
-                    item: Column::new(item.as_deref().unwrap_or("1"))?,
-                    time: time.as_deref().map(column).transpose()?,
-                    time_unit: *time_unit,
-                    user: user.as_deref().map(column).transpose()?,
-                    header: wanted.header,
-                };
-                let table = match (format, wanted.delimiter) {
-                    (Format::Tsv, delimiter) => Delimited::plain(delimiter.unwrap_or(b'\t'), columns),
-                    (_, delimiter) => Delimited::quoted(delimiter.unwrap_or(b','), columns),
-                };
-                match item {
-                    Some(_) => Ok(Self::Delimited(table)),
-                    None => Err(columns::ask("by its name or number", &columns::of_table(&table, start))),
-                }
-            }
-            Format::Ndjson => {
-                let Some(item) = item else {
-                    let columns = columns::of_documents(start);
-                    return Err(columns::ask("by a JSON pointer such as /user/name", &columns));
-                };
-                let time = time.as_deref().map(Pointer::new).transpose()?;
-                let user = user.as_deref().map(Pointer::new).transpose()?;
-                Ok(Self::Json(Json::new(Pointer::new(item)?, time, user).with_time_unit(*time_unit)))
-            }
-            Format::AccessLog => {
-                let field = Field::new(item.as_deref().unwrap_or("path"))?;
-                let user = user.as_deref().map(Field::new).transpose()?;
-                time.as_deref().map_or(Ok(()), access_log::check_time)?;
-                Ok(Self::AccessLog(AccessLog { field, user, wants_time: wanted.times }))
-            }
+            Format::Lines => Self::lines(wanted, start),
+            Format::Tsv | Format::Csv => Self::table(format, wanted, start),
+            Format::Ndjson => Self::documents(wanted, start),
+            Format::AccessLog => Self::access_log(wanted),
             Format::Parquet | Format::Arrow => unreachable!("columnar files come in rows"),
         }
+    }
+
+    fn lines(wanted: &Wanted, start: &[u8]) -> Result<Self> {
+        let Selection { item, time, times, user, .. } = &wanted.selection;
+        let names: Vec<&str> = [item, time, user].into_iter().filter_map(|name| name.as_deref()).collect();
+        match names[..] {
+            [] if *times => Err(Fault::usage(
+                "lines have no times: give the --format and the --time-column, or let events happen when they arrive with \
+                --arrival-time",
+            )),
+            [] => Ok(Self::Lines),
+            _ => Err(columns::ask_format(&names, start)),
+        }
+    }
+
+    fn table(format: Format, wanted: &Wanted, start: &[u8]) -> Result<Self> {
+        let Selection { item, time, times, time_unit, user } = &wanted.selection;
+        let column = |name: &Option<String>| name.as_deref().map(Column::new).transpose();
+        let columns = Columns {
+            item: column(item)?.unwrap_or(Column::Index(0)),
+            time: column(time)?,
+            time_unit: *time_unit,
+            user: column(user)?,
+            header: wanted.header,
+        };
+        let table = match (format, wanted.delimiter) {
+            (Format::Tsv, delimiter) => Delimited::plain(delimiter.unwrap_or(b'\t'), columns),
+            (_, delimiter) => Delimited::quoted(delimiter.unwrap_or(b','), columns),
+        };
+        let described = || columns::of_table(&table, start);
+        match (item, time) {
+            (None, _) => Err(columns::ask_item(HOW, &described())),
+            (_, None) if *times => Err(columns::ask_time(HOW, &described())),
+            _ => Ok(Self::Delimited(table)),
+        }
+    }
+
+    fn documents(wanted: &Wanted, start: &[u8]) -> Result<Self> {
+        const HOW: &str = "by a JSON pointer such as /user/name";
+        let Selection { item, time, times, time_unit, user } = &wanted.selection;
+        content::check_documents(start)?;
+        let described = || columns::of_documents(start);
+        let Some(item) = item else { return Err(columns::ask_item(HOW, &described())) };
+        if *times && time.is_none() {
+            return Err(columns::ask_time(HOW, &described()));
+        }
+        let [time, user] = [time, user].map(|name| name.as_deref().map(Pointer::new).transpose());
+        Ok(Self::Json(Json::new(Pointer::new(item)?, time?, user?).with_time_unit(*time_unit)))
+    }
+
+    fn access_log(wanted: &Wanted) -> Result<Self> {
+        let Selection { item, time, times, user, .. } = &wanted.selection;
+        time.as_deref().map_or(Ok(()), access_log::check_time)?;
+        let field = Field::new(item.as_deref().unwrap_or("path"))?;
+        let user = user.as_deref().map(Field::new).transpose()?;
+        Ok(Self::AccessLog(AccessLog { field, user, wants_time: *times }))
     }
 
     fn scanner(&self) -> Scanner {
@@ -274,8 +288,8 @@ mod tests {
 
     fn wanted(item: Option<&str>, time: Option<&str>) -> Wanted {
         let [item, time] = [item, time].map(|column| column.map(str::to_owned));
-        let selection = Selection { item, time, ..Selection::default() };
-        Wanted { times: selection.time.is_some(), selection, header: None, delimiter: None }
+        let selection = Selection { item, times: time.is_some(), time, ..Selection::default() };
+        Wanted { selection, header: None, delimiter: None }
     }
 
     fn by_user(user: &str, mut wanted: Wanted) -> Wanted {

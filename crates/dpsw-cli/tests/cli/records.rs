@@ -130,6 +130,42 @@ fn which_column_is_the_item_is_asked_with_their_shapes_and_no_value() {
 }
 
 #[test]
+fn what_is_missing_is_asked_for_in_words_that_help() {
+    let sandbox = Sandbox::new();
+    let csv = "when,k\n2026-01-31,secret\n";
+    sandbox.write("t.csv", csv);
+    sandbox.write("t.ndjson", "{\"k\":\"secret\",\"when\":\"2026-01-31\"}\n");
+    let column: ArrayRef = Arc::new(StringArray::from(vec!["secret"]));
+    sandbox.write("t.parquet", parquet_bytes(&RecordBatch::try_from_iter([("k", column)]).expect("a batch")));
+    sandbox.write("t.txt", csv);
+    sandbox.write("bars.txt", csv.replace(',', "|"));
+    sandbox.write("pretty.json", "[\n  {\n    \"k\": 1\n  }\n]\n");
+    let time = "which column is the time? A window of time needs it: name it with --time-column";
+    for (arguments, code, wanted) in [
+        (&["t.csv", "--column", "k", "--window", "1h"][..], 2, &[time, "1  \"when\"  time\n"][..]),
+        (&["t.ndjson", "--column", "k", "--window", "1h"], 2, &[time, "/when  time\n"]),
+        (&["t.parquet", "--window", "1h"], 2, &[time, "k  text\n"]),
+        (&["t.txt", "--window", "1h"], 2, &["lines have no times", "--arrival-time"]),
+        (&["t.txt", "--column", "k", "--window", "1000"], 2, &["the first one names some: say --format csv"]),
+        (
+            &["bars.txt", "--column", "k", "--window", "1000"],
+            2,
+            &["the first one names some: say --delimiter '|'"],
+        ),
+        (&["bars.txt", "--column", "x", "--window", "1000"], 2, &["give the --format"]),
+        (
+            &["pretty.json", "--column", "k", "--window", "1000"],
+            4,
+            &["pretty.json: ", "jq -c '.[]' FILE | dpsw"],
+        ),
+    ] {
+        let output = sandbox.run(&[&["top", "--domain", "keys.txt"][..], &EXACT, arguments].concat());
+        fails(&output, code, wanted);
+        assert!(!errors(&output).contains("secret"), "{}", errors(&output));
+    }
+}
+
+#[test]
 fn blank_lines_between_documents_are_no_records() {
     let sandbox = Sandbox::new();
     sandbox.write("t.ndjson", records(1000, |_, item| format!("\n{{\"k\":\"{item}\"}}\r\n \r\n")));

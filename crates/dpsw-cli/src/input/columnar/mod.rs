@@ -26,12 +26,16 @@ use rows::Chosen;
 pub(crate) use rows::Rows;
 
 const ROWS_AT_ONCE: usize = 8192;
+/// How a column is named.
+pub(crate) const HOW: &str = "by its name or number";
 
 /// Which columns were asked for.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Selection {
     pub(crate) item: Option<String>,
     pub(crate) time: Option<String>,
+    /// Whether the times of the events are wanted.
+    pub(crate) times: bool,
     /// Of times that are numbers without one; by default their size tells it.
     pub(crate) time_unit: Option<TimeUnit>,
     pub(crate) user: Option<String>,
@@ -51,8 +55,11 @@ impl Selection {
         let item = match &self.item {
             Some(item) => index(item)?,
             None if names.len() == 1 => 0,
-            None => return Err(columns::ask("by its name or number", columns)),
+            None => return Err(columns::ask_item(HOW, columns)),
         };
+        if self.times && self.time.is_none() {
+            return Err(columns::ask_time(HOW, columns));
+        }
         let [time, user] = [&self.time, &self.user].map(|column| column.as_ref().map(index).transpose());
         Ok(Chosen { item, time: time?, time_unit: self.time_unit, user: user? })
     }
