@@ -130,7 +130,9 @@ Reading the answer:
   The trend compares the newer half of the window with the older half, or
   with --retention 2 this window with the one before it. It says \"rising\"
   or \"falling\" if the change is more than noise and chance explain, and
-  \"steady\" otherwise.";
+  \"steady\" otherwise.
+
+dpsw --help lists the exit codes.";
 
 /// Private frequency counts and heavy hitters over a sliding window, with an error bar on every answer.
 #[derive(Debug, Parser)]
@@ -248,7 +250,7 @@ pub(crate) struct Source {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Budget")]
 pub(crate) struct Account {
-    /// Add up what is spent on each data set in this file, before anything is read; `dpsw ledger` shows it
+    /// Add up what is spent on each data set in this file, before any item is counted; `dpsw ledger` shows it
     #[arg(long, value_name = "FILE")]
     pub(crate) ledger: Option<PathBuf>,
     /// The data set to which the run is charged; by default each file is one, by its path
@@ -257,7 +259,7 @@ pub(crate) struct Account {
     /// Refuse to spend more than this on the data set, ever; needed once, and then kept in the ledger
     #[arg(long, value_name = "EPSILON", requires = "ledger")]
     pub(crate) budget: Option<f64>,
-    /// Show the plan and what would be spent, and read nothing
+    /// Show the plan and what would be spent; no item is counted, and nothing is charged
     #[arg(long, conflicts_with = "csv")]
     pub(crate) dry_run: bool,
 }

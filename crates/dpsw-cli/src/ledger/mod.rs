@@ -1,4 +1,4 @@
-//! A ledger for files: what was spent on each data set, in a file of its own, charged before anything is read.
+//! A ledger for files: what was spent on each data set, in a file of its own, charged before any item is counted.
 
 mod accounts;
 mod amount;
@@ -36,9 +36,9 @@ pub(crate) struct Spending<'a> {
     is_answered: Cell<bool>,
 }
 
-const UNREAD: &str = "nothing was read, and nothing is spent";
+const UNREAD: &str = "no item was counted, and nothing is spent";
 
-/// Charges a run before it reads anything, or refuses it.
+/// Charges a run before it counts any item, or refuses it.
 pub(crate) fn charge<'a>(account: &'a Account, plan: &Plan, paths: &[PathBuf]) -> Result<Spending<'a>> {
     let charged = match &account.ledger {
         Some(path) => Some((path.as_path(), append_charge(path, account, plan, paths)?)),

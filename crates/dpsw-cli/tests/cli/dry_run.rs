@@ -4,6 +4,7 @@ use std::process::Stdio;
 
 use crate::run::Run;
 use crate::sandbox::{Sandbox, errors, fails, json, records, text};
+use crate::schema;
 
 const ASKED: [&str; 6] = ["--window", "1000", "--epsilon", "0.5", "--domain", "keys.txt"];
 
@@ -35,6 +36,8 @@ fn a_dry_run_is_a_document_too() {
     let sandbox = Sandbox::new();
     sandbox.write("t.txt", records(3000, |_, item| format!("{item}\n")));
     let plan = json(&sandbox.run(&[&["top", "t.txt", "--dry-run", "--json"][..], &ASKED].concat()));
+    schema::check(&schema::schema("dry-run"), &plan);
+    schema::check(&schema::schema("plan"), &plan["plan"]);
     assert_eq!((&plan["dry_run"], &plan["epsilon"]), (&true.into(), &0.5.into()), "{plan}");
     assert_eq!(plan["files"][0]["format"], "told by its content", "{plan}");
     assert_eq!(plan["plan"]["structure"]["window"], 1000, "{plan}");

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::run::{Run, wait_until};
 use crate::sandbox::{Sandbox, errors, fails, json, records, text};
+use crate::schema;
 
 fn prepared() -> Sandbox {
     let sandbox = Sandbox::new();
@@ -183,6 +184,7 @@ fn units_are_not_mixed() {
     );
     succeeds(&spend(&sandbox, "1", &["--data-set", "events of t"]));
     let document = ledger(&sandbox);
+    schema::check(&schema::schema("ledger"), &document);
     let unit = |index: usize| document["data_sets"][index]["unit"].clone();
     assert_eq!((unit(0), unit(1)), ("users".into(), "replace-one".into()), "{document}");
 }
@@ -194,6 +196,7 @@ fn a_run_that_fails_before_it_answers_is_given_back() {
     let output = spend(&sandbox, "1", &["--budget", "1"]);
     fails(&output, 4, &["t.csv:2", "given back"]);
     check(&sandbox, 0.0, Some(1.0));
+    schema::check(&schema::schema("ledger"), &ledger(&sandbox));
     sandbox.write("t.csv", "a,u\n".repeat(3000));
     succeeds(&spend(&sandbox, "1", &[]));
     check(&sandbox, 1.0, Some(1.0));
@@ -305,7 +308,7 @@ fn what_is_no_ledger_or_a_damaged_one_is_refused_and_left_alone() {
     }
     let nowhere =
         ["top", "keys.txt", "--window", "1000", "--epsilon", "1", "--ledger", "missing/spent.jsonl"];
-    fails(&sandbox.run(&nowhere), 1, &["missing/spent.jsonl cannot be written", "nothing is spent"]);
+    fails(&sandbox.run(&nowhere), 1, &["missing/spent.jsonl cannot be written", "no item was counted"]);
 }
 
 #[test]

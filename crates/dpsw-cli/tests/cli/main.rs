@@ -19,6 +19,7 @@ mod hostile;
 mod examples;
 mod intervals;
 mod demo;
+mod exits;
 mod ledger;
 mod dry_run;
 mod files;

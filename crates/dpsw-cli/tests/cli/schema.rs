@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::sandbox::{EXACT, Sandbox, json, records, text, timed};
 
 /// The schema of a kind of document, as the program writes it.
-fn schema(kind: &str) -> Validator {
+pub(crate) fn schema(kind: &str) -> Validator {
     let sandbox = Sandbox::new();
     assert!(sandbox.run(&["completions", "schema", "--out", "schemas"]).status.success());
     let text = std::fs::read_to_string(sandbox.path(&format!("schemas/{kind}.json"))).expect("a schema");
@@ -17,7 +17,7 @@ fn schema(kind: &str) -> Validator {
 }
 
 #[track_caller]
-fn check(schema: &Validator, document: &Value) {
+pub(crate) fn check(schema: &Validator, document: &Value) {
     let errors: Vec<String> =
         schema.iter_errors(document).map(|error| format!("{}: {error}", error.instance_path())).collect();
     assert!(errors.is_empty(), "{errors:?} in {document:#}");
