@@ -9,7 +9,7 @@ use crate::quantity::{self, Span};
 
 const TEMPLATE: &str = "{about-with-newline}\n{before-help}{usage-heading} {usage}\n\n{all-args}{after-help}";
 
-const EXIT_CODES: &str = "Exit codes:
+pub(crate) const EXIT_CODES: &str = "Exit codes:
   0    done
   1    failure
   2    wrong usage
@@ -82,7 +82,8 @@ const DEMO_EXAMPLES: &str = "Examples:
 
 const COMPLETIONS_EXAMPLES: &str = "Examples:
   dpsw completions bash > dpsw.bash
-  dpsw completions man > dpsw.1
+  dpsw completions man --out man1
+  dpsw completions schema > answer.json
 ";
 
 /// Options that say how to read a stream, and so cannot be given with `--view`.
@@ -196,28 +197,28 @@ pub(crate) enum Colour {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// The most frequent items of the recent past
+    /// Show the most frequent items of the recent past
     #[command(help_template = TEMPLATE, before_help = TOP_EXAMPLES, after_help = PRIVACY_NOTES)]
     Top(Box<Top>),
-    /// How often given items occurred in the recent past
+    /// Count given items in the recent past
     #[command(help_template = TEMPLATE, before_help = COUNT_EXAMPLES, after_help = PRIVACY_NOTES)]
     Count(Box<Count>),
-    /// What a budget buys, or what an error costs, before any item is read
+    /// Show what error an epsilon gives, or which epsilon an error needs, before anything is read
     #[command(help_template = TEMPLATE, before_help = PLAN_EXAMPLES)]
     Plan(Box<PlanCommand>),
-    /// Attack a plan and compare what leaks with what is claimed
+    /// Attack the mechanism many times and compare what leaks with what is claimed
     #[command(help_template = TEMPLATE, before_help = AUDIT_EXAMPLES)]
     Audit(Box<Audit>),
-    /// What a saved view holds and promises
+    /// Show what a saved view holds and promises
     #[command(help_template = TEMPLATE, before_help = INSPECT_EXAMPLES)]
     Inspect(Inspect),
-    /// What was spent on which data set, and what is left
+    /// Show what was spent on which data set, and what is left
     #[command(help_template = TEMPLATE, before_help = LEDGER_EXAMPLES)]
     Ledger(LedgerCommand),
-    /// A drifting stream, its private top items beside the truth, and a summary; or a log to try things on
+    /// Show a drifting stream, its private top items beside the truth, and a summary; or a log to try things on
     #[command(help_template = TEMPLATE, before_help = DEMO_EXAMPLES)]
     Demo(Demo),
-    /// Completions for a shell, the manual, or the JSON Schema of answers
+    /// Print completions for a shell, the manual, or the JSON Schema of answers
     #[command(help_template = TEMPLATE, before_help = COMPLETIONS_EXAMPLES)]
     Completions(Completions),
 }
@@ -418,7 +419,8 @@ pub(crate) struct Stream {
     /// 2d, 1w); 5m is five minutes, 5M five million items. With --view: a shorter window
     #[arg(long, value_parser = quantity::span, value_name = "ITEMS|TIME", required_unless_present = "view")]
     pub(crate) window: Option<Span>,
-    /// The privacy budget of everything that this run shows. There is no default: `dpsw plan` shows what it buys
+    /// The privacy budget of everything that this run shows: the smaller, the more private and the noisier. There is no
+    /// default; `dpsw plan` shows what error it gives
     #[arg(long, required_unless_present = "view")]
     pub(crate) epsilon: Option<f64>,
     #[command(flatten)]
@@ -427,7 +429,8 @@ pub(crate) struct Stream {
     /// list, a share of the budget finds frequent keys privately
     #[arg(long, value_name = "FILE")]
     pub(crate) domain: Option<PathBuf>,
-    /// How many items of each user count per substream, with --user-column
+    /// How many items of each user count, with --user-column, in each of the parts that a window is cut into; `dpsw plan`
+    /// shows how long they are
     #[arg(long, default_value = "1", value_name = "COUNT", requires = "user_column", value_parser = quantity::per_user)]
     pub(crate) per_user: u32,
     #[command(flatten)]
@@ -446,11 +449,11 @@ pub(crate) struct Means {
     /// The delta of the promise; 1e-10 if the plan needs one and none is given. Giving one allows Gaussian noise
     #[arg(long)]
     pub(crate) delta: Option<f64>,
-    /// Memory for the sketches; by default counters for each listed key up to 64MB, else 400KB, or more if finding keys
-    /// needs it
+    /// Memory for the counters; by default as many as listed keys need, up to 64MB; without a list 400KB, or more if
+    /// finding keys needs it
     #[arg(long, value_parser = quantity::bytes, value_name = "SIZE")]
     pub(crate) memory: Option<u64>,
-    /// One well-tuned sketch per substream, or the sketches of the paper
+    /// `tuned` has the smaller errors; `paper` is the method of the DPSW-Sketch paper, for comparison
     #[arg(long, value_enum, default_value_t = MethodName::Tuned)]
     pub(crate) method: MethodName,
 }
@@ -461,7 +464,7 @@ pub(crate) struct Protects {
     /// What is protected
     #[arg(long, value_enum, default_value_t = UnitName::ReplaceOne)]
     pub(crate) unit: UnitName,
-    /// How many items of each user count per substream, with --unit users; 1 by default
+    /// How many items of each user count, with --unit users, in each of the parts that a window is cut into; 1 by default
     #[arg(long, value_name = "COUNT", value_parser = quantity::per_user)]
     pub(crate) per_user: Option<u32>,
 }
@@ -496,7 +499,7 @@ pub(crate) struct Paper {
     /// Substreams of w^beta items instead
     #[arg(long)]
     pub(crate) beta: Option<f64>,
-    /// The smooth factor of the checkpoints
+    /// The smooth factor of the paper's checkpoints, between 0 and 1
     #[arg(long)]
     pub(crate) alpha: Option<f64>,
     /// Steps of a substream at which checkpoints are considered; 0 for every item
@@ -552,7 +555,7 @@ pub(crate) struct PlanCommand {
     pub(crate) protects: Protects,
     #[command(flatten)]
     pub(crate) past: Past,
-    /// Expected counts, one per line, never made from the stream; by default Zipf over all keys
+    /// Expected counts, one per line, never made from the stream; by default the n-th key has 1/n of the count of the first
     #[arg(long, value_name = "FILE")]
     pub(crate) expect: Option<PathBuf>,
     /// Reach this mean error of the 50 most frequent items, in items
@@ -601,10 +604,10 @@ pub(crate) struct Audit {
     pub(crate) discovered: bool,
     #[command(flatten)]
     pub(crate) paper: Paper,
-    /// Runs on each of two neighbouring streams
+    /// Runs on each of two streams that differ in one event
     #[arg(long, value_parser = quantity::count_usize, default_value = "20000", value_name = "COUNT", help_heading = "Effort")]
     pub(crate) runs: usize,
-    /// Number of seals to check for repeated noise
+    /// How many sealed sketches to check for repeated noise
     #[arg(long, value_parser = quantity::count_usize, default_value = "400000", value_name = "COUNT", help_heading = "Effort")]
     pub(crate) seals: usize,
     /// The probability with which the audit of a correct build may fail
@@ -657,7 +660,7 @@ pub(crate) struct Completions {
     #[arg(value_enum)]
     pub(crate) target: Target,
     /// Write files into this folder: with `man` a page per command, with `schema` one per kind of document (answer, plan,
-    /// inspect, audit, demo)
+    /// inspect, dry-run, audit, demo)
     #[arg(long, value_name = "FOLDER")]
     pub(crate) out: Option<PathBuf>,
 }

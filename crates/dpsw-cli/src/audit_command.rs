@@ -24,7 +24,7 @@ pub(crate) fn run(command: &Audit) -> Result<()> {
     let settings = settings(command)?;
     let Audit { runs, seals, false_alarm, .. } = *command;
     remark::note(format!(
-        "{} runs on each of two neighbouring streams and {} seals; this takes a while",
+        "{} runs on each of two streams that differ in one event, and {} seals; this takes a while",
         grouped(runs as f64),
         grouped(seals as f64)
     ));

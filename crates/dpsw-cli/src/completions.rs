@@ -7,6 +7,7 @@ use clap::CommandFactory;
 use clap_complete::{Generator, Shell, generate};
 
 use crate::arguments::{Arguments, Completions, Target};
+use crate::manual;
 use crate::output;
 use crate::remark;
 use crate::schema::SCHEMAS;
@@ -16,7 +17,7 @@ type File = (String, Vec<u8>);
 
 /// Runs `dpsw completions`.
 pub(crate) fn run(command: &Completions) -> Result<()> {
-    let files = files(command.target)?;
+    let files = files(command.target, command.out.is_some())?;
     match &command.out {
         Some(folder) => write(folder, &files),
         None => output::print(std::str::from_utf8(&files[0].1)?),
@@ -24,14 +25,15 @@ pub(crate) fn run(command: &Completions) -> Result<()> {
 }
 
 /// What can be written into a folder; the first is what is printed otherwise.
-fn files(target: Target) -> Result<Vec<File>> {
+fn files(target: Target, is_apart: bool) -> Result<Vec<File>> {
     let shell = match target {
         Target::Bash => Shell::Bash,
         Target::Elvish => Shell::Elvish,
         Target::Fish => Shell::Fish,
         Target::Powershell => Shell::PowerShell,
         Target::Zsh => Shell::Zsh,
-        Target::Man => return man(),
+        Target::Man if is_apart => return manual::pages(),
+        Target::Man => return Ok(vec![(String::new(), manual::one_page()?)]),
         Target::Schema => {
             let file = |(name, schema): (&str, &str)| (format!("{name}.json"), schema.as_bytes().to_vec());
             return Ok(SCHEMAS.map(file).to_vec());
@@ -50,23 +52,4 @@ fn write(folder: &Path, files: &[File]) -> Result<()> {
         remark::note(format!("wrote {}", path.display()));
     }
     Ok(())
-}
-
-/// One page: the program, then each command.
-fn man() -> Result<Vec<File>> {
-    let mut bytes = Vec::new();
-    let mut command = Arguments::command();
-    command.build();
-    clap_mangen::Man::new(command.clone()).render(&mut bytes)?;
-    for part in command.get_subcommands().filter(|part| part.get_name() != "help") {
-        let page = clap_mangen::Man::new(part.clone());
-        bytes.extend(format!(".SH DPSW {}\n", part.get_name().to_uppercase()).bytes());
-        page.render_description_section(&mut bytes)?;
-        page.render_synopsis_section(&mut bytes)?;
-        page.render_options_section(&mut bytes)?;
-        if part.get_after_help().is_some() {
-            page.render_extra_section(&mut bytes)?;
-        }
-    }
-    Ok(vec![("dpsw.1".to_owned(), bytes)])
 }

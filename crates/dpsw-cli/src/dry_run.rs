@@ -15,8 +15,9 @@ use crate::input::format;
 use crate::input::reader::Files;
 use crate::ledger;
 use crate::output::{self, Writer};
-use crate::plan_command::{self, PlanDocument};
+use crate::plan_command::{self, EXPECTED, PlanDocument};
 use crate::quantity::size;
+use crate::words;
 
 /// A run that does not take place, in the words of the outside.
 #[derive(Debug, Serialize)]
@@ -94,12 +95,11 @@ impl Page<'_> {
         would("take", format!("{} for counters, at most about {} in all", memory.0, memory.1));
         save.iter().for_each(|save| would("save", save.display().to_string()));
         self.ledger.iter().for_each(|line| would("charge", line.clone()));
-        let _ = writeln!(text, "\n{plan}\n");
+        let _ = writeln!(text, "\n{}\n", words::plan(plan));
         if let Some(prediction) = prediction {
-            text += "Expected error\n";
+            let _ = writeln!(text, "{EXPECTED}");
             plan_command::expected(&mut text, prediction);
         }
-        let _ = writeln!(text, "The promise: {}.", plan.contract());
         text
     }
 

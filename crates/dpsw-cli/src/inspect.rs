@@ -1,7 +1,6 @@
 //! `dpsw inspect`: what a saved view holds and promises.
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 
 use anyhow::Result;
 use dpsw::WindowView;
@@ -10,11 +9,11 @@ use serde::Serialize;
 use crate::answer::{self, Positions};
 use crate::arguments::Inspect;
 use crate::harmless;
-use crate::input::time;
 use crate::output;
 use crate::plan_command::PlanDocument;
 use crate::quantity::{grouped, size};
 use crate::view_file;
+use crate::words;
 
 /// A view in the words of the outside.
 #[derive(Debug, Serialize)]
@@ -97,29 +96,31 @@ fn sealed_substreams(view: &WindowView) -> usize {
 fn page(document: &Document, view: &WindowView) -> String {
     let range = |positions: &Positions| {
         if positions.is_time() {
-            format!("{} to {}", time::format(positions.start), time::format(positions.end))
+            words::span(positions.start, positions.end)
         } else {
             format!("items {} to {}", grouped(positions.start as f64), grouped(positions.end as f64))
         }
     };
-    let mut text = String::new();
-    let _ = writeln!(text, "view       {}, {}", document.file, size(document.bytes));
-    let _ = writeln!(text, "asked      {}", range(&document.window));
-    let _ = writeln!(text, "covered    {}", range(&document.covered));
-    let _ = writeln!(text, "retained   {}", range(&document.retained));
+    let sealed = words::count(document.sealed_substreams as u64, "substream");
+    let sites = match document.sites.len() {
+        1 => String::new(),
+        sites => format!(" of {sites} sites"),
+    };
+    let mut lines = vec![
+        format!("view       {}, {}", document.file, size(document.bytes)),
+        format!("about      {}", range(&document.window)),
+        format!("sealed     {}, in {sealed}{sites}", range(&document.covered)),
+        format!("kept       {}: a shorter --window can be asked inside", range(&document.retained)),
+    ];
     if document.finished.is_some() {
-        let _ = writeln!(text, "finished   the stream is over there");
+        lines.push("over       the stream was read to its end".to_owned());
     }
-    let _ = writeln!(text, "keys       {}", keys(document));
-    let _ = writeln!(
-        text,
-        "sealed     {} substreams of {} site(s)",
-        document.sealed_substreams,
-        document.sites.len()
-    );
-    let _ = writeln!(text, "{}", view.plan());
-    let _ = writeln!(text, "claim      {}", view.claim());
-    text
+    lines.push(format!("keys       {}", keys(document)));
+    if document.epsilon.is_none() {
+        lines.push(format!("claim      {}: nothing is promised", view.claim()));
+    }
+    let lines: Vec<String> = lines.iter().map(|line| words::hanging(line)).collect();
+    format!("{}\n\nIt was made by this plan:\n{}\n", lines.join("\n"), words::plan(view.plan()))
 }
 
 /// Which keys are listed.
@@ -131,7 +132,7 @@ fn keys(document: &Document) -> String {
         (None, Some(Found { keys, first })) => {
             let names: Vec<String> = first.iter().map(|name| harmless::fitted(name, NAME_LEN)).collect();
             let more = if names.len() < *keys { ", ..." } else { "" };
-            format!("{} found in the stream:\n           {}{more}", grouped(*keys as f64), names.join(", "))
+            format!("{} found in the stream: {}{more}", grouped(*keys as f64), names.join(", "))
         }
     }
 }

@@ -34,6 +34,7 @@ mod audit_command;
 mod inspect;
 mod demo;
 mod schema;
+mod manual;
 mod completions;
 
 use std::process::ExitCode;

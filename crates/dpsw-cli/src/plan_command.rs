@@ -13,10 +13,11 @@ use crate::arguments::{MethodName, PlanCommand, UnitName};
 use crate::domain;
 use crate::fault::Fault;
 use crate::output;
-use crate::quantity::{Span, grouped, size};
+use crate::quantity::{Span, grouped};
 use crate::remark::{self, Style, is_coloured, paint};
 use crate::stream_command::read_text;
 use crate::structure::{self, Asked, Chosen, Wish};
+use crate::words::{self, percent};
 
 /// Runs `dpsw plan`.
 pub(crate) fn run(command: &PlanCommand) -> Result<()> {
@@ -317,50 +318,47 @@ fn page(command: &PlanCommand, plan: &Plan, prediction: Option<&Prediction>, cur
         Span::Time(length) => format!("the last {}", crate::quantity::time(structure::millis(length))),
     };
     let _ = writeln!(text, "{}\n", heading(&format!("A plan for {asked} with {}", plan.claim())));
-    let _ = writeln!(text, "{plan}\n");
+    let _ = writeln!(text, "{}\n", words::plan(plan));
     if let Some(prediction) = prediction {
-        let _ = writeln!(text, "{}", heading("Expected error"));
+        let _ =
+            writeln!(text, "{}", heading(if command.expect.is_some() { "Expected error" } else { EXPECTED }));
         expected(&mut text, prediction);
     }
     if !curve.is_empty() {
         let what = if prediction.is_some() {
             "Mean error of the 50 most frequent items"
         } else {
-            "Bound on the error of a frequency"
+            "Bound on the error of a count"
         };
         let _ = writeln!(text, "{}", heading(&format!("{what}, by epsilon")));
         chart(&mut text, curve, plan.settings().epsilon.get());
     }
-    let _ = writeln!(text, "The promise: {}.", plan.contract());
-    let _ = writeln!(
-        text,
-        "Counters take {}, everything {}.",
-        size(plan.sketch_bytes()),
-        size(plan.resident_bytes())
-    );
     text
 }
 
+/// What errors are predicted for; `--expect` takes another guess.
+pub(crate) const EXPECTED: &str =
+    "Expected error, if the n-th most frequent item occurs 1/n as often as the first";
+
 pub(crate) fn expected(text: &mut String, prediction: &Prediction) {
-    for RankError { rank, count, error } in Predicted::new(prediction).ranks {
-        let share = 100.0 * error / count;
-        let _ = writeln!(
-            text,
-            "  rank {rank:>5}  {:>10} times, off by {error:>6.0} ({share:.1} %)",
-            grouped(count)
-        );
+    let occurs = |of: &RankError| 1.0 <= of.count;
+    for RankError { rank, count, error } in Predicted::new(prediction).ranks.into_iter().filter(occurs) {
+        let share = if error < count { percent(error / count) } else { "more than it counts".to_owned() };
+        let _ =
+            writeln!(text, "  item {rank:>5}  {:>10} times, off by {error:>6.0} ({share})", grouped(count));
     }
-    let (share, frequent, rare) =
-        (100.0 * prediction.detectable_share(), prediction.frequent(), prediction.rare());
     let _ = writeln!(
         text,
-        "  the 50 most frequent items are off by {frequent:.0} on average, rarer ones by {rare:.0}"
+        "  on average the 50 most frequent items are off by {:.0}, rarer ones by {:.0}",
+        prediction.frequent(),
+        prediction.rare()
     );
     let false_rows = prediction.false_rows();
     if 0.5 <= false_rows {
         let _ = writeln!(text, "  of the 20 rows of a list about {false_rows:.0} hardly occur in the window");
     }
-    let _ = writeln!(text, "  the smallest share that stands out from the noise is {share:.4} %\n");
+    let share = percent(prediction.detectable_share());
+    let _ = writeln!(text, "  an item stands out from the noise if it has {share} of the window or more\n");
 }
 
 /// Columns of the longest bar.

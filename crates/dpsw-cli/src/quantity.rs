@@ -165,11 +165,14 @@ pub(crate) fn time(millis: u64) -> String {
     }
 }
 
-/// `400 KB`.
+/// `400 KB`, `1.5 MB`.
 pub(crate) fn size(bytes: u64) -> String {
     let units = [("GB", 1e9), ("MB", 1e6), ("KB", 1e3)];
     match units.iter().find(|(_, length)| *length <= bytes as f64) {
-        Some((name, length)) => format!("{:.3} {name}", bytes as f64 / length).replace(".000", ""),
+        Some((name, length)) if bytes as f64 / length < 10.0 => {
+            format!("{:.1} {name}", bytes as f64 / length).replace(".0", "")
+        }
+        Some((name, length)) => format!("{:.0} {name}", bytes as f64 / length),
         None => format!("{bytes} bytes"),
     }
 }

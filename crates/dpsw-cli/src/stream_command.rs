@@ -30,6 +30,7 @@ use crate::survey;
 use crate::trailing;
 use crate::view_file;
 use crate::watch::{self, Watch};
+use crate::words;
 
 /// How many rows are shown if nobody says.
 const ROWS: usize = 20;
@@ -314,8 +315,9 @@ fn say_before(stream: &Stream, plan: &Plan, paths: &[PathBuf], has_ledger: bool)
     ));
     if let Unit::Users { per_substream } = plan.settings().unit {
         remark::note(format!(
-            "whole users are protected, for each window separately; {per_substream} item(s) of each user count in every {}, \
-            and shares are of all items",
+            "whole users are protected, for each window separately; {} of each user count in every {}, and shares \
+            are of all items",
+            words::count(per_substream.into(), "item"),
             substream(plan)
         ));
         say_room(plan);
@@ -341,7 +343,7 @@ fn say_before(stream: &Stream, plan: &Plan, paths: &[PathBuf], has_ledger: bool)
     if paths.iter().any(|path| is_stdin(path)) && stdin().is_terminal() {
         remark::note("reading what is typed here; Ctrl-D ends it");
     }
-    remark::detail(format!("the plan:\n{plan}"));
+    remark::detail(format!("the plan:\n{}", words::plan(plan)));
 }
 
 /// A time window may bring more users than it has room for.
@@ -375,8 +377,8 @@ fn say_found(share: f64, window: Window) {
         None => "the items".to_owned(),
     };
     remark::note(format!(
-        "without --domain, frequent keys are found in the stream, privately: about those with {:.2} % of {of}",
-        100.0 * share
+        "without --domain, frequent keys are found in the stream, privately: about those with {} of {of}",
+        words::percent(share)
     ));
 }
 

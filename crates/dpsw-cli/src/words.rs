@@ -29,6 +29,23 @@ pub(crate) fn stretch(plan: &Plan, len: u64) -> String {
     }
 }
 
+/// What a plan does, takes and promises; a tick is a millisecond.
+pub(crate) fn plan(plan: &Plan) -> String {
+    let text = plan.in_words(quantity::time);
+    text.lines().map(hanging).collect::<Vec<_>>().join("\n")
+}
+
+/// Blanks below a label.
+const LABEL_LEN: usize = 11;
+
+/// A line with a label, whose text goes on beside it.
+pub(crate) fn hanging(line: &str) -> String {
+    let at = line.char_indices().nth(LABEL_LEN).map_or(line.len(), |(at, _)| at);
+    let (label, text) = line.split_at(at);
+    let indented = wrapped(text, WIDTH - LABEL_LEN).replace('\n', &format!("\n{}", " ".repeat(LABEL_LEN)));
+    format!("{label}{indented}")
+}
+
 /// `2000-10-10 08:21:08`, in UTC.
 fn clock(millis: u64) -> String {
     // Nobody reads the milliseconds of a window.
@@ -51,6 +68,8 @@ pub(crate) const WIDTH: usize = 80;
 
 /// The text in lines of at most so many characters, cut between words.
 pub(crate) fn wrapped(text: &str, width: usize) -> String {
+    // A number stays with its sign, and a name with its value.
+    let text = text.replace(" %", "\u{a0}%").replace(" = ", "\u{a0}=\u{a0}");
     let mut lines = String::new();
     let mut used = 0;
     for word in text.split(' ') {
@@ -64,7 +83,7 @@ pub(crate) fn wrapped(text: &str, width: usize) -> String {
         used = if 0 < used && fits { used + 1 + len } else { len };
         lines.push_str(word);
     }
-    lines
+    lines.replace('\u{a0}', " ")
 }
 
 #[cfg(test)]
@@ -92,6 +111,16 @@ mod tests {
         assert_eq!(wrapped("no item stands out", 10), "no item\nstands out");
         assert_eq!(wrapped("averylongword and", 5), "averylongword\nand");
         assert_eq!(wrapped("", 5), "");
+        assert_eq!(wrapped("with 50 % and epsilon = 1", 10), "with 50 %\nand\nepsilon = 1");
+    }
+
+    #[test]
+    fn a_long_line_goes_on_beside_its_label() {
+        let line = format!("promise    {}", "word ".repeat(20).trim_end());
+        let lines = hanging(&line);
+        let mut lines = lines.lines();
+        assert!(lines.next().is_some_and(|line| line.starts_with("promise    word") && line.len() <= WIDTH));
+        assert!(lines.all(|line| line.starts_with("           word") && line.len() <= WIDTH));
     }
 
     #[test]

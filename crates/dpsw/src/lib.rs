@@ -144,6 +144,7 @@
 // A folder for each side of the privacy boundary; tests/boundary.rs holds that nothing that answers reaches what counts.
 pub mod error;
 mod ratio;
+mod words;
 pub mod privacy;
 pub mod noise;
 mod item;

@@ -95,7 +95,7 @@ impl fmt::Display for Summary {
         )?;
         writeln!(
             f,
-            "contract   everything ever shown, taken together, if one event is replaced by another: {}",
+            "promise    all that is ever shown, taken together, for one event replaced by another: {}",
             self.claim
         )?;
         writeln!(f, "           (the paper's method: {})", self.paper_claim)?;

@@ -12,6 +12,7 @@ use crate::arguments::TimeUnit;
 use crate::fault::Fault;
 use crate::input::lines::{self, without_return};
 use crate::input::{BATCH, Problem, Record, Sink, time};
+use crate::words::count;
 
 /// A column, as it was asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -336,7 +337,7 @@ pub(crate) fn line_ends(bytes: &[u8]) -> u64 {
 }
 
 fn missing(has: usize, index: usize) -> Problem {
-    Problem::new(format!("the record has {has} column(s), column {} is wanted", index + 1))
+    Problem::new(format!("the record has {}, column {} is wanted", count(has as u64, "column"), index + 1))
 }
 
 pub(crate) fn no_column(wanted: &str, names: &[String]) -> anyhow::Error {

@@ -13,13 +13,49 @@ fn a_plan_is_a_readable_page_with_a_chart() {
     for part in [
         "the last 1,000,000 items",
         "discrete Laplace",
-        "rank     1",
+        "item     1",
         "by epsilon",
         ">         1  █",
-        "The promise: ",
+        "promise    all that is ever released",
         "epsilon = 1, delta = 0",
     ] {
         assert!(page.contains(part), "{part:?} in {page}");
+    }
+}
+
+/// What only those who read the source would know.
+const OURS: [&str; 10] =
+    ["(s)", "0e0", "9.99", "tick", "Whole", "[0,", "identity", "resident", "rung", "neighbouring"];
+
+#[test]
+fn plans_are_in_the_words_of_the_reader_and_fit_80_columns() {
+    let sandbox = Sandbox::new();
+    sandbox.write("t.txt", "a\n".repeat(3000));
+    let top = ["top", "t.txt", "--window", "1000", "--epsilon", "1", "-q", "--save", "t.view"];
+    assert!(sandbox.run(&top).status.success());
+    let plan = ["plan", "--epsilon", "1"];
+    let with = |more: &[&'static str]| [&plan[..], more].concat();
+    for arguments in [
+        with(&["--window", "1000000", "--keys", "25000"]),
+        with(&["--window", "15m"]),
+        vec!["plan", "--epsilon", "0.1", "--window", "1000", "--retention", "3"],
+        with(&["--window", "1000000", "--keys", "25000", "--method", "paper"]),
+        with(&["--window", "15m", "--keys", "25000", "--unit", "users", "--per-user", "3"]),
+        with(&["--window", "15m", "--keys", "25000", "--unit", "add-remove"]),
+        vec!["inspect", "t.view"],
+        vec!["top", "t.txt", "--window", "1000", "--epsilon", "1", "--dry-run"],
+    ] {
+        let output = sandbox.run(&arguments);
+        let page = text(&output);
+        assert!(
+            output.status.success() && page.contains("promise "),
+            "{arguments:?}: {page}{}",
+            errors(&output)
+        );
+        for part in OURS {
+            assert!(!page.contains(part), "{part:?} in {page}");
+        }
+        assert!(page.lines().all(|line| line.chars().count() <= 80), "{page}");
     }
 }
 
@@ -126,9 +162,45 @@ fn completions_and_the_man_page_are_written() {
         assert!(text(&sandbox.run(&["completions", shell])).contains("epsilon"), "{shell}");
     }
     let page = text(&sandbox.run(&["completions", "man"]));
-    for part in [".TH dpsw 1", "DPSW TOP", "Exit codes", "130", "\\-\\-on\\-error", "spends epsilon"] {
+    for part in [".TH DPSW 1", ".SH DPSW TOP", "EXIT CODES", "130", "\\-\\-on\\-error", "spends epsilon"] {
         assert!(page.contains(part), "{part:?} in {page}");
     }
+}
+
+#[test]
+fn each_command_has_a_page_of_its_own_that_man_shows_without_a_warning() {
+    let sandbox = Sandbox::new();
+    assert!(sandbox.run(&["completions", "man", "--out", "man1"]).status.success());
+    for (name, wanted) in [
+        ("dpsw", &["dpsw-top(1)", "EXIT CODES", "EXAMPLES"][..]),
+        ("dpsw-top", &["EXAMPLES", "PRIVACY", "READING THE ANSWER", "JSON", "read.skipped", "EXIT CODES"]),
+        ("dpsw-count", &["EXAMPLES", "PRIVACY", "JSON"]),
+        ("dpsw-plan", &["EXAMPLES", "--target-error"]),
+        ("dpsw-audit", &["EXAMPLES", "--seals"]),
+        ("dpsw-inspect", &["EXAMPLES"]),
+        ("dpsw-ledger", &["EXAMPLES"]),
+        ("dpsw-demo", &["dpsw demo"]),
+        ("dpsw-completions", &["--out"]),
+    ] {
+        let Some(page) = shown(&sandbox, &format!("man1/{name}.1")) else { return };
+        for part in wanted {
+            assert!(page.contains(part), "{part:?} in {page}");
+        }
+    }
+}
+
+/// A page as `man` sets it, without warnings; `None`, with a message, where there is no `man`.
+fn shown(sandbox: &Sandbox, page: &str) -> Option<String> {
+    let mut man = std::process::Command::new("man");
+    man.args(["--warnings", "-l", page]).current_dir(sandbox.path(""));
+    man.env("MANWIDTH", "80").env("MAN_KEEP_FORMATTING", "").env("LC_ALL", "C.UTF-8").env("PAGER", "cat");
+    let Ok(run) = Run::try_start(&mut man) else {
+        eprintln!("SKIPPED: there is no `man`");
+        return None;
+    };
+    let output = run.output();
+    assert_eq!((output.status.code(), errors(&output)), (Some(0), String::new()), "{page}");
+    Some(text(&output).replace('\u{2010}', "-"))
 }
 
 #[test]

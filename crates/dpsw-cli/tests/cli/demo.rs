@@ -14,7 +14,7 @@ fn the_demo_prints_plain_lines_and_ends_with_a_summary() {
     let summary = text.lines().last().expect("some lines");
     assert!(summary.starts_with("demo: 6076000 items at "), "{summary}");
     assert!(summary.ends_with("epsilon = 1, delta = 0"), "{summary}");
-    for part in ["by the paper's method", "held the truth", "contract"] {
+    for part in ["by the paper's method", "held the truth", "promise"] {
         assert!(text.contains(part), "{part:?} in {text}");
     }
 }

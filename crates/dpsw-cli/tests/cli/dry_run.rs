@@ -21,7 +21,7 @@ fn a_dry_run_shows_the_plan_and_what_would_be_spent() {
             "t.csv (csv)",
             "epsilon = 0.5, delta = 0 on each event",
             "Expected error",
-            "The promise",
+            "promise ",
             "would save   t.view",
         ] {
             assert!(page.contains(part), "{part:?} in {page}");

@@ -160,6 +160,12 @@ fn plans_views_audits_and_the_demo_are_as_their_schemas_say() {
     ] {
         check(&plan, &json(&sandbox.run(&[&fixed[..], more].concat())));
     }
+    let dry = ["top", "t.txt", "--window", "1000", "--epsilon", "1", "--dry-run", "--json"];
+    for more in [&[][..], &["--save", "t.view"]] {
+        let document = json(&sandbox.run(&[&dry[..], more].concat()));
+        check(&schema("dry-run"), &document);
+        check(&plan, &document["plan"]);
+    }
     let inspect = schema("inspect");
     let top = ["top", "t.txt", "--window", "1000", "--epsilon", "1", "--quiet", "--save", "t.view"];
     for more in [&[][..], &["--domain", "keys.txt"]] {

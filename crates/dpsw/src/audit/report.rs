@@ -6,6 +6,7 @@ use crate::error::{
     EntropyError, Fraction, IngestError, ParameterError, PartialError, PlanError, QueryError, StateError,
     StoreError,
 };
+use crate::words::{count, decimal, tiny};
 
 /// The fewest runs and seals with which the controls are caught.
 const EFFORT_MIN: usize = 2_000;
@@ -116,8 +117,8 @@ pub enum Claimed {
 impl fmt::Display for Claimed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Epsilon(value) => write!(f, "epsilon {value:.4}"),
-            Self::Mu(value) => write!(f, "mu {value:.4}"),
+            Self::Epsilon(value) => write!(f, "epsilon {}", decimal(*value)),
+            Self::Mu(value) => write!(f, "mu {}", decimal(*value)),
         }
     }
 }
@@ -211,33 +212,54 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let verdict = if self.holds() { "HOLDS" } else { "FAILS" };
-        writeln!(f, "{verdict}: claimed {}, shown at least {:.4}", self.claimed, self.observed)?;
-        let Effort { runs, seals, false_alarm } = self.effort;
         writeln!(
             f,
-            "{runs} runs on each of two neighbouring streams, {seals} seals; a correct build fails with"
+            "{verdict}: {} is claimed, and attacks show at least {:.4}",
+            self.claimed, self.observed
         )?;
-        writeln!(f, "probability at most {false_alarm:e}\n")?;
-        writeln!(f, "{:<42} {:>7} {:>7} {:>8} {:>8}", "test", "TPR", "FPR", "bound", "limit")?;
+        let Effort { runs, seals, false_alarm } = self.effort;
+        let (runs, seals) = (count(runs as u64, "run"), count(seals as u64, "seal"));
+        writeln!(f, "{runs} on each of two streams that differ in one event, and {seals}.")?;
+        writeln!(f, "A correct build fails with probability {} at most.\n", tiny(false_alarm))?;
+        self.write_tests(f)?;
+        let Tightness { planned, upper, ok } = self.tightness;
+        writeln!(
+            f,
+            "\nThe noise is planned to lose {planned:.4}; at most {upper:.4} was lost: {}\n",
+            word(ok)
+        )?;
+        writeln!(f, "What must always hold:")?;
+        for check in &self.checks {
+            writeln!(f, "  {}: {}", check.name, word(check.violations == 0))?;
+        }
+        write!(f, "\nWrong mechanisms that these tests must catch:")?;
+        for control in &self.controls {
+            let by = match (control.caught, control.by) {
+                (true, by) => format!("caught by {}", by.unwrap_or("nothing")),
+                (false, _) => "MISSED by all".to_owned(),
+            };
+            write!(f, "\n  {}: {by}", control.name)?;
+        }
+        Ok(())
+    }
+}
+
+impl Report {
+    fn write_tests(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "An attacker guesses which stream it was: how often that is right and how often a false"
+        )?;
+        writeln!(f, "alarm, the privacy loss that this shows, and the most that is claimed.\n")?;
+        writeln!(
+            f,
+            "{:<42} {:>7} {:>7} {:>7} {:>7}",
+            "what is looked at", "right", "false", "loss", "limit"
+        )?;
         for test in &self.tests {
             let name = if test.forward { test.name } else { "  the other way round" };
             let Test { tpr, fpr, bound, limit, .. } = test;
-            writeln!(f, "{name:<42} {tpr:>7.4} {fpr:>7.4} {bound:>8.4} {limit:>8.4}  {}", word(test.ok))?;
-        }
-        let Tightness { planned, upper, ok } = self.tightness;
-        writeln!(f, "\nthe noise is planned to show {planned:.4}, shown at most {upper:.4}: {}", word(ok))?;
-        for check in &self.checks {
-            writeln!(f, "{}: {}", check.name, word(check.violations == 0))?;
-        }
-        for control in &self.controls {
-            let by = control.by.unwrap_or("nothing");
-            write!(
-                f,
-                "\ncontrol: {}: {}",
-                control.name,
-                if control.caught { "caught by " } else { "MISSED by all, " }
-            )?;
-            f.write_str(by)?;
+            writeln!(f, "{name:<42} {tpr:>7.4} {fpr:>7.4} {bound:>7.4} {limit:>7.4}  {}", word(test.ok))?;
         }
         Ok(())
     }

@@ -7,6 +7,7 @@ use std::fmt;
 
 use crate::noise::generator::{Generator, clamp};
 use crate::ratio::Ratio;
+use crate::words::{decimal, grouped};
 
 /// The law of the noise on one counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -27,8 +28,12 @@ pub enum Law {
 impl fmt::Display for Law {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Laplace { scale } => write!(f, "{}, scale {scale:.4}", self.name()),
-            Self::Gaussian { variance } => write!(f, "{}, variance {variance}", self.name()),
+            Self::Laplace { scale } => {
+                write!(f, "{} noise of scale {}", self.name(), decimal(scale.to_f64()))
+            }
+            Self::Gaussian { variance } => {
+                write!(f, "{} noise of variance {}", self.name(), grouped(*variance as f64))
+            }
         }
     }
 }

@@ -24,6 +24,7 @@ use crate::plan::structure::Plan;
 use crate::plan::tuned::calibrated;
 use crate::privacy::parameters::Epsilon;
 use crate::ratio::Ratio;
+use crate::words::{grouped, percent};
 
 /// What a plan is wanted for. The planner chooses substreams, counters and noise.
 #[derive(Debug, Clone, PartialEq)]
@@ -529,10 +530,10 @@ impl fmt::Display for Planned {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.plan)?;
         for RankError { rank, count, error } in self.prediction.ranks() {
-            let share = 100.0 * error / count;
+            let (share, count) = (100.0 * error / count, grouped(count));
             writeln!(
                 f,
-                "expected   rank {rank}: {count:.0} items, off by {error:.0} ({share:.1} %) on average"
+                "expected   rank {rank}: {count} items, off by {error:.0} ({share:.1} %) on average"
             )?;
         }
         let false_rows = self.prediction.false_rows();
@@ -540,7 +541,7 @@ impl fmt::Display for Planned {
             writeln!(f, "listed     of {LISTED} rows about {false_rows:.0} hardly occur in the window")?;
         }
         let share = self.prediction.detectable_share();
-        write!(f, "smallest   an item with {:.4} % of the window stands out from the noise", 100.0 * share)
+        write!(f, "smallest   an item with {} of the window stands out from the noise", percent(share))
     }
 }
 

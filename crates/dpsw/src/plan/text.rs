@@ -6,112 +6,189 @@ use std::ops::Range;
 use crate::plan::checkpoint::Role;
 use crate::plan::discovery::PlannedDiscovery;
 use crate::plan::paper_bounds::PaperBounds;
+use crate::plan::range::PlannedRange;
 use crate::plan::release::Release;
 use crate::plan::settings::Unit;
 use crate::plan::structure::Plan;
+use crate::words::{count, decimal, grouped, percent, size, tiny};
 
+/// Lengths of time windows are in ticks, whatever a tick is; [`Plan::in_words`] takes the caller's words for them.
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let settings = self.settings();
-        let name = self.method().name();
-        writeln!(
-            f,
-            "method     {name}, {}",
-            if self.is_identity() { "identity counters" } else { "hashed counters" }
-        )?;
-        let unit = if settings.window.time().is_some() { "ticks" } else { "items" };
-        writeln!(
-            f,
-            "window     {} {unit}, kept for {} window(s)",
-            settings.window.len(),
-            settings.retention
-        )?;
-        writeln!(f, "substreams {} {unit} each, {} kept", self.substream_len(), self.substreams_kept())?;
-        writeln!(f, "sketch     {} x {} counters", self.shape().rows, self.shape().columns)?;
-        if let (Unit::Users { per_substream }, Some(room)) = (settings.unit, self.user_room()) {
-            writeln!(
-                f,
-                "users      {per_substream} item(s) of each count per substream, of the first {room} users to send in it"
-            )?;
-        }
-        for range in self.ranges().iter().filter(|range| range.role() != Role::Node) {
-            let Range { start, end } = range.offsets();
-            writeln!(f, "  {:<8} [{start}, {end})  {}", format!("{:?}", range.role()), range.law())?;
-        }
-        if 0 < self.tracked() {
-            writeln!(
-                f,
-                "tracked    up to {} frequent keys have counters of their own, {}",
-                self.tracked(),
-                self.own_law()
-            )?;
-        }
-        if 1 < self.rungs().count() {
-            let nodes = 1 << (self.rungs().count() - 1);
-            let first = self.rungs().first();
-            writeln!(
-                f,
-                "rungs      keys above {first:.0} items are cut more finely, into up to {nodes} nodes"
-            )?;
-        }
-        writeln!(f, "bytes      {} in sketches, {} resident", self.sketch_bytes(), self.resident_bytes())?;
-        let (epsilon, delta) = self.ledger().spent();
-        let one = if settings.unit.per_substream().is_some() { "a user's window" } else { "one event" };
-        writeln!(f, "ledger     {one} costs epsilon {epsilon:.6}, delta {delta:e}; budget {}", self.claim())?;
-        if let Some(bounds) = self.paper_bounds() {
-            let PaperBounds { sketch, sketch_failure, frequency, frequency_failure, main } = bounds;
-            writeln!(
-                f,
-                "bounds     a whole sketch errs by at most {sketch:.0} (but for probability {sketch_failure:.3})"
-            )?;
-            writeln!(f, "           a frequency by at most {frequency:.0} (but for {frequency_failure:.3})")?;
-            if let Some(main) = main {
-                writeln!(f, "           main theorem, up to a constant: {main:.0}")?;
-            }
-        }
-        if let Some(discovery) = self.discovery() {
-            self.write_keys(discovery, f)?;
-        }
-        write!(f, "contract   {}", self.contract())
+        f.write_str(&self.in_words(|ticks| count(ticks, "tick")))
     }
 }
 
 /// Shares of the items for which a plan says how soon a key is listed.
 const SHARES: [f64; 4] = [0.6, 0.1, 0.03, 0.01];
 
+/// A label and what it says, in lines.
+type Part = (&'static str, Vec<String>);
+
 impl Plan {
-    fn write_keys(&self, discovery: &PlannedDiscovery, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// What the plan does, takes and promises, line by line; so many ticks are written as `time` says.
+    #[must_use]
+    pub fn in_words(&self, time: impl Fn(u64) -> String) -> String {
+        let length = |len: u64| match self.settings().window.time() {
+            Some(_) => time(len),
+            None => count(len, "item"),
+        };
+        let parts: [Part; 9] = [
+            ("window", self.window_words(&length)),
+            ("counters", self.counter_words()),
+            ("noise", self.noise_words(&length)),
+            ("users", self.user_words()),
+            ("memory", vec![self.memory_words()]),
+            ("cost", vec![self.cost_words()]),
+            ("bounds", self.bound_words()),
+            ("keys", self.discovery().map_or_else(Vec::new, |discovery| self.key_words(discovery, &length))),
+            ("promise", vec![self.contract()]),
+        ];
+        let lines = parts.into_iter().flat_map(|(label, lines)| {
+            let labels = [label].into_iter().chain(std::iter::repeat(""));
+            labels.zip(lines).map(|(label, line)| format!("{label:<10} {line}")).collect::<Vec<_>>()
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    fn window_words(&self, length: &impl Fn(u64) -> String) -> Vec<String> {
+        let settings = self.settings();
+        let window = settings.window.len();
+        let expected = match settings.window.time() {
+            Some(time) => format!(", with about {}", count(time.expected_items, "item")),
+            None => String::new(),
+        };
+        let mut lines = vec![
+            format!("the last {}{expected}", length(window)),
+            format!(
+                "cut into substreams of {}, each counted by itself and sealed with noise; {} are kept",
+                length(self.substream_len()),
+                grouped(self.substreams_kept() as f64)
+            ),
+        ];
+        if 1 < settings.retention {
+            lines.push(format!("{} are kept, this one included", count(settings.retention.into(), "window")));
+        }
+        lines
+    }
+
+    fn counter_words(&self) -> Vec<String> {
+        let (rows, columns) = (self.shape().rows, self.shape().columns);
+        let shape = match (self.is_identity(), rows) {
+            (true, _) => {
+                format!("each of the {} has its own in every substream", count(columns.into(), "key"))
+            }
+            (false, 1) => format!("{} per substream, which keys share", grouped(columns.into())),
+            (false, _) => {
+                format!("{rows} rows of {} per substream, which keys share", grouped(columns.into()))
+            }
+        };
+        let mut lines = vec![format!("{shape} (method {})", self.method().name())];
+        if 0 < self.tracked() {
+            let tracked = count(self.tracked().into(), "frequent key");
+            lines.push(format!("up to {tracked} have their own, with {}", self.own_law()));
+        }
+        if 1 < self.rungs().count() {
+            let nodes = 1 << (self.rungs().count() - 1);
+            let first = grouped(self.rungs().first());
+            lines.push(format!(
+                "keys above {first} items are counted in up to {nodes} parts of a substream, which errs less at the edges"
+            ));
+        }
+        lines
+    }
+
+    fn noise_words(&self, length: &impl Fn(u64) -> String) -> Vec<String> {
+        let ranges: Vec<&PlannedRange> =
+            self.ranges().iter().filter(|range| range.role() != Role::Node).collect();
+        if let [only] = ranges[..] {
+            return vec![format!("{} on every counter", only.law())];
+        }
+        let one = |range: &&PlannedRange| {
+            let Range { start, end } = range.offsets();
+            let what = match range.role() {
+                Role::Prefix => format!("its first {}", length(end - start)),
+                Role::Suffix => format!("its last {}", length(end - start)),
+                _ => "a whole substream".to_owned(),
+            };
+            format!("{} on {what}", range.law())
+        };
+        ranges.iter().map(one).collect()
+    }
+
+    fn user_words(&self) -> Vec<String> {
+        let (Unit::Users { per_substream }, Some(room)) = (self.settings().unit, self.user_room()) else {
+            return Vec::new();
+        };
+        let (items, users) = (count(per_substream.into(), "item"), count(room, "user"));
+        vec![format!("{items} of each count per substream, of the first {users} in it")]
+    }
+
+    fn memory_words(&self) -> String {
+        format!("{} of counters, {} in all", size(self.sketch_bytes()), size(self.resident_bytes()))
+    }
+
+    fn cost_words(&self) -> String {
+        let (epsilon, delta) = self.ledger().spent();
+        let whom = match self.settings().unit {
+            Unit::Users { .. } => "for a user in a window",
+            _ => "for one event",
+        };
+        let (epsilon, delta) = (decimal(epsilon), tiny(delta));
+        format!("epsilon {epsilon}, delta {delta} {whom}; the budget is {}", self.claim())
+    }
+
+    fn bound_words(&self) -> Vec<String> {
+        let Some(bounds) = self.paper_bounds() else { return Vec::new() };
+        let PaperBounds { sketch, sketch_failure, frequency, frequency_failure, main } = bounds;
+        let bound = |what: &str, bound: f64, failure: f64| {
+            format!(
+                "{what} is off by at most {}, with {} probability",
+                grouped(bound),
+                percent(1.0 - failure)
+            )
+        };
+        let mut lines = vec![
+            bound("a substream's count", sketch, sketch_failure),
+            bound("a window's count", frequency, frequency_failure),
+        ];
+        lines.extend(
+            main.map(|main| format!("the paper's main theorem: {}, up to a constant", grouped(main))),
+        );
+        lines
+    }
+
+    fn key_words(&self, discovery: &PlannedDiscovery, length: &impl Fn(u64) -> String) -> Vec<String> {
         let (checks, search_len) = (discovery.checks(), discovery.search_len());
         let Release { lasting, fresh, threshold, .. } = discovery.release();
-        writeln!(
-            f,
-            "keys       counted over {search_len} substreams, looked at {checks} time(s), with {:.3} of epsilon",
-            discovery.share()
-        )?;
-        writeln!(
-            f,
-            "           noise of scale {lasting:.2} for each, {fresh:.2} each time; listed from {threshold} on; {} bytes at most",
-            self.search_bytes()
-        )?;
-        writeln!(
-            f,
-            "           {:.4} % of {search_len} substreams is found with 99 %",
-            100.0 * discovery.share_found(0.99)
-        )?;
-        for share in SHARES {
-            let until = |probability| match discovery.items_until_listed(share, probability) {
-                Some(items) => format!("{items:.0}"),
-                None => "never".to_owned(),
-            };
-            writeln!(
-                f,
-                "           a key that comes up and takes {} % is listed after {} items with 50 %, {} with 99 %",
-                100.0 * share,
-                until(0.5),
-                until(0.99)
-            )?;
+        let search = length(search_len.saturating_mul(self.substream_len()));
+        let mut lines = vec![
+            format!(
+                "found in the stream with {} of epsilon, in at most {} more",
+                percent(discovery.share().to_f64()),
+                size(self.search_bytes())
+            ),
+            format!("counted over {search} and looked at {}", count(checks, "time")),
+            format!(
+                "their counts get noise of scale {} once and {} at each look; listed from {} on",
+                decimal(lasting.to_f64()),
+                decimal(fresh.to_f64()),
+                grouped(*threshold as f64)
+            ),
+        ];
+        let share = discovery.share_found(0.99);
+        if 1.0 <= share {
+            lines.push("no key can be frequent enough to be surely found".to_owned());
+            return lines;
         }
-        Ok(())
+        let needed = count(discovery.count_found(0.99).ceil() as u64, "occurrence");
+        lines.push(format!(
+            "{needed} there ({} of the items) are found with 99 % probability",
+            percent(share)
+        ));
+        lines.push("how soon a new key is listed, with 50 % and with 99 % probability:".to_owned());
+        lines.extend(SHARES.into_iter().map(|share| listed(discovery, share)));
+        lines
     }
 
     /// What is promised, in one sentence.
@@ -120,16 +197,66 @@ impl Plan {
         let claim = self.claim();
         match self.settings().unit {
             Unit::ReplaceOne => {
-                format!("everything released, forever, together: {claim} for one event replaced by another")
+                format!(
+                    "all that is ever released, taken together, has {claim} for one event replaced by another"
+                )
             }
             Unit::AddRemove => {
-                format!("everything released, forever, together: {claim} for one event added or removed")
+                format!(
+                    "all that is ever released, taken together, has {claim} for one event added or removed"
+                )
             }
             Unit::Users { per_substream } => format!(
-                "everything released, together: {claim} for all items of one user inside any one window, of which \
-                {per_substream} per substream count; who sends when is public, and what a user loses adds up over \
-                windows: epsilon n-fold over n of them, delta faster"
+                "all that is ever released, taken together, has {claim} for all items of one user inside any one \
+                window, of which {per_substream} per substream count; who sends when is public; over n windows a \
+                user's epsilon adds up n-fold, and delta grows faster"
             ),
         }
+    }
+}
+
+/// How soon a key is listed that comes up and takes this share of the items.
+fn listed(discovery: &PlannedDiscovery, share: f64) -> String {
+    let after = |probability| discovery.items_until_listed(share, probability).map(grouped);
+    let soon = match (after(0.5), after(0.99)) {
+        (Some(half), Some(most)) => format!("after {half} and {most} items"),
+        (Some(half), None) => format!("after {half} items, and never"),
+        _ => "never".to_owned(),
+    };
+    format!("with {} of the items {soon}", percent(share))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::settings::Settings;
+
+    fn plan(settings: Settings) -> Plan {
+        settings.plan().expect("a plan")
+    }
+
+    #[test]
+    fn a_plan_is_written_in_plain_words() {
+        let settings = Settings::last_items(100_000, 1.0).expect("settings").with_keys(["a", "b", "c"]);
+        let text = plan(settings).to_string();
+        for part in [
+            "window     the last 100,000 items",
+            "each of the 3 keys has its own in every substream (method tuned)",
+            "discrete Laplace noise of scale 2 on every counter",
+            "cost       epsilon 1, delta 0 for one event; the budget is epsilon = 1, delta = 0",
+            "promise    all that is ever released, taken together, has epsilon = 1, delta = 0 for one event replaced",
+        ] {
+            assert!(text.contains(part), "{part:?} in {text}");
+        }
+    }
+
+    #[test]
+    fn times_are_written_as_the_caller_says() {
+        let settings =
+            Settings::last_ticks(900_000, 500_000, 1.0).expect("settings").with_keys(["a", "b", "c"]);
+        let plan = plan(settings);
+        assert!(plan.to_string().contains("the last 900,000 ticks, with about "), "{plan}");
+        let text = plan.in_words(|ticks| format!("{} s", ticks / 1000));
+        assert!(text.contains("the last 900 s, with about ") && !text.contains("tick"), "{text}");
     }
 }

@@ -7,6 +7,7 @@ use crate::error::{Fraction, ParameterError};
 use crate::item::value::Item;
 use crate::noise::tail::Tail;
 use crate::privacy::accounting::normal_quantile;
+use crate::words::grouped;
 
 /// The probability with which an [`Estimate`] keeps its error bound.
 pub const CONFIDENCE: f64 = 0.95;
@@ -196,19 +197,6 @@ impl fmt::Display for Ranked<'_> {
         let [value, lower, upper] = [value, lower, upper].map(grouped);
         f.pad(&format!("{} {mark}{value} ({lower} to {upper})", self.item))
     }
-}
-
-/// A whole number that is not negative, its digits in groups of three.
-fn grouped(value: f64) -> String {
-    if !value.is_finite() {
-        return "unknown".to_owned();
-    }
-    let digits = format!("{value:.0}");
-    let comma = |(index, digit): (usize, char)| {
-        let is_start = 0 < index && (digits.len() - index).is_multiple_of(3);
-        is_start.then_some(',').into_iter().chain([digit])
-    };
-    digits.chars().enumerate().flat_map(comma).collect()
 }
 
 #[cfg(test)]
