@@ -394,7 +394,7 @@ fn say_after(counts: Counts) {
     }
     if 0 < late {
         remark::note(format!(
-            "{} records came too late for their interval; --lateness waits for them",
+            "{} records came too late for their interval; --lateness waits for them, and older files are named first",
             number(late)
         ));
     }

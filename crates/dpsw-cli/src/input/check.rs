@@ -11,6 +11,7 @@ use crate::input::parser::{Parser, Wanted};
 use crate::input::reader::{Files, check_followed};
 use crate::input::start::Start;
 use crate::input::{Record, Sink, columnar, format};
+use crate::remark;
 
 /// Refuses what cannot be opened and what the first records show to be something else. Pipes are not looked at: they are
 /// read once.
@@ -18,14 +19,28 @@ pub(crate) fn check(files: &Files, wanted: &Wanted) -> Result<()> {
     if files.follow && 1 < files.paths.len() {
         files.paths.iter().try_for_each(|path| check_grows(path))?;
     }
+    let mut before = Seen::default();
     for path in &files.paths {
         if files.follow && is_missing(path) && !file::is_stdin(path) {
             check_awaited(path, files, wanted)?;
         } else if !is_pipe(path) {
-            check_file(path, files, wanted)?;
+            let seen = check_file(path, files, wanted)?;
+            say_order(path, &before, &seen);
+            before.newest = before.newest.max(seen.newest);
         }
     }
     Ok(())
+}
+
+/// Files of the same time are not merged.
+fn say_order(path: &Path, before: &Seen, seen: &Seen) {
+    if seen.first.is_some() && seen.first < before.newest {
+        remark::note(format!(
+            "{} begins before the file that is named before it ends: what is older than the newest record that was read counts \
+            only while --lateness waits for it; name older files first, or merge them by time",
+            path.display()
+        ));
+    }
 }
 
 /// Refuses a pipe beside files that grow: waiting for it would keep them waiting.
@@ -61,11 +76,12 @@ fn check_awaited(path: &Path, files: &Files, wanted: &Wanted) -> Result<()> {
     }
 }
 
-fn check_file(path: &Path, files: &Files, wanted: &Wanted) -> Result<()> {
+fn check_file(path: &Path, files: &Files, wanted: &Wanted) -> Result<Seen> {
+    let mut seen = Seen::default();
     let file = file::open(path)?;
     let (start, source) = Start::read(path, file, files.told).map_err(|error| cannot_read(path, error))?;
     if files.follow && start.bytes.is_empty() {
-        return check_awaited(path, files, wanted);
+        return check_awaited(path, files, wanted).map(|()| seen);
     }
     let check = || {
         if files.follow {
@@ -76,20 +92,28 @@ fn check_file(path: &Path, files: &Files, wanted: &Wanted) -> Result<()> {
             let read = columnar::read(path, &start, source, &files.selection, &AtomicU64::new(0), |_| false);
             return read.map_err(|error| cannot_read(path, error));
         }
-        Parser::new(start.format, wanted, &start.bytes)?.push(&start.bytes, &mut Nowhere)
+        Parser::new(start.format, wanted, &start.bytes)?.push(&start.bytes, &mut seen)
     };
-    check().map_err(|error| named(error, &start.name))
+    check().map_err(|error| named(error, &start.name))?;
+    Ok(seen)
 }
 
-/// Where records go that are looked at and not counted.
-struct Nowhere;
+/// The times of records that are looked at and not counted.
+#[derive(Debug, Default)]
+struct Seen {
+    first: Option<u64>,
+    newest: Option<u64>,
+}
 
-impl Sink for Nowhere {
+impl Sink for Seen {
     fn items(&mut self, _: &[&[u8]]) -> Result<()> {
         Ok(())
     }
 
-    fn record(&mut self, _: u64, _: Record<'_>) -> Result<()> {
+    fn record(&mut self, _: u64, record: Record<'_>) -> Result<()> {
+        let time = record.time.and_then(Result::ok);
+        self.first = self.first.or(time);
+        self.newest = self.newest.max(time);
         Ok(())
     }
 }

@@ -88,3 +88,88 @@ fn choose(path: &Path, content: Content, delimiter: Option<u8>) -> Format {
     let table = name.filter(|name| matches!(name, Format::Csv | Format::Tsv)).or(delimited);
     looks.filter(|_| content.is_columnar()).or(table).or(looks).or(name).unwrap_or(Format::Lines)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A source that gives at most so many bytes at a time.
+    struct Slow {
+        bytes: Cursor<Vec<u8>>,
+        size: usize,
+    }
+
+    impl Read for Slow {
+        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+            let len = buffer.len().min(self.size);
+            self.bytes.read(&mut buffer[..len])
+        }
+    }
+
+    fn read(bytes: &[u8], size: usize) -> Result<(Start, Vec<u8>)> {
+        let slow = Slow { bytes: Cursor::new(bytes.to_vec()), size };
+        let (start, mut source) = Start::read(Path::new("x"), slow, Told::default())?;
+        let mut all = Vec::new();
+        source.read_to_end(&mut all)?;
+        Ok((start, all))
+    }
+
+    fn samples() -> Vec<(Vec<u8>, Format)> {
+        let log = "h - - [10/Oct/2000:13:55:36 -0700] \"GET /a HTTP/1.1\" 200 1\n";
+        vec![
+            (b"a\nb\n".repeat(50), Format::Lines),
+            (b"a".to_vec(), Format::Lines),
+            (vec![], Format::Lines),
+            (b"\xef\xbb\xbf{\"a\":1}\r\n".to_vec(), Format::Ndjson),
+            (log.repeat(3).into_bytes(), Format::AccessLog),
+            (b"PAR1 and more".to_vec(), Format::Parquet),
+            (b"ARROW1\0\0 and more".to_vec(), Format::Arrow),
+            (b"\xff\xff\xff\xff\x88\x01\0\0\x10".to_vec(), Format::Arrow),
+        ]
+    }
+
+    #[test]
+    fn a_source_in_pieces_is_known_as_a_whole_one_is_and_no_byte_is_lost() {
+        for (bytes, format) in samples() {
+            for size in 1..=bytes.len().max(1) {
+                let (start, all) = read(&bytes, size).expect("read");
+                assert_eq!(start.format, format, "in pieces of {size}");
+                assert_eq!(all, bytes, "in pieces of {size}");
+                assert!(bytes.starts_with(&start.bytes));
+            }
+            let packed = zstd::encode_all(&bytes[..], 1).expect("packed");
+            for size in 1..=packed.len() {
+                let (start, all) = read(&packed, size).expect("unpacked");
+                assert_eq!((start.packing, start.format), (Packing::Zstd, format), "in pieces of {size}");
+                assert_eq!(all, bytes);
+            }
+        }
+    }
+
+    #[test]
+    fn hostile_bytes_are_errors_or_sources_and_never_panics() {
+        let mut state = 1_u64;
+        let mut random = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 56) as u8
+        };
+        let beginnings = [
+            &b""[..],
+            b"\x1f\x8b\x08",
+            b"\x28\xb5\x2f\xfd",
+            b"PAR1",
+            b"ARROW1",
+            b"\xff\xff\xff\xff",
+            b"{",
+            b"[",
+        ];
+        for round in 0..4000 {
+            let len = usize::from(random());
+            let rest = (0..len).map(|_| random());
+            let bytes: Vec<u8> = beginnings[round % beginnings.len()].iter().copied().chain(rest).collect();
+            if let Ok((start, all)) = read(&bytes, 1 + usize::from(random())) {
+                assert!(all.starts_with(&start.bytes));
+            }
+        }
+    }
+}

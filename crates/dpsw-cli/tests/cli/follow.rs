@@ -7,7 +7,7 @@ use std::process::Stdio;
 use serde_json::Value;
 
 use crate::run::Run;
-use crate::sandbox::{EXACT, Live, Sandbox, check_shares, fails, json, records, text};
+use crate::sandbox::{EXACT, Live, Sandbox, check_shares, errors, fails, json, records, text};
 
 /// A run that answers every 1,000 items, without noise.
 struct Following {
@@ -205,6 +205,27 @@ fn times_in_followed_records_decide_and_real_time_says_when_to_answer() {
         }
         live.interrupt();
         assert_eq!(live.wait(), Some(130));
+    }
+}
+
+#[test]
+fn files_of_the_same_time_are_told_before_they_are_read() {
+    let sandbox = Sandbox::new();
+    for (name, seconds) in [("old.log", 0..100), ("new.log", 100..200), ("other.log", 50..150)] {
+        sandbox.write(name, logged(seconds));
+    }
+    let fixed = ["top", "--domain", "keys.txt", "--window", "10s", "--json"];
+    for (files, said) in [
+        (&["old.log", "new.log"][..], None),
+        (&["new.log", "old.log"], Some("old.log begins before the file that is named before it ends")),
+        (&["old.log", "other.log"], Some("other.log begins before the file that is named before it ends")),
+    ] {
+        let output = sandbox.run(&[&fixed[..], &EXACT, files].concat());
+        json(&output);
+        let remarks = errors(&output);
+        assert_eq!(remarks.contains("begins before"), said.is_some(), "{remarks}");
+        assert!(said.is_none_or(|said| remarks.contains(said)), "{remarks}");
+        assert_eq!(remarks.contains("came too late"), said.is_some(), "{remarks}");
     }
 }
 
