@@ -660,7 +660,7 @@ pub(crate) struct Completions {
     #[arg(value_enum)]
     pub(crate) target: Target,
     /// Write files into this folder: with `man` a page per command, with `schema` one per kind of document (answer, plan,
-    /// inspect, dry-run, audit, demo)
+    /// inspect, dry-run, ledger, audit, demo)
     #[arg(long, value_name = "FOLDER")]
     pub(crate) out: Option<PathBuf>,
 }

@@ -4,6 +4,7 @@ use dpsw::{Plan, Window, WindowView};
 use serde::Serialize;
 
 use crate::feed::Counts;
+use crate::quantity::grouped;
 use crate::words::{count, percent, stretch};
 
 /// The first thing that keeps rows away.
@@ -114,7 +115,7 @@ impl Empty<'_> {
         let needed = count(found.count_found(USUALLY).ceil() as u64, "time");
         let within = stretch(plan, found.search_len().saturating_mul(plan.substream_len()));
         let so_far = match self.items_of_stream() {
-            Some(items) => format!(", and {} were read", count(items, "record")),
+            Some(items) => format!("; so far: {}", count(items, "record")),
             None => String::new(),
         };
         is_none.then(|| Why {
@@ -123,8 +124,8 @@ impl Empty<'_> {
                 "no key is listed yet: one is found when it occurs about {needed} within {within}{so_far}"
             ),
             advice: format!(
-                "read more, raise --epsilon, or list public keys with --domain{}; check that --format and --column name \
-                the right part of a record",
+                "{}read more, raise --epsilon, or list public keys with --domain; check that --format and --column \
+                name the right part of a record",
                 expected(plan, self.view.items())
             ),
         })
@@ -157,7 +158,7 @@ impl Empty<'_> {
         Why {
             cause: Cause::BelowNoise,
             message: format!("no item stands out from the noise{takes}{of}"),
-            advice: format!("raise --epsilon, or use a longer --window{}{hidden}", expected(plan, total)),
+            advice: format!("{}raise --epsilon, or use a longer --window{hidden}", expected(plan, total)),
         }
     }
 
@@ -178,8 +179,7 @@ fn expected(plan: &Plan, total: Option<u64>) -> String {
         return String::new();
     }
     format!(
-        "; --expected-items is {}, but a window holds about {}",
-        crate::quantity::grouped(expected as f64),
-        crate::quantity::grouped(total as f64)
+        "say --expected-items {total}, as a window holds about that many, not {}; ",
+        grouped(expected as f64)
     )
 }

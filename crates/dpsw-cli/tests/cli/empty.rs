@@ -45,9 +45,9 @@ fn an_answer_without_rows_says_why() {
         &sandbox,
         &with(&["few.txt"]),
         "nothing-found",
-        &["no key is listed yet", "2 records were read", "--domain", "--format and --column"],
+        &["no key is listed yet", "so far: 2 records", "--domain", "--format and --column"],
     );
-    check(&sandbox, &with(&["unlike.txt"]), "nothing-found", &["3,000 records were read"]);
+    check(&sandbox, &with(&["unlike.txt"]), "nothing-found", &["so far: 3,000 records"]);
     check(
         &sandbox,
         &exact(&["unlike.txt"]),
@@ -60,6 +60,14 @@ fn an_answer_without_rows_says_why() {
         "below-threshold",
         &["no item has 60 % of the window; the largest has about 50 %", "smaller --threshold"],
     );
+}
+
+#[test]
+fn a_plan_for_far_more_items_than_there_are_is_named_first() {
+    let sandbox = Sandbox::new();
+    sandbox.write("t.tsv", records(1000, |n, item| format!("{n}\t{item}\n")));
+    let top = ["t.tsv", "--column", "2", "--time-column", "1", "--window", "1000s", "--epsilon", "1"];
+    check(&sandbox, &top, "nothing-found", &["what helps: say --expected-items 1000,", "not 1,000,000"]);
 }
 
 #[test]

@@ -40,14 +40,21 @@ fn examples(help: &str) -> Vec<String> {
     lines.join("\n").replace("\\\n", "").lines().map(str::to_owned).collect()
 }
 
-/// What the README runs, in the words of someone who has the binary.
-fn readme_examples() -> Vec<String> {
-    let command = |line: &str| {
-        let line = line.split('#').next().unwrap_or_default().trim();
-        let rest = line.strip_prefix("cargo run --release -- ").or_else(|| line.strip_prefix("dpsw "))?;
-        Some(format!("dpsw {rest}"))
-    };
-    include_str!("../../../../README.md").lines().filter_map(command).collect()
+const README: &str = include_str!("../../../../README.md");
+
+/// What the README runs: the lines of its shell blocks, with the binary in place of cargo, then what stands in its text. What
+/// needs the source is left out.
+fn readme_commands() -> Vec<String> {
+    let blocks = README.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let lines = blocks.flat_map(str::lines).filter_map(|line| {
+        let line = line.replace("cargo run --release -- ", "dpsw ");
+        let is_command = !line.is_empty() && !line.starts_with(['#', '.']) && !line.starts_with("cargo ");
+        is_command.then_some(line)
+    });
+    let outside = README.split("```").step_by(2);
+    let inline =
+        outside.flat_map(|text| text.split('`').skip(1).step_by(2)).filter(|code| code.starts_with("dpsw "));
+    lines.chain(inline.map(str::to_owned)).collect()
 }
 
 /// Runs an example as a shell does, in a directory with the files that it speaks of.
@@ -98,11 +105,28 @@ fn every_example_runs() {
 }
 
 #[test]
-fn every_command_of_the_readme_runs() {
-    let found = readme_examples();
-    assert!(8 <= found.len(), "{found:?}");
-    let sandbox = prepared();
-    found.iter().for_each(|example| check(&sandbox, example));
+fn the_commands_of_the_readme_run_one_after_the_other_in_an_empty_folder() {
+    let commands = readme_commands();
+    assert!(18 <= commands.len(), "{commands:?}");
+    let sandbox = Sandbox::new();
+    std::fs::remove_file(sandbox.path("keys.txt")).expect("it is empty");
+    commands.iter().for_each(|command| check(&sandbox, command));
+}
+
+#[test]
+fn the_table_of_the_readme_is_like_those_of_the_program() {
+    let shown = README.split("```text\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a table");
+    let sandbox = Sandbox::new();
+    sandbox.write("access.log", sandbox.run(&["demo", "--log", "100000"]).stdout);
+    let table = text(&sandbox.run(&["top", "access.log", "--window", "10000", "--epsilon", "1"]));
+    // Noise moves the numbers, and where columns begin.
+    let words = |text: &str| -> Vec<Vec<String>> {
+        let words = |line: &str| line.split_whitespace().map(str::to_owned).collect();
+        text.lines().take(5).map(words).collect()
+    };
+    let (shown, table) = (words(shown), words(&table));
+    assert_eq!(shown[..4], table[..4]);
+    assert_eq!(shown[4][..2], table[4][..2]);
 }
 
 #[test]
