@@ -1,5 +1,6 @@
 //! Access logs of web servers, in the common or the combined format:
-//! `host ident user [time] "GET /path HTTP/1.1" status bytes "referrer" "agent"`.
+//! `host ident user [time] "GET /path HTTP/1.1" status bytes "referrer" "agent"`. A blank line is no record and takes no
+//! position.
 
 use anyhow::Result;
 use memchr::memchr;
@@ -88,6 +89,9 @@ impl AccessLog {
         let mut number = line;
         let len = lines::each(buffer, |text| {
             number += 1;
+            if text.trim_ascii().is_empty() {
+                return Ok(());
+            }
             let time = self.wants_time.then(|| event_time(text));
             let user = self.user.map(|field| field.find(text));
             sink.record(number - 1, Record { item: self.field.find(text), time, user })

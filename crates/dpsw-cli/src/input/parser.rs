@@ -376,6 +376,7 @@ mod tests {
         let log = by_user("host", wanted(None, None));
         let text = b"h - - [10/Oct/2000:13:55:36 -0700] \"GET /a HTTP/1.1\" 200 1\nhello\n";
         check(Format::AccessLog, &log, text, &["h: /a", "?: bad 2"]);
+        check(Format::AccessLog, &log, &[b"\r\n", &text[..], b"\n\n"].concat(), &["h: /a", "?: bad 3"]);
         assert!(Parser::new(Format::Lines, &by_user("1", wanted(None, None)), &[]).is_err());
     }
 

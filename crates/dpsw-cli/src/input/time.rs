@@ -12,6 +12,7 @@ pub(crate) const MILLIS_END: u64 = 253_402_300_800_000;
 /// the unit.
 pub(crate) fn parse(text: &[u8], unit: Option<TimeUnit>) -> Result<u64, Problem> {
     let time = unix(text, unit).or_else(|| of_access_log(text)).or_else(|| rfc3339(text));
+    let time = time.or_else(|| unix(text.trim_ascii(), unit));
     time.ok_or_else(|| {
         let unit = match unit {
             None => "seconds, milliseconds, microseconds or nanoseconds",
@@ -80,10 +81,17 @@ fn unit_of(value: f64) -> TimeUnit {
     }
 }
 
-/// `2026-01-31T12:00:00.5+01:00`; a blank may replace the T, a time without a zone is UTC, and a date is its start.
+/// `2026-01-31T12:00:00.5+01:00`; a blank may replace the T or stand before the zone, a time without a zone is UTC, and a date
+/// is its start.
 fn rfc3339(text: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(text).ok()?.trim();
-    let with_zone = text.parse::<Timestamp>();
+    let text = text.strip_suffix(" UTC").unwrap_or(text);
+    let joined =
+        [" +", " -"].iter().find_map(|blank| text.rsplit_once(blank).map(|parts| (parts, &blank[1..])));
+    let with_zone = match joined {
+        Some(((time, zone), sign)) => format!("{time}{sign}{zone}").parse::<Timestamp>(),
+        None => text.parse::<Timestamp>(),
+    };
     let time = with_zone.or_else(|_| {
         let civil = text.parse::<jiff::civil::DateTime>()?;
         jiff::tz::TimeZone::UTC.to_timestamp(civil)
@@ -151,6 +159,10 @@ mod tests {
             ("2006-03-04 09:15:02", 1_141_463_702_000),
             ("2006-03-04T09:15:02Z", 1_141_463_702_000),
             ("2006-03-04T10:15:02.5+01:00", 1_141_463_702_500),
+            ("2006-03-04 10:15:02 +0100", 1_141_463_702_000),
+            ("2006-03-04 08:15:02 -01:00", 1_141_463_702_000),
+            ("2006-03-04 09:15:02 UTC", 1_141_463_702_000),
+            (" 1141463702 ", 1_141_463_702_000),
             ("2006-03-04", 1_141_430_400_000),
             ("[10/Oct/2000:13:55:36 -0700]", 971_211_336_000),
             ("29/Feb/2024:00:00:00 +0000", 1_709_164_800_000),
@@ -206,6 +218,9 @@ mod tests {
             "",
             "yesterday",
             "12:00",
+            "12:00 +",
+            " - ",
+            "2026-01-31 +0100 +0100",
             "1.2.3",
             "-5",
             "99999999999999999999",
