@@ -1,0 +1,17 @@
+//! What can be seen of a stream.
+
+use dpsw::WindowView;
+
+/// What can be seen of a stream: durable before it is here, and never different once it was.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Published {
+    /// Answers all questions; its lists are worked out already.
+    pub view: WindowView,
+    /// When it was published, in milliseconds since 1970, by the service's clock.
+    pub at_ms: u64,
+    /// Everything before this position or time is sealed; 0 before the first seal.
+    pub sealed_until: u64,
+    /// How many views of the stream were published before, since the service started.
+    pub number: u64,
+}
