@@ -97,6 +97,9 @@ pub enum ChangeError {
         /// The most.
         most: usize,
     },
+    /// The plan has reproducible noise.
+    #[error("a stream with reproducible noise claims no privacy and is not served")]
+    NoClaim,
     /// It could not be made durable.
     #[error(transparent)]
     Unavailable(#[from] Unavailable),

@@ -50,6 +50,9 @@ pub enum EventsError {
     },
 }
 
+/// Bytes of a batch beside its columns.
+const EVENTS_LEN: usize = 256;
+
 /// Events in order of arrival. Each stream of a source takes one column of items.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Events {
@@ -134,6 +137,20 @@ impl Events {
         self.len
     }
 
+    /// Leaves out what is not needed.
+    pub(crate) fn keep(&mut self, is_needed: impl Fn(&str) -> bool, needs_times: bool, needs_users: bool) {
+        self.columns.retain(|(name, _)| is_needed(name));
+        self.times = self.times.take().filter(|_| needs_times);
+        self.users = self.users.take().filter(|_| needs_users);
+    }
+
+    /// About how many bytes they take.
+    pub(crate) fn size(&self) -> usize {
+        let columns = self.columns.iter().map(|(name, column)| name.len() + column.size()).sum::<usize>();
+        let times = self.times.as_ref().map_or(0, |times| 8 * times.len());
+        EVENTS_LEN + columns + times + self.users.as_ref().map_or(0, Strings::size)
+    }
+
     /// Whether there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -187,6 +204,13 @@ impl Column {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+
+    fn size(&self) -> usize {
+        match self {
+            Self::Strings(strings) => strings.size(),
+            Self::Integers(integers) => 8 * integers.len(),
+        }
+    }
 }
 
 impl Strings {
@@ -228,6 +252,10 @@ impl Strings {
     pub(crate) fn slice(&self, index: usize) -> &[u8] {
         let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.bytes[start as usize..self.ends[index] as usize]
+    }
+
+    fn size(&self) -> usize {
+        self.bytes.len() + 4 * self.ends.len()
     }
 
     pub(crate) fn parts(&self) -> (&Bytes, &[u32], &Present) {

@@ -37,7 +37,9 @@ pub mod engine;
 pub mod error;
 pub mod events;
 pub mod key;
+mod ledger;
 pub mod quantity;
+mod store;
 
 pub use config::{SourceConfig, StreamConfig};
 pub use engine::published::Published;
@@ -46,3 +48,4 @@ pub use engine::{BatchId, Engine, EngineSettings, Pending, Receipt};
 pub use error::{ChangeError, IngestError, OpenError, Unavailable, Unknown};
 pub use events::{Column, Events, Integers, Present, Strings, StringsBuilder};
 pub use key::Key;
+pub use store::disk::Disk;

@@ -10,7 +10,7 @@ use crate::config::{ConfigError, check_name};
 use crate::quantity::{Millis, Size, Span};
 
 /// The δ of a stream that needs one and names none.
-pub const DELTA: f64 = 1e-10;
+pub(crate) const DELTA: f64 = 1e-10;
 
 /// A stream over one column of a source.
 ///

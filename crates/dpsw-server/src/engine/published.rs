@@ -1,6 +1,6 @@
 //! What can be seen of a stream.
 
-use dpsw::WindowView;
+use dpsw::{DpswSketch, WindowView};
 
 /// What can be seen of a stream: durable before it is here, and never different once it was.
 #[derive(Debug, Clone)]
@@ -14,4 +14,11 @@ pub struct Published {
     pub sealed_until: u64,
     /// How many views of the stream were published before, since the service started.
     pub number: u64,
+}
+
+impl Published {
+    /// What can be seen of a stream that starts, or starts again.
+    pub(crate) fn first(sketch: &DpswSketch, at_ms: u64) -> Self {
+        Self { view: sketch.view(), at_ms, sealed_until: sketch.sealed_until(), number: 0 }
+    }
 }

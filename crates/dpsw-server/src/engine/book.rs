@@ -1,0 +1,139 @@
+//! What the committer knows of a source, and the batches that are to be committed together.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+
+use dpsw::Clock;
+use tokio::sync::oneshot;
+
+use crate::config::Protects;
+use crate::engine::count::Work;
+use crate::engine::gauge::Busy;
+use crate::engine::ids::Ids;
+use crate::engine::registry::{Room, Source, Stream};
+use crate::engine::{BatchId, Receipt};
+use crate::error::IngestError;
+use crate::events::Events;
+use crate::store::journal::Batch;
+use crate::store::records::{Saved, StreamId};
+
+/// A batch that waits to be committed.
+pub(crate) struct Ingest {
+    pub(crate) source: Arc<Source>,
+    pub(crate) id: Option<BatchId>,
+    pub(crate) events: Events,
+    pub(crate) room: Room,
+    pub(crate) reply: oneshot::Sender<Result<Receipt, IngestError>>,
+    pub(crate) busy: Busy,
+}
+
+/// What the committer knows of a source.
+pub(crate) struct Book {
+    pub(crate) source: Arc<Source>,
+    /// The next batch has this number.
+    pub(crate) next: u64,
+    /// The latest time of the source. It never goes back.
+    pub(crate) now_ms: u64,
+    pub(crate) ids: Ids,
+    /// What is durable of each stream.
+    pub(crate) streams: BTreeMap<StreamId, (Arc<Stream>, Saved)>,
+    /// The records of the journal: their last batch, and their bytes.
+    journal: VecDeque<(u64, usize)>,
+    journal_bytes: usize,
+    pub(crate) counter: Sender<Work>,
+}
+
+/// The batches of a source that are committed together.
+#[derive(Default)]
+pub(crate) struct Group {
+    pub(crate) batches: Vec<Batch>,
+    pub(crate) ids: Vec<BatchId>,
+    known: HashSet<BatchId>,
+    rest: Vec<(Room, Busy)>,
+    replies: Vec<(oneshot::Sender<Result<Receipt, IngestError>>, Receipt)>,
+}
+
+impl Book {
+    pub(crate) fn new(source: Arc<Source>, next: u64, ids: Ids, counter: Sender<Work>) -> Self {
+        let (streams, journal) = (BTreeMap::new(), VecDeque::new());
+        Self { source, next, now_ms: 0, ids, streams, journal, journal_bytes: 0, counter }
+    }
+
+    /// The time now, which does not go back.
+    pub(crate) fn tell_time(&mut self, now_ms: u64) -> u64 {
+        self.now_ms = self.now_ms.max(now_ms);
+        self.now_ms
+    }
+
+    pub(crate) fn journal_bytes(&self) -> usize {
+        self.journal_bytes
+    }
+
+    pub(crate) fn note_record(&mut self, last: u64, bytes: usize) {
+        self.journal.push_back((last, bytes));
+        self.journal_bytes += bytes;
+    }
+
+    /// The records of these batches are gone.
+    pub(crate) fn note_counted(&mut self, counted: u64) {
+        while self.journal.front().is_some_and(|(last, _)| *last < counted) {
+            let (_, bytes) = self.journal.pop_front().expect("there is a first one");
+            self.journal_bytes -= bytes;
+        }
+    }
+
+    /// Leaves out the columns that no stream takes.
+    fn needed(&self, mut events: Events) -> Events {
+        let items: BTreeSet<&str> =
+            self.streams.values().map(|(stream, _)| stream.config.item.as_str()).collect();
+        let follows_events = |stream: &Stream| {
+            stream.plan.settings().window.time().is_some_and(|time| time.clock == Clock::Events)
+        };
+        let needs_times = self.streams.values().any(|(stream, _)| follows_events(stream));
+        events.keep(|name| items.contains(name), needs_times, self.source.config.protects == Protects::Users);
+        events
+    }
+}
+
+impl Group {
+    /// Takes a batch, unless it was taken before.
+    pub(crate) fn take(&mut self, ingest: Ingest, book: &mut Book, now_ms: u64) {
+        let Ingest { id, events, room, reply, busy, .. } = ingest;
+        let is_repeated = id.as_ref().is_some_and(|id| book.ids.knows(id) || self.known.contains(id));
+        self.replies.push((reply, Receipt { events: events.len(), is_repeated }));
+        if is_repeated {
+            return;
+        }
+        if let Some(id) = id {
+            self.known.insert(id.clone());
+            self.ids.push(id);
+        }
+        let (sequence, arrival_ms) = (book.next + self.batches.len() as u64, book.tell_time(now_ms));
+        self.batches.push(Batch { sequence, arrival_ms, events: Arc::new(book.needed(events)) });
+        self.rest.push((room, busy));
+    }
+
+    /// The batches are durable: their senders are told, and they are counted.
+    pub(crate) fn accept(self, book: &mut Book) {
+        if let Some(batch) = self.batches.last() {
+            book.next = batch.sequence + 1;
+            book.ids.remember(batch.sequence, self.ids);
+        }
+        for (reply, receipt) in self.replies {
+            // A client that went away learns it when it sends the batch again.
+            let _ = reply.send(Ok(receipt));
+        }
+        for (batch, (room, busy)) in self.batches.into_iter().zip(self.rest) {
+            // An owner that is gone means that the engine stops; the batch is in the journal.
+            let _ = book.counter.send(Work::Count { batch, room, busy });
+        }
+    }
+
+    /// The batches are not durable, and their senders are told.
+    pub(crate) fn refuse(self, error: &IngestError) {
+        for (reply, _) in self.replies {
+            let _ = reply.send(Err(error.clone()));
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! The promises of the engine, on real folders and on disks that fail.
+
+mod durable;
+mod support;
