@@ -27,7 +27,7 @@ use crate::store::{Store, StoreError};
 /// The most batches of one transaction.
 const GROUP_MAX: usize = 4096;
 /// The most bytes of one transaction, unless one batch is larger.
-const GROUP_BYTES_MAX: usize = 16 << 20;
+const GROUP_BYTES_MAX: usize = 4 << 20;
 /// Beyond this many bytes of journal the streams of a source are saved, so that it can be emptied.
 const JOURNAL_BYTES_MAX: usize = 256 << 20;
 /// How often the clock is looked at.
@@ -215,7 +215,7 @@ impl Committer {
         result.map_err(|error| self.fail(&error))
     }
 
-    fn write(&self, groups: &BTreeMap<SourceId, Group>, ready: &[StreamId]) -> Result<Meta, StoreError> {
+    fn write(&mut self, groups: &BTreeMap<SourceId, Group>, ready: &[StreamId]) -> Result<Meta, StoreError> {
         let mut changes = Changes::default();
         for (id, group) in groups {
             let Some(last) = group.batches.last() else { continue };

@@ -24,7 +24,7 @@ const LEAP: u64 = 1 << 40;
 
 /// Starts every stream anew, without the journal, and commits that before the marker moves on to it.
 pub(crate) fn give_up(
-    store: &Store,
+    store: &mut Store,
     shared: &Shared,
     key: &StateKey,
     meta: Meta,

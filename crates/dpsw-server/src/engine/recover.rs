@@ -42,7 +42,7 @@ pub(crate) struct RecoveredSource {
 }
 
 /// Reads everything back, and gives up what may have been shown otherwise.
-pub(crate) fn recover(store: &Store, shared: &Shared, key: &StateKey) -> Result<Recovered, OpenError> {
+pub(crate) fn recover(store: &mut Store, shared: &Shared, key: &StateKey) -> Result<Recovered, OpenError> {
     let mut meta = first_meta(store)?;
     let catalogue = store.catalogue().map_err(|error| damaged(store, error))?;
     let mut marker = Marker { database: meta.database, generation: meta.generation, shown: BTreeMap::new() };
@@ -70,7 +70,7 @@ pub(crate) fn recover(store: &Store, shared: &Shared, key: &StateKey) -> Result<
 }
 
 /// What the database says about itself. A new one says it from now on.
-fn first_meta(store: &Store) -> Result<Meta, OpenError> {
+fn first_meta(store: &mut Store) -> Result<Meta, OpenError> {
     match store.meta() {
         Ok(Some(meta)) => return Ok(meta),
         Ok(None) => {}
@@ -93,7 +93,7 @@ fn first_meta(store: &Store) -> Result<Meta, OpenError> {
 }
 
 /// Makes the first marker. From then on a database without one is not trusted.
-fn mark_new(store: &Store, meta: Meta, marker: &Marker) -> Result<Meta, OpenError> {
+fn mark_new(store: &mut Store, meta: Meta, marker: &Marker) -> Result<Meta, OpenError> {
     write_marker(store, marker)?;
     let meta = Meta { replaces: Some(meta.generation), ..meta };
     commit(store, Changes { meta: Some(meta), ..Changes::default() })?;
@@ -105,7 +105,7 @@ pub(crate) fn write_marker(store: &Store, marker: &Marker) -> Result<(), OpenErr
     store.disk().write_marker(&bytes).map_err(|error| unusable(store, &error))
 }
 
-pub(crate) fn commit(store: &Store, changes: Changes<'_>) -> Result<(), OpenError> {
+pub(crate) fn commit(store: &mut Store, changes: Changes<'_>) -> Result<(), OpenError> {
     store.commit(&changes).map_err(|error| unusable(store, &error))
 }
 

@@ -39,8 +39,8 @@ impl Threads {
     ) -> Result<Self, OpenError> {
         let cipher = Cipher::new(&settings.key);
         let state_key = || StateKey::from_bytes(*settings.key.expose());
-        let store = Store::open(Arc::clone(&disk), cipher.clone(), settings.is_durable)?;
-        let Recovered { meta, marker, sources, names } = recover(&store, shared, &state_key())?;
+        let mut store = Store::open(Arc::clone(&disk), cipher.clone(), settings.is_durable)?;
+        let Recovered { meta, marker, sources, names } = recover(&mut store, shared, &state_key())?;
         let running = Arc::new(Running::default());
         let (committer, requests) = mpsc::channel();
         let (releaser, releases) = mpsc::channel();

@@ -1,9 +1,9 @@
 //! What changes in one transaction.
 
-use redb::{Table, WriteTransaction};
+use redb::WriteTransaction;
 use serde::Serialize;
 
-use crate::store::cipher::{ADDED_LEN, Cipher};
+use crate::store::cipher::{ADDED_LEN, Cipher, secret_part};
 use crate::store::journal::{Batch, encode_into, encoded_len};
 use crate::store::records::{Meta, Saved, SourceId, SourceRecord, StateRecord, StreamId, StreamRecord};
 use crate::store::{BATCH_IDS, JOURNAL, META, Place, SOURCES, STATES, STREAMS, Store, StoreError};
@@ -33,18 +33,27 @@ impl Store {
     ///
     /// # Errors
     /// The database refuses, and has to be opened again. Whether the changes are there then can only be told by looking.
-    pub(crate) fn commit(&self, changes: &Changes<'_>) -> Result<(), StoreError> {
+    pub(crate) fn commit(&mut self, changes: &Changes<'_>) -> Result<(), StoreError> {
+        let mut scratch = std::mem::take(&mut self.scratch);
         let transaction = self.database()?.begin_write()?;
-        changes.write(&transaction, self.cipher())?;
-        Ok(transaction.commit()?)
+        changes.write(&transaction, self.cipher(), &mut scratch)?;
+        transaction.commit()?;
+        self.scratch = scratch;
+        Ok(())
     }
 }
 
 impl Changes<'_> {
-    fn write(&self, transaction: &WriteTransaction, cipher: &Cipher) -> Result<(), StoreError> {
+    fn write(
+        &self,
+        transaction: &WriteTransaction,
+        cipher: &Cipher,
+        scratch: &mut Vec<u8>,
+    ) -> Result<(), StoreError> {
         self.write_records(transaction, cipher)?;
         self.write_states(transaction, cipher)?;
-        self.write_journal(transaction, cipher)
+        self.write_journal(transaction, cipher, scratch)?;
+        self.write_batch_ids(transaction, cipher)
     }
 
     fn write_records(&self, transaction: &WriteTransaction, cipher: &Cipher) -> Result<(), StoreError> {
@@ -80,44 +89,51 @@ impl Changes<'_> {
         Ok(())
     }
 
-    fn write_journal(&self, transaction: &WriteTransaction, cipher: &Cipher) -> Result<(), StoreError> {
+    fn write_journal(
+        &self,
+        transaction: &WriteTransaction,
+        cipher: &Cipher,
+        scratch: &mut Vec<u8>,
+    ) -> Result<(), StoreError> {
         let mut journal = transaction.open_table(JOURNAL)?;
         for (id, batches) in &self.journal {
             let Some(last) = batches.last() else { continue };
-            let key = (id.0, last.sequence);
-            let len = encoded_len(batches);
-            let mut record = journal.insert_reserve(key, len + ADDED_LEN)?;
-            let record = record.as_mut();
-            encode_into(batches, &mut record[ADDED_LEN - 16..ADDED_LEN - 16 + len]);
-            cipher.seal_in_place(&Place::Journal(*id, last.sequence).bytes(), record)?;
+            scratch.clear();
+            scratch.resize(encoded_len(batches) + ADDED_LEN, 0);
+            encode_into(batches, secret_part(scratch));
+            cipher.seal_in_place(&Place::Journal(*id, last.sequence).bytes(), scratch)?;
+            for (number, piece) in (0..).zip(scratch.chunks(PIECE_LEN)) {
+                journal.insert((id.0, last.sequence, number), piece)?;
+            }
         }
         for (id, next) in &self.counted {
-            remove(&mut journal, (id.0, 0)..(id.0, *next))?;
+            journal.retain_in((id.0, 0, 0)..(id.0, *next, 0), |_, _| false)?;
         }
         for (id, next) in &self.refused {
-            remove(&mut journal, (id.0, *next)..(id.0 + 1, 0))?;
+            journal.retain_in((id.0, *next, 0)..(id.0 + 1, 0, 0), |_, _| false)?;
         }
+        Ok(())
+    }
+
+    fn write_batch_ids(&self, transaction: &WriteTransaction, cipher: &Cipher) -> Result<(), StoreError> {
         let mut batch_ids = transaction.open_table(BATCH_IDS)?;
         for (id, last, ids) in &self.batch_ids {
             let record = cipher.seal(&Place::BatchIds(*id, *last).bytes(), ids)?;
             batch_ids.insert((id.0, *last), record.as_slice())?;
         }
         for (id, last) in &self.forgotten {
-            remove(&mut batch_ids, (id.0, 0)..(id.0, *last + 1))?;
+            batch_ids.retain_in((id.0, 0)..(id.0, *last + 1), |_, _| false)?;
         }
         for (id, next) in &self.refused {
-            remove(&mut batch_ids, (id.0, *next)..(id.0 + 1, 0))?;
+            batch_ids.retain_in((id.0, *next)..(id.0 + 1, 0), |_, _| false)?;
         }
         Ok(())
     }
 }
 
-fn remove(
-    table: &mut Table<'_, (u32, u64), &'static [u8]>,
-    range: std::ops::Range<(u32, u64)>,
-) -> Result<(), StoreError> {
-    Ok(table.retain_in(range, |_, _| false)?)
-}
+/// Records of the journal are cut into pieces that fill a page of the database: it has pages of powers of two, and fills up what
+/// is left with zeros. A little less, for what the database adds.
+const PIECE_LEN: usize = (128 << 10) - 256;
 
 fn sealed(cipher: &Cipher, place: Place, record: &impl Serialize) -> Result<Vec<u8>, StoreError> {
     let text = serde_json::to_vec(record).map_err(|error| StoreError(error.to_string()))?;

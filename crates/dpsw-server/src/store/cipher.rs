@@ -30,7 +30,7 @@ impl Cipher {
         Self(XChaCha20Poly1305::new(&CipherKey::from(*key.expose())))
     }
 
-    /// Encrypts a record in its place: room for the nonce, what is to be encrypted, room for the tag.
+    /// Encrypts a record in its place, after what is to be encrypted was put into its [`secret_part`]: room for the nonce, what is to be encrypted, room for the tag.
     pub(crate) fn seal_in_place(&self, place: &[u8], record: &mut [u8]) -> Result<(), NoRandomness> {
         let (nonce, rest) = record.split_at_mut(NONCE_LEN);
         let (secret, tag) = rest.split_at_mut(rest.len() - TAG_LEN);
@@ -44,7 +44,7 @@ impl Cipher {
     /// An encrypted copy.
     pub(crate) fn seal(&self, place: &[u8], secret: &[u8]) -> Result<Vec<u8>, NoRandomness> {
         let mut record = vec![0; secret.len() + ADDED_LEN];
-        record[NONCE_LEN..NONCE_LEN + secret.len()].copy_from_slice(secret);
+        secret_part(&mut record).copy_from_slice(secret);
         self.seal_in_place(place, &mut record)?;
         Ok(record)
     }
@@ -63,6 +63,12 @@ impl Cipher {
         opened.map_err(|_| Unopened)?;
         Ok(secret)
     }
+}
+
+/// The part of a record that is encrypted.
+pub(crate) fn secret_part(record: &mut [u8]) -> &mut [u8] {
+    let end = record.len() - TAG_LEN;
+    &mut record[NONCE_LEN..end]
 }
 
 /// Random bytes of the system.

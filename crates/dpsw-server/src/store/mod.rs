@@ -29,8 +29,8 @@ const META: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("meta");
 const SOURCES: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("sources");
 const STREAMS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("streams");
 const STATES: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("states");
-/// By source and the number of the last batch of the record.
-const JOURNAL: TableDefinition<'_, (u32, u64), &[u8]> = TableDefinition::new("journal");
+/// By source, the number of the last batch of the record, and the piece of it.
+const JOURNAL: TableDefinition<'_, (u32, u64, u32), &[u8]> = TableDefinition::new("journal");
 /// By source and the number of the last batch of the record.
 const BATCH_IDS: TableDefinition<'_, (u32, u64), &[u8]> = TableDefinition::new("batch ids");
 
@@ -46,12 +46,15 @@ pub(crate) struct Store {
     is_durable: bool,
     is_lost: Arc<AtomicBool>,
     database: Option<Arc<Database>>,
+    /// A record of the journal while it is made, kept for its room.
+    scratch: Vec<u8>,
 }
 
 impl Store {
     /// Opens the database, or makes it, and checks every page.
     pub(crate) fn open(disk: Arc<dyn Disk>, cipher: Cipher, is_durable: bool) -> Result<Self, OpenError> {
-        let mut store = Self { disk, cipher, is_durable, is_lost: Arc::default(), database: None };
+        let mut store =
+            Self { disk, cipher, is_durable, is_lost: Arc::default(), database: None, scratch: Vec::new() };
         let opened = caught(|| {
             let mut database = store.opened()?;
             database.check_integrity()?;

@@ -1,7 +1,5 @@
 //! What the database holds.
 
-use std::ops::RangeBounds;
-
 use bytes::Bytes;
 use redb::{Database, ReadableDatabase, ReadableTable, TableError};
 use serde::de::DeserializeOwned;
@@ -77,35 +75,41 @@ impl Store {
         from: u64,
         mut take: impl FnMut(Vec<Batch>, usize),
     ) -> Result<(), ReadError> {
-        self.each(JOURNAL, (id.0, from)..(id.0 + 1, 0), |last, record| {
-            let what = "a record of the journal";
-            let secret = self.decrypted(what, Place::Journal(id, last), record)?;
-            let damaged =
-                |error: Malformed| ReadError::Damaged { what: what.to_owned(), reason: error.to_string() };
-            take(decode(Bytes::from_owner(Wiped(secret))).map_err(damaged)?, record.len());
-            Ok(())
-        })
+        let table = self.database()?.begin_read().map_err(StoreError::from)?.open_table(JOURNAL);
+        let table = table.map_err(StoreError::from)?;
+        let (mut record, mut last) = (Vec::new(), from);
+        for entry in table.range((id.0, from, 0)..(id.0 + 1, 0, 0)).map_err(StoreError::from)? {
+            let (key, piece) = entry.map_err(StoreError::from)?;
+            let (_, of, number) = key.value();
+            if number == 0 && !record.is_empty() {
+                take(self.decoded(id, last, &record)?, record.len());
+                record.clear();
+            }
+            last = of;
+            record.extend_from_slice(piece.value());
+        }
+        if !record.is_empty() {
+            take(self.decoded(id, last, &record)?, record.len());
+        }
+        Ok(())
+    }
+
+    fn decoded(&self, id: SourceId, last: u64, record: &[u8]) -> Result<Vec<Batch>, ReadError> {
+        let what = "a record of the journal";
+        let secret = self.decrypted(what, Place::Journal(id, last), record)?;
+        let damaged =
+            |error: Malformed| ReadError::Damaged { what: what.to_owned(), reason: error.to_string() };
+        decode(Bytes::from_owner(Wiped(secret))).map_err(damaged)
     }
 
     /// Hands over the records of batch ids of a source, each with the number of its last batch, in order.
     pub(crate) fn batch_ids(&self, id: SourceId, mut take: impl FnMut(u64, &[u8])) -> Result<(), ReadError> {
-        self.each(BATCH_IDS, (id.0, 0)..(id.0 + 1, 0), |last, record| {
-            take(last, &self.decrypted("a record of batch ids", Place::BatchIds(id, last), record)?);
-            Ok(())
-        })
-    }
-
-    fn each(
-        &self,
-        table: redb::TableDefinition<'_, (u32, u64), &'static [u8]>,
-        range: impl RangeBounds<(u32, u64)>,
-        mut take: impl FnMut(u64, &[u8]) -> Result<(), ReadError>,
-    ) -> Result<(), ReadError> {
-        let transaction = self.database()?.begin_read().map_err(StoreError::from)?;
-        let table = transaction.open_table(table).map_err(StoreError::from)?;
-        for entry in table.range(range).map_err(StoreError::from)? {
+        let table = self.database()?.begin_read().map_err(StoreError::from)?.open_table(BATCH_IDS);
+        let table = table.map_err(StoreError::from)?;
+        for entry in table.range((id.0, 0)..(id.0 + 1, 0)).map_err(StoreError::from)? {
             let (key, record) = entry.map_err(StoreError::from)?;
-            take(key.value().1, record.value())?;
+            let last = key.value().1;
+            take(last, &self.decrypted("a record of batch ids", Place::BatchIds(id, last), record.value())?);
         }
         Ok(())
     }
