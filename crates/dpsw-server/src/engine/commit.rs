@@ -164,7 +164,7 @@ impl Committer {
             let _ = ingest.reply.send(Err(unknown.into()));
             return;
         };
-        groups.entry(id).or_insert_with(Group::default).take(ingest, book, self.shared.clock.now_ms());
+        groups.entry(id).or_default().take(ingest, book, self.shared.clock.now_ms());
     }
 
     /// A newer checkpoint takes the place of one that waits. One of a stream that was deleted meanwhile is dropped.
@@ -199,7 +199,8 @@ impl Committer {
         match self.try_commit(&groups, &ready) {
             Ok(meta) => self.committed(groups, &ready, meta),
             Err(unavailable) => {
-                groups.into_values().for_each(|group| group.refuse(&unavailable.clone().into()))
+                let refusal = unavailable.into();
+                groups.into_values().for_each(|group| group.refuse(&refusal));
             }
         }
     }

@@ -171,7 +171,7 @@ impl Counter {
                 self.note_seals();
                 return counted;
             }
-            Work::Tick { now_ms, busy } => return self.tick(now_ms, busy),
+            Work::Tick { now_ms, busy } => return self.tick(now_ms, busy.as_ref()),
             Work::Add { counting, busy: _busy } => self.streams.push(*counting),
             Work::Remove { stream } => self.streams.retain(|counting| counting.stream.id != stream),
             Work::Saved { stream, saved, busy: _busy } => self.saved(stream, saved),
@@ -189,7 +189,7 @@ impl Counter {
         }
     }
 
-    fn tick(&mut self, now_ms: u64, busy: Option<Busy>) -> Result<(), GivenUp> {
+    fn tick(&mut self, now_ms: u64, busy: Option<&Busy>) -> Result<(), GivenUp> {
         let shared = &self.shared;
         for counting in &mut self.streams {
             feed::advance(&mut counting.sketch, now_ms, &mut |error| wait(shared, error))?;

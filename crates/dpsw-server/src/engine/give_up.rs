@@ -48,7 +48,7 @@ pub(crate) fn give_up(
     let marker = Marker { database: meta.database, generation, shown: until };
     let states = states.iter().map(|(id, state)| (*id, state)).collect();
     let counted = next.into_iter().collect();
-    commit(store, Changes { meta: Some(meta), states, counted, ..Changes::default() })?;
+    commit(store, &Changes { meta: Some(meta), states, counted, ..Changes::default() })?;
     write_marker(store, &marker)?;
     Ok((meta, marker))
 }

@@ -194,9 +194,8 @@ impl Engine {
             return Err(Unavailable::ShuttingDown.into());
         }
         let (reply, answer) = oneshot::channel();
-        let closing = || ChangeError::from(Unavailable::ShuttingDown);
-        self.threads.send(request(reply)).map_err(|_| closing())?;
-        answer.blocking_recv().map_err(|_| closing())?
+        self.threads.send(request(reply))?;
+        answer.blocking_recv().map_err(|_| Unavailable::ShuttingDown)?
     }
 
     /// Hands over a batch. It is acknowledged, through [`Pending`], when it is durable.
@@ -212,7 +211,7 @@ impl Engine {
         let (reply, receipt) = oneshot::channel();
         let busy = self.shared.begin();
         let ingest = Ingest { source, id, events, room, reply, busy };
-        self.threads.send(Request::Ingest(ingest)).map_err(|_| Unavailable::ShuttingDown)?;
+        self.threads.send(Request::Ingest(ingest))?;
         Ok(Pending(receipt))
     }
 
@@ -299,14 +298,10 @@ impl Engine {
     pub fn settle(&self) -> Result<(), Unavailable> {
         // The first round seals and shows; the second publishes where the streams stand by then.
         for _ in 0..2 {
-            self.tell(Request::Tick { busy: self.shared.begin() })?;
+            self.threads.send(Request::Tick { busy: self.shared.begin() })?;
             self.wait_until_idle()?;
         }
         Ok(())
-    }
-
-    fn tell(&self, request: Request) -> Result<(), Unavailable> {
-        self.threads.send(request).map_err(|_| Unavailable::ShuttingDown)
     }
 
     fn wait_until_idle(&self) -> Result<(), Unavailable> {
@@ -326,8 +321,10 @@ impl Engine {
     pub fn shutdown(&self) -> Result<(), Unavailable> {
         self.shared.is_closing.store(true, Ordering::SeqCst);
         self.shared.vitals.ail(Ailment::Closing, "the service is shutting down");
-        let saved =
-            self.tell(Request::SaveAll { busy: self.shared.begin() }).and_then(|()| self.wait_until_idle());
+        let saved = self
+            .threads
+            .send(Request::SaveAll { busy: self.shared.begin() })
+            .and_then(|()| self.wait_until_idle());
         self.threads.stop();
         saved
     }

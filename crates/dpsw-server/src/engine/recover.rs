@@ -88,7 +88,7 @@ fn first_meta(store: &mut Store) -> Result<Meta, OpenError> {
         next_source: SourceId(0),
         next_stream: StreamId(0),
     };
-    commit(store, Changes { meta: Some(meta), ..Changes::default() })?;
+    commit(store, &Changes { meta: Some(meta), ..Changes::default() })?;
     Ok(meta)
 }
 
@@ -96,7 +96,7 @@ fn first_meta(store: &mut Store) -> Result<Meta, OpenError> {
 fn mark_new(store: &mut Store, meta: Meta, marker: &Marker) -> Result<Meta, OpenError> {
     write_marker(store, marker)?;
     let meta = Meta { replaces: Some(meta.generation), ..meta };
-    commit(store, Changes { meta: Some(meta), ..Changes::default() })?;
+    commit(store, &Changes { meta: Some(meta), ..Changes::default() })?;
     Ok(meta)
 }
 
@@ -105,8 +105,8 @@ pub(crate) fn write_marker(store: &Store, marker: &Marker) -> Result<(), OpenErr
     store.disk().write_marker(&bytes).map_err(|error| unusable(store, &error))
 }
 
-pub(crate) fn commit(store: &mut Store, changes: Changes<'_>) -> Result<(), OpenError> {
-    store.commit(&changes).map_err(|error| unusable(store, &error))
+pub(crate) fn commit(store: &mut Store, changes: &Changes<'_>) -> Result<(), OpenError> {
+    store.commit(changes).map_err(|error| unusable(store, &error))
 }
 
 pub(crate) fn damaged(store: &Store, error: ReadError) -> OpenError {

@@ -1,7 +1,7 @@
 //! The threads of the engine: one commits, one for each source counts, one moves the marker, one publishes.
 
 use std::collections::BTreeMap;
-use std::sync::mpsc::{self, SendError, Sender};
+use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
@@ -17,7 +17,7 @@ use crate::engine::publish::{Publisher, Shown};
 use crate::engine::recover::{Recovered, RecoveredSource, recover};
 use crate::engine::registry::Shared;
 use crate::engine::release::Releaser;
-use crate::error::OpenError;
+use crate::error::{OpenError, Unavailable};
 use crate::store::Store;
 use crate::store::cipher::Cipher;
 use crate::store::disk::Disk;
@@ -39,7 +39,12 @@ impl Threads {
     ) -> Result<Self, OpenError> {
         let cipher = Cipher::new(&settings.key);
         let state_key = || StateKey::from_bytes(*settings.key.expose());
-        let mut store = Store::open(Arc::clone(&disk), cipher.clone(), settings.is_durable)?;
+        let (mut store, is_whole) = Store::open(Arc::clone(&disk), cipher.clone(), settings.is_durable)?;
+        if !is_whole {
+            let notice =
+                "was damaged and was repaired: what was acknowledged last may be missing; check the disk";
+            shared.vitals.notice(format!("{} {notice}", disk.name()));
+        }
         let Recovered { meta, marker, sources, names } = recover(&mut store, shared, &state_key())?;
         let running = Arc::new(Running::default());
         let (committer, requests) = mpsc::channel();
@@ -82,8 +87,9 @@ impl Threads {
         Ok(Self { committer: Mutex::new(committer), running })
     }
 
-    pub(crate) fn send(&self, request: Request) -> Result<(), SendError<Request>> {
-        self.committer.lock().unwrap_or_else(PoisonError::into_inner).send(request)
+    pub(crate) fn send(&self, request: Request) -> Result<(), Unavailable> {
+        let committer = self.committer.lock().unwrap_or_else(PoisonError::into_inner);
+        committer.send(request).map_err(|_| Unavailable::ShuttingDown)
     }
 
     /// Ends all threads: at once if the engine is stopped, else when they have done their work.

@@ -51,17 +51,22 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// Opens the database, or makes it, and checks every page.
-    pub(crate) fn open(disk: Arc<dyn Disk>, cipher: Cipher, is_durable: bool) -> Result<Self, OpenError> {
+    /// Opens the database, or makes it, and checks every page. Whether all of them were right.
+    pub(crate) fn open(
+        disk: Arc<dyn Disk>,
+        cipher: Cipher,
+        is_durable: bool,
+    ) -> Result<(Self, bool), OpenError> {
         let mut store =
             Self { disk, cipher, is_durable, is_lost: Arc::default(), database: None, scratch: Vec::new() };
         let opened = caught(|| {
             let mut database = store.opened()?;
-            database.check_integrity()?;
-            Ok(database)
+            let is_whole = database.check_integrity()?;
+            Ok((database, is_whole))
         });
-        store.database = Some(Arc::new(opened.map_err(|failure| store.failed_to_open(failure))?));
-        Ok(store)
+        let (database, is_whole) = opened.map_err(|failure| store.failed_to_open(failure))?;
+        store.database = Some(Arc::new(database));
+        Ok((store, is_whole))
     }
 
     /// Opens the database again after a failure.

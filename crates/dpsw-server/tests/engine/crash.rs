@@ -19,7 +19,7 @@ fn key(producer: usize) -> &'static str {
 
 fn send_from(engine: &Engine, producer: usize, batch: usize) -> Result<bool, IngestError> {
     let events = pages(vec![key(producer); EVENTS]);
-    let pending = engine.ingest("web", id(format!("{producer}.{batch}")), events)?;
+    let pending = engine.ingest("web", id(format_args!("{producer}.{batch}")), events)?;
     pending.wait().map(|receipt| receipt.is_repeated)
 }
 

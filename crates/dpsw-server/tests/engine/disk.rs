@@ -32,7 +32,7 @@ struct State {
     is_crashed: bool,
     bytes_max: Option<u64>,
     refusal: Option<ErrorKind>,
-    syncs: u64,
+    loses_syncs: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -86,17 +86,14 @@ impl SimDisk {
         self.lock().bytes_max = bytes_max;
     }
 
-    pub(crate) fn len(&self) -> u64 {
-        self.lock().image.len() as u64
-    }
-
     /// Nothing can be opened or marked.
     pub(crate) fn refuse(&self, refusal: Option<ErrorKind>) {
         self.lock().refusal = refusal;
     }
 
-    pub(crate) fn syncs(&self) -> u64 {
-        self.lock().syncs
+    /// Syncs fail, and nobody knows what of them is there.
+    pub(crate) fn lose_syncs(&self, loses_syncs: bool) {
+        self.lock().loses_syncs = loses_syncs;
     }
 
     /// What a copy of the data folder holds; the marker is elsewhere.
@@ -222,7 +219,9 @@ impl StorageBackend for SimDisk {
     fn sync_data(&self) -> io::Result<()> {
         let mut state = self.lock();
         state.operate()?;
-        state.syncs += 1;
+        if state.loses_syncs {
+            return Err(io::Error::other("the disk did not confirm"));
+        }
         let writes = std::mem::take(&mut state.unsynced);
         writes.into_iter().for_each(|write| apply(&mut state.durable, write));
         Ok(())

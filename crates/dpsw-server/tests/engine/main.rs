@@ -3,4 +3,9 @@
 mod crash;
 mod disk;
 mod durable;
+mod fresh;
+mod ledger;
+mod secret;
+mod storage;
 mod support;
+mod time;

@@ -94,8 +94,8 @@ pub(crate) fn pages<T: AsRef<[u8]>>(items: impl IntoIterator<Item = T>) -> Event
         .expect("one column")
 }
 
-pub(crate) fn id(text: impl ToString) -> Option<BatchId> {
-    Some(BatchId::new(text.to_string()).expect("a short id"))
+pub(crate) fn id(name: impl std::fmt::Display + Copy) -> Option<BatchId> {
+    Some(BatchId::new(name.to_string()).expect("a short id"))
 }
 
 /// Sends a batch and waits until it is durable.
