@@ -176,7 +176,7 @@ impl Case {
             }
             match engine.ingest("web", None, batch.clone()) {
                 Ok(pending) => flying.push_back(pending),
-                Err(IngestError::Busy { .. }) => std::thread::sleep(Duration::from_millis(1)),
+                Err(IngestError::Busy(_)) => std::thread::sleep(Duration::from_millis(1)),
                 Err(error) => panic!("{error}"),
             }
         }

@@ -81,6 +81,16 @@ pub enum ChangeError {
         /// Its name.
         name: String,
     },
+    /// It is there with other settings.
+    #[error(
+        "{what} {name:?} was made with other settings, and they never change; delete it and make it anew, or take another name"
+    )]
+    Differs {
+        /// Source or stream.
+        what: &'static str,
+        /// Its name.
+        name: String,
+    },
     /// The source still has streams.
     #[error("source {name:?} has streams: {streams}; delete them first")]
     NotEmpty {
@@ -112,18 +122,9 @@ pub enum IngestError {
     /// There is no such source.
     #[error(transparent)]
     Unknown(#[from] Unknown),
-    /// So much is waiting already that this has to wait.
-    #[error(
-        "source {source_name:?} has {waiting} bytes waiting to be counted, of at most {most}; send the batch again later"
-    )]
-    Busy {
-        /// The source.
-        source_name: String,
-        /// Bytes that wait.
-        waiting: usize,
-        /// The most.
-        most: usize,
-    },
+    /// So much is waiting already that this has to wait. How much is not said: it tells what others send.
+    #[error("too much of source {0:?} is waiting to be counted; send the batch again later")]
+    Busy(String),
     /// A batch id that cannot be kept.
     #[error("a batch id has 1 to {BATCH_ID_LEN_MAX} bytes, got {0}")]
     BatchId(usize),

@@ -37,11 +37,22 @@ pub(crate) struct Book {
     pub(crate) now_ms: u64,
     pub(crate) ids: Ids,
     /// What is durable of each stream.
-    pub(crate) streams: BTreeMap<StreamId, (Arc<Stream>, Saved)>,
+    streams: BTreeMap<StreamId, (Arc<Stream>, Saved)>,
+    needs: Needs,
     /// The records of the journal: their last batch, and their bytes.
     journal: VecDeque<(u64, usize)>,
     journal_bytes: usize,
+    /// Whether its streams were asked to save, so that the journal can be emptied.
+    is_emptying: bool,
     pub(crate) counter: Sender<Work>,
+}
+
+/// What the streams of a source take of its events.
+#[derive(Default)]
+struct Needs {
+    items: BTreeSet<String>,
+    times: bool,
+    users: bool,
 }
 
 /// The batches of a source that are committed together.
@@ -56,8 +67,43 @@ pub(crate) struct Group {
 
 impl Book {
     pub(crate) fn new(source: Arc<Source>, next: u64, ids: Ids, counter: Sender<Work>) -> Self {
-        let (streams, journal) = (BTreeMap::new(), VecDeque::new());
-        Self { source, next, now_ms: 0, ids, streams, journal, journal_bytes: 0, counter }
+        Self {
+            source,
+            next,
+            now_ms: 0,
+            ids,
+            streams: BTreeMap::new(),
+            needs: Needs::default(),
+            journal: VecDeque::new(),
+            journal_bytes: 0,
+            is_emptying: false,
+            counter,
+        }
+    }
+
+    pub(crate) fn streams(&self) -> &BTreeMap<StreamId, (Arc<Stream>, Saved)> {
+        &self.streams
+    }
+
+    /// Notes a stream, and what is durable of it.
+    pub(crate) fn note(&mut self, stream: Arc<Stream>, saved: Saved) {
+        if self.streams.insert(stream.id, (stream, saved)).is_none() {
+            self.note_needs();
+        }
+    }
+
+    pub(crate) fn remove(&mut self, stream: StreamId) {
+        self.streams.remove(&stream);
+        self.note_needs();
+    }
+
+    fn note_needs(&mut self) {
+        let clock = |stream: &Stream| stream.plan.settings().window.time().map(|time| time.clock);
+        self.needs = Needs {
+            items: self.streams.values().map(|(stream, _)| stream.config.item.clone()).collect(),
+            times: self.streams.values().any(|(stream, _)| clock(stream) == Some(Clock::Events)),
+            users: self.source.config.protects == Protects::Users,
+        };
     }
 
     /// The time now, which does not go back.
@@ -66,8 +112,11 @@ impl Book {
         self.now_ms
     }
 
-    pub(crate) fn journal_bytes(&self) -> usize {
-        self.journal_bytes
+    /// Whether the journal has more bytes than this and nobody was asked to save yet; from now on somebody is.
+    pub(crate) fn begins_emptying(&mut self, bytes_max: usize) -> bool {
+        let is_long = bytes_max < self.journal_bytes && !self.is_emptying;
+        self.is_emptying |= is_long;
+        is_long
     }
 
     pub(crate) fn note_record(&mut self, last: u64, bytes: usize) {
@@ -80,18 +129,14 @@ impl Book {
         while self.journal.front().is_some_and(|(last, _)| *last < counted) {
             let (_, bytes) = self.journal.pop_front().expect("there is a first one");
             self.journal_bytes -= bytes;
+            self.is_emptying = false;
         }
     }
 
     /// Leaves out the columns that no stream takes.
     fn needed(&self, mut events: Events) -> Events {
-        let items: BTreeSet<&str> =
-            self.streams.values().map(|(stream, _)| stream.config.item.as_str()).collect();
-        let follows_events = |stream: &Stream| {
-            stream.plan.settings().window.time().is_some_and(|time| time.clock == Clock::Events)
-        };
-        let needs_times = self.streams.values().any(|(stream, _)| follows_events(stream));
-        events.keep(|name| items.contains(name), needs_times, self.source.config.protects == Protects::Users);
+        let Needs { items, times, users } = &self.needs;
+        events.keep(|name| items.contains(name), *times, *users);
         events
     }
 }

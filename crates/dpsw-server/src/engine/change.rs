@@ -71,8 +71,8 @@ impl Committer {
     fn delete_source(&mut self, name: &str) -> Result<(), ChangeError> {
         let source = self.shared.sources.get(name)?;
         let book = self.books.get(&source.id).ok_or_else(|| unknown("source", name))?;
-        if !book.streams.is_empty() {
-            let streams = book.streams.values().map(|(stream, _)| stream.config.name.as_str());
+        if !book.streams().is_empty() {
+            let streams = book.streams().values().map(|(stream, _)| stream.config.name.as_str());
             let streams = streams.collect::<Vec<_>>().join(", ");
             return Err(ChangeError::NotEmpty { name: name.to_owned(), streams });
         }
@@ -94,7 +94,7 @@ impl Committer {
         if self.shared.streams.get(&config.name).is_ok() {
             return Err(ChangeError::Exists { what: "stream", name: config.name });
         }
-        let streams = self.books.values().map(|book| book.streams.len()).sum();
+        let streams = self.books.values().map(|book| book.streams().len()).sum();
         at_most("stream", streams, STREAMS_MAX)?;
         let book = self.books.get_mut(&source.id).ok_or_else(|| unknown("source", &source.config.name))?;
         let (counted, from_ms) = (book.next, book.tell_time(self.shared.clock.now_ms()));
@@ -135,7 +135,7 @@ impl Committer {
         let stream = Arc::new(stream);
         let counting = Counting::new(Arc::clone(&stream), sketch, state.saved);
         if let Some(book) = self.books.get_mut(&source.id) {
-            book.streams.insert(id, (Arc::clone(&stream), state.saved));
+            book.note(Arc::clone(&stream), state.saved);
             let _ = book.counter.send(Work::Add { counting: Box::new(counting), busy: self.shared.begin() });
         }
         self.shared.streams.insert(&stream.config.name, Arc::clone(&stream));
@@ -150,7 +150,7 @@ impl Committer {
         let mut charges = source.charges().clone();
         let running = charges.iter_mut().filter(|charge| charge.stream == name && charge.until.is_none());
         running.for_each(|charge| (charge.until, charge.until_ms) = (Some(until), Some(until_ms)));
-        let is_last = book.streams.len() == 1;
+        let is_last = book.streams().len() == 1;
         let counted = is_last.then_some((source.id, until)).into_iter().collect();
         let record = SourceRecord { config: source.config.clone(), is_deleted: false, charges };
         let changes = Changes {
@@ -164,7 +164,7 @@ impl Committer {
         self.checkpoints.remove(&stream.id);
         self.shared.streams.remove(name);
         if let Some(book) = self.books.get_mut(&source.id) {
-            book.streams.remove(&stream.id);
+            book.remove(stream.id);
             if is_last {
                 book.note_counted(until);
             }

@@ -170,7 +170,7 @@ impl Committer {
     /// A newer checkpoint takes the place of one that waits. One of a stream that was deleted meanwhile is dropped.
     fn take_checkpoint(&mut self, checkpoint: Checkpoint) {
         let id = checkpoint.stream.id;
-        if self.books.get(&checkpoint.stream.source.id).is_some_and(|book| book.streams.contains_key(&id)) {
+        if self.books.get(&checkpoint.stream.source.id).is_some_and(|book| book.streams().contains_key(&id)) {
             self.checkpoints.insert(id, checkpoint);
         }
     }
@@ -182,7 +182,7 @@ impl Committer {
 
     fn has_news(&self, checkpoint: &Checkpoint) -> bool {
         let book = self.books.get(&checkpoint.stream.source.id);
-        let durable = book.and_then(|book| book.streams.get(&checkpoint.stream.id));
+        let durable = book.and_then(|book| book.streams().get(&checkpoint.stream.id));
         durable.is_none_or(|(_, saved)| saved.sealed_until < checkpoint.record.saved.sealed_until)
     }
 
@@ -221,7 +221,7 @@ impl Committer {
         for (id, group) in groups {
             let Some(last) = group.batches.last() else { continue };
             let book = &self.books[id];
-            if !book.streams.is_empty() {
+            if !book.streams().is_empty() {
                 changes.journal.push((*id, &group.batches));
             }
             if !group.ids.is_empty() {
@@ -246,7 +246,7 @@ impl Committer {
         let sources: BTreeSet<SourceId> =
             ready.iter().map(|id| self.checkpoints[id].stream.source.id).collect();
         let counted = |source: &SourceId| {
-            let streams = self.books.get(source)?.streams.iter();
+            let streams = self.books.get(source)?.streams().iter();
             let counted = streams.map(|(id, (_, saved))| {
                 let newer = ready.contains(id).then(|| self.checkpoints[id].record.saved.counted);
                 newer.unwrap_or(saved.counted)
@@ -278,7 +278,7 @@ impl Committer {
         let counted = self.counted_with(ready);
         for (id, group) in groups {
             let Some(book) = self.books.get_mut(&id) else { continue };
-            if let Some(last) = group.batches.last().filter(|_| !book.streams.is_empty()) {
+            if let Some(last) = group.batches.last().filter(|_| !book.streams().is_empty()) {
                 book.note_record(last.sequence, encoded_len(&group.batches));
             }
             if let Some(last) = book.ids.forgettable(group.ids.len()) {
@@ -300,7 +300,7 @@ impl Committer {
             let has_news = self.has_news(&checkpoint);
             let Checkpoint { stream, record, view, busy } = checkpoint;
             let Some(book) = self.books.get_mut(&stream.source.id) else { continue };
-            book.streams.insert(*id, (Arc::clone(&stream), record.saved));
+            book.note(Arc::clone(&stream), record.saved);
             let (told, saved) = (self.shared.begin(), record.saved);
             let _ = book.counter.send(Work::Saved { stream: *id, saved, busy: told });
             if has_news {
@@ -310,16 +310,17 @@ impl Committer {
         if !states.is_empty() {
             self.meta = meta;
             self.is_releasing = true;
-            let streams = self.books.values().flat_map(|book| book.streams.keys().copied()).collect();
+            let streams = self.books.values().flat_map(|book| book.streams().keys().copied()).collect();
             let (generation, busy) = (meta.generation, self.shared.begin());
             let _ = self.releaser.send(Release { generation, states, streams, busy });
         }
     }
 
-    fn empty_long_journals(&self) {
-        let long = |book: &&Book| JOURNAL_BYTES_MAX < book.journal_bytes();
-        for book in self.books.values().filter(long) {
-            let _ = book.counter.send(Work::SaveAll { busy: self.shared.begin() });
+    fn empty_long_journals(&mut self) {
+        for book in self.books.values_mut() {
+            if book.begins_emptying(JOURNAL_BYTES_MAX) {
+                let _ = book.counter.send(Work::SaveAll { busy: self.shared.begin() });
+            }
         }
     }
 

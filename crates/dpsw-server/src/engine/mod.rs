@@ -163,6 +163,31 @@ impl Engine {
         self.ask(|reply| Request::CreateSource { config, reply })
     }
 
+    /// Makes a source and its streams as far as they are not there yet, as a settings file asks for them. Streams that it does
+    /// not name stay.
+    ///
+    /// # Errors
+    /// A source or stream is there with other settings, or see [`create_source`](Self::create_source) and
+    /// [`create_stream`](Self::create_stream). What was made before the error stays.
+    pub fn ensure(&self, config: &SourceConfig) -> Result<(), ChangeError> {
+        let name = &config.name;
+        let bare = SourceConfig { streams: Vec::new(), ..config.clone() };
+        match self.shared.sources.get(name) {
+            Ok(source) if source.config == bare => {}
+            Ok(_) => return Err(ChangeError::Differs { what: "source", name: name.clone() }),
+            Err(_) => self.create_source(bare)?,
+        }
+        config.streams.iter().try_for_each(|stream| self.ensure_stream(name, stream))
+    }
+
+    fn ensure_stream(&self, source: &str, config: &StreamConfig) -> Result<(), ChangeError> {
+        match self.shared.streams.get(&config.name) {
+            Ok(stream) if stream.config == *config && stream.source.config.name == source => Ok(()),
+            Ok(_) => Err(ChangeError::Differs { what: "stream", name: config.name.clone() }),
+            Err(_) => self.create_stream(source, config.clone()),
+        }
+    }
+
     /// Removes a source without streams. Its ledger stays, and its name is not given again.
     ///
     /// # Errors
@@ -325,6 +350,9 @@ impl Engine {
             .threads
             .send(Request::SaveAll { busy: self.shared.begin() })
             .and_then(|()| self.wait_until_idle());
+        if saved.is_err() {
+            self.shared.is_stopped.store(true, Ordering::SeqCst);
+        }
         self.threads.stop();
         saved
     }

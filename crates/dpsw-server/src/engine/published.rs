@@ -17,6 +17,12 @@ pub struct Published {
 }
 
 impl Published {
+    /// How many substreams are sealed or were given up.
+    #[must_use]
+    pub fn substreams(&self) -> u64 {
+        self.sealed_until / self.view.plan().substream_len()
+    }
+
     /// What can be seen of a stream that starts, or starts again.
     pub(crate) fn first(sketch: &DpswSketch, at_ms: u64) -> Self {
         Self { view: sketch.view(), at_ms, sealed_until: sketch.sealed_until(), number: 0 }

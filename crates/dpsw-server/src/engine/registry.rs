@@ -130,7 +130,7 @@ impl Source {
         if waiting == 0 || waiting + bytes <= most {
             return Ok(room);
         }
-        Err(IngestError::Busy { source_name: self.config.name.clone(), waiting, most })
+        Err(IngestError::Busy(self.config.name.clone()))
     }
 }
 

@@ -64,8 +64,9 @@ impl Releaser {
         let mut until: BTreeMap<StreamId, u64> = std::mem::take(&mut self.marker.shown);
         until.retain(|stream, _| streams.contains(stream));
         until.extend(states.iter().map(shown));
+        let from = self.marker.generation;
         self.marker = Marker { generation, shown: until, ..self.marker };
-        if !self.move_marker() {
+        if !self.move_marker(from) {
             return false;
         }
         states.into_iter().for_each(|committed| self.show(committed));
@@ -73,8 +74,8 @@ impl Releaser {
     }
 
     /// Tries until the marker is moved, or the engine stops.
-    fn move_marker(&self) -> bool {
-        while let Err(reason) = self.try_move() {
+    fn move_marker(&self, from: Generation) -> bool {
+        while let Err(reason) = self.try_move(from) {
             self.shared
                 .vitals
                 .ail(Ailment::Marker, &format!("the marker cannot be moved: {reason}; nothing new is shown"));
@@ -87,7 +88,14 @@ impl Releaser {
         true
     }
 
-    fn try_move(&self) -> Result<(), String> {
+    /// The marker is moved from where this engine left it and from nowhere else: another owner would have moved it.
+    fn try_move(&self, from: Generation) -> Result<(), String> {
+        let bytes = self.disk.read_marker().map_err(|error| error.to_string())?;
+        let marker = bytes.and_then(|bytes| Marker::from_bytes(&bytes, &self.cipher));
+        if !marker.is_some_and(|marker| [from, self.marker.generation].contains(&marker.generation)) {
+            return Err("it is not where this service left it; is there another one on a copy of the data?"
+                .to_owned());
+        }
         let bytes = self.marker.to_bytes(&self.cipher).map_err(|error| error.to_string())?;
         self.disk.write_marker(&bytes).map_err(|error| error.to_string())
     }

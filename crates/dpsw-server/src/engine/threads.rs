@@ -149,7 +149,7 @@ fn open_book(
     shared.sources.insert(&source.config.name, Arc::clone(&source));
     let counter: Sender<Work> = start_counter(&source.config.name, streams);
     let mut book = Book::new(source, next, ids, counter);
-    book.streams.extend(durable.into_iter().map(|(stream, saved)| (stream.id, (stream, saved))));
+    durable.into_iter().for_each(|(stream, saved)| book.note(stream, saved));
     book.tell_time(now_ms);
     journal.into_iter().for_each(|(last, bytes)| book.note_record(last, bytes));
     book

@@ -124,6 +124,7 @@ fn nothing_is_shown_before_the_marker_has_moved_and_nothing_is_given_up_if_it_di
     }
     assert!(engine.health().reasons[0].contains("the marker cannot be moved"), "{:?}", engine.health());
     assert_eq!(engine.view("pages").expect("a stream").sealed_until, 0);
+    assert!(engine.shutdown().is_err(), "it says so, and does not wait for ever");
     drop(engine);
     assert_eq!(disk.marker(), marker);
     disk.refuse(None);
@@ -151,6 +152,24 @@ fn a_marker_that_moves_again_lets_out_what_waited() {
         std::thread::yield_now();
     }
     assert!(500 < view(&engine, "pages").sealed_until);
+}
+
+/// Two owners that no lock keeps apart: whoever moves the marker second shows nothing.
+#[test]
+fn nothing_is_shown_where_another_owner_has_moved_the_marker() {
+    let (rig, disk) = (Rig::new(), SimDisk::default());
+    let engine = rig.open_on(&disk);
+    create(&engine, SOURCE, &[COUNT_STREAM]);
+    let marker = disk.marker();
+    send(&engine, id(1), pages(vec!["a"; 500]));
+    let sealed_until = view(&engine, "pages").sealed_until;
+    disk.set_marker(marker);
+    send(&engine, id(2), pages(vec!["a"; 500]));
+    while engine.health().is_ready() {
+        std::thread::yield_now();
+    }
+    assert!(engine.health().reasons[0].contains("is there another one"), "{:?}", engine.health());
+    assert_eq!(engine.view("pages").expect("a stream").sealed_until, sealed_until);
 }
 
 #[test]

@@ -83,6 +83,26 @@ fn a_source_has_one_name_and_one_ledger_for_ever() {
 }
 
 #[test]
+fn a_settings_file_is_applied_once_and_never_changes_what_is_there() {
+    let rig = Rig::new();
+    let file = |epsilon: f64, window: u64| {
+        let stream = stream("one", epsilon).replace("10_000", &window.to_string());
+        source_config(&format!("{SOURCE}\n[[stream]]\n{stream}"))
+    };
+    let engine = rig.open();
+    engine.ensure(&file(1.0, 10_000)).expect("a source and a stream");
+    drop(engine);
+    let engine = rig.open();
+    engine.ensure(&file(1.0, 10_000)).expect("nothing new");
+    assert_eq!(engine.source("web").expect("a source").ledger.charges.len(), 1);
+    for changed in [file(0.5, 10_000), file(1.0, 20_000)] {
+        assert!(matches!(engine.ensure(&changed), Err(ChangeError::Differs { what: "stream", .. })));
+    }
+    let changed = dpsw_server::SourceConfig { epsilon: 3.0, ..file(1.0, 10_000) };
+    assert!(matches!(engine.ensure(&changed), Err(ChangeError::Differs { what: "source", .. })));
+}
+
+#[test]
 fn settings_that_contradict_each_other_are_refused_with_what_to_do() {
     let rig = Rig::new();
     let engine = rig.with(SOURCE, &[]);
