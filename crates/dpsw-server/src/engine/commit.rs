@@ -20,7 +20,7 @@ use crate::error::{ChangeError, Unavailable, Unknown};
 use crate::store::changes::Changes;
 use crate::store::cipher::random;
 use crate::store::journal::encoded_len;
-use crate::store::read::has_state;
+use crate::store::read::{Catalogue, has_state};
 use crate::store::records::{Generation, Meta, SourceId, StateRecord, StreamId};
 use crate::store::{Store, StoreError};
 
@@ -368,12 +368,26 @@ impl Committer {
 
     fn recover(&mut self) -> Result<(), Unavailable> {
         self.store.reopen()?;
-        let refused = self.books.iter().map(|(id, book)| (*id, book.next)).collect();
         let storage = |error: &dyn std::fmt::Display| Unavailable::Storage(error.to_string());
+        let catalogue = self.store.catalogue().map_err(|error| storage(&error))?;
+        if !self.agrees_with(&catalogue) {
+            let lost = "a source or stream was made or deleted, and nobody was told".to_owned();
+            return Err(Unavailable::Lost(lost));
+        }
+        let refused = self.books.iter().map(|(id, book)| (*id, book.next)).collect();
         self.store.commit(&Changes { refused, ..Changes::default() }).map_err(|error| storage(&error))?;
         // A commit that was not confirmed may be there all the same: nothing of it was shown.
         let meta = self.store.meta().map_err(|error| storage(&error))?;
         self.meta = meta.ok_or_else(|| storage(&"the database is empty"))?;
         Ok(())
+    }
+
+    /// Whether the database has the sources and streams that are counted.
+    fn agrees_with(&self, catalogue: &Catalogue) -> bool {
+        let sources = catalogue.sources.iter().filter(|(_, record)| !record.is_deleted).map(|(id, _)| *id);
+        let streams = catalogue.streams.iter().map(|(id, _)| *id);
+        sources.eq(self.books.keys().copied())
+            && streams.collect::<BTreeSet<_>>()
+                == self.books.values().flat_map(|book| book.streams().keys().copied()).collect()
     }
 }

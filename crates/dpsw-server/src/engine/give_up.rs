@@ -44,7 +44,10 @@ pub(crate) fn give_up(
     }
     let generation = Generation(random().map_err(|error| OpenError::Entropy(error.to_string()))?);
     let replaces = Some(shown.map_or(meta.generation, |shown| shown.generation));
-    let meta = Meta { generation, replaces, ..meta };
+    // A stream that was made after the backup keeps its number.
+    let newest = shown.and_then(|shown| shown.until.last_key_value()).map_or(0, |(id, _)| id.0 + 1);
+    let next_stream = meta.next_stream.max(StreamId(newest));
+    let meta = Meta { generation, replaces, next_stream, ..meta };
     let marker = Marker { database: meta.database, generation, shown: until };
     let states = states.iter().map(|(id, state)| (*id, state)).collect();
     let counted = next.into_iter().collect();

@@ -26,15 +26,24 @@ fn send_from(engine: &Engine, producer: usize, batch: usize) -> Result<bool, Ing
 /// How far each producer knows to have come.
 type Acknowledged = [usize; PRODUCERS];
 
-/// Lets all producers send until they are done or the disk is gone, while somebody looks.
-fn run(engine: &Engine, acknowledged: &mut Acknowledged, seen: &mut Seen) {
+/// Lets all producers send until they are done, or an error is not worth another try, while somebody looks.
+fn run(
+    engine: &Engine,
+    acknowledged: &mut Acknowledged,
+    seen: &mut Seen,
+    mut goes_on: impl FnMut() -> bool + Send + Copy,
+) {
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let engine = &engine;
         let producers = acknowledged.iter_mut().enumerate().map(|(producer, done)| {
             scope.spawn(move || {
-                while *done < BATCHES && send_from(engine, producer, *done).is_ok() {
-                    *done += 1;
+                while *done < BATCHES {
+                    match send_from(engine, producer, *done) {
+                        Ok(_) => *done += 1,
+                        Err(_) if goes_on() => std::thread::yield_now(),
+                        Err(_) => break,
+                    }
                 }
             })
         });
@@ -63,7 +72,7 @@ fn check_schedule(unsynced: Unsynced, seed: u64) -> usize {
     for _ in 0..3 {
         disk.crash_after(random.below(250));
         if let Some(engine) = engine.take() {
-            run(&engine, &mut acknowledged, &mut seen);
+            run(&engine, &mut acknowledged, &mut seen, || false);
         }
         crashes += usize::from(disk.is_crashed());
         disk.restart(unsynced, &mut random);
@@ -85,7 +94,7 @@ fn check_schedule(unsynced: Unsynced, seed: u64) -> usize {
 
 /// Sends the rest, fills up the last substream, and counts.
 fn finish(engine: &Engine, mut acknowledged: Acknowledged, seen: &mut Seen, seed: u64) {
-    run(engine, &mut acknowledged, seen);
+    run(engine, &mut acknowledged, seen, || false);
     assert_eq!(acknowledged, [BATCHES; PRODUCERS], "seed {seed}: {:?}", engine.health());
     for (producer, batch) in (0..PRODUCERS).flat_map(|producer| [(producer, 0), (producer, BATCHES - 1)]) {
         assert_eq!(send_from(engine, producer, batch), Ok(true), "seed {seed}: it was taken before");
@@ -115,4 +124,24 @@ fn nothing_is_lost_doubled_or_redrawn_where_unsynced_writes_are_lost() {
 fn nothing_is_lost_doubled_or_redrawn_where_unsynced_writes_are_mixed_up() {
     let crashes = (100..160).map(|seed| check_schedule(Unsynced::Reordered, seed)).sum::<usize>();
     assert!(90 < crashes, "{crashes} crashes");
+}
+
+#[test]
+fn nothing_is_lost_doubled_or_redrawn_where_writes_fail_for_a_while() {
+    let mut failures = 0;
+    for seed in 200..210 {
+        let (rig, disk, mut random) = (Rig::new(), SimDisk::default(), Random(seed));
+        let engine = rig.open_on(&disk);
+        create(&engine, SOURCE, &[COUNT_STREAM, &noisy_stream("window = 100")]);
+        let (mut acknowledged, mut seen) = (Acknowledged::default(), Seen::default());
+        disk.fail(random.below(150), 1 + random.below(4));
+        run(&engine, &mut acknowledged, &mut seen, || true);
+        failures += usize::from(!disk.is_failing());
+        disk.fail(0, 0);
+        while !engine.health().is_ready() {
+            std::thread::yield_now();
+        }
+        finish(&engine, acknowledged, &mut seen, seed);
+    }
+    assert!(5 < failures, "{failures} failures");
 }

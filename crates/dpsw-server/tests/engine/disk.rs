@@ -30,6 +30,8 @@ struct State {
     /// How many more operations there are before the crash.
     until_crash: Option<u64>,
     is_crashed: bool,
+    /// Writes that succeed before some fail, and how many fail.
+    failing: Option<(u64, u64)>,
     bytes_max: Option<u64>,
     refusal: Option<ErrorKind>,
     loses_syncs: bool,
@@ -60,6 +62,15 @@ impl SimDisk {
     /// Crashes after so many operations.
     pub(crate) fn crash_after(&self, operations: u64) {
         self.lock().until_crash = Some(operations);
+    }
+
+    /// Of the writes that come, those from this number on fail, so many of them.
+    pub(crate) fn fail(&self, from: u64, count: u64) {
+        self.lock().failing = Some((from, count));
+    }
+
+    pub(crate) fn is_failing(&self) -> bool {
+        self.lock().failing.is_some()
     }
 
     pub(crate) fn is_crashed(&self) -> bool {
@@ -149,8 +160,30 @@ impl State {
         if self.is_crashed { Err(io::Error::other("the disk is gone")) } else { Ok(()) }
     }
 
+    /// Whether this write fails.
+    fn fails(&mut self) -> bool {
+        match &mut self.failing {
+            None => false,
+            Some((0, 0)) => {
+                self.failing = None;
+                false
+            }
+            Some((0, left)) => {
+                *left -= 1;
+                true
+            }
+            Some((before, _)) => {
+                *before -= 1;
+                false
+            }
+        }
+    }
+
     fn write(&mut self, write: Write) -> io::Result<()> {
         self.operate()?;
+        if self.fails() {
+            return Err(io::Error::from(ErrorKind::StorageFull));
+        }
         let end = match &write {
             Write::Len(len) => *len,
             Write::Bytes(offset, bytes) => offset + bytes.len() as u64,
