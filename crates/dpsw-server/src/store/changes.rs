@@ -139,3 +139,100 @@ fn sealed(cipher: &Cipher, place: Place, record: &impl Serialize) -> Result<Vec<
     let text = serde_json::to_vec(record).map_err(|error| StoreError(error.to_string()))?;
     Ok(cipher.seal(&place.bytes(), &text)?)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::Arc;
+
+    use redb::StorageBackend;
+    use redb::backends::InMemoryBackend;
+
+    use super::*;
+    use crate::events::{Column, Events, Strings};
+    use crate::key::Key;
+    use crate::store::disk::Disk;
+
+    #[derive(Debug)]
+    struct Memory;
+
+    impl Disk for Memory {
+        fn database(&self) -> io::Result<Box<dyn StorageBackend>> {
+            Ok(Box::new(InMemoryBackend::new()))
+        }
+        fn read_marker(&self) -> io::Result<Option<Vec<u8>>> {
+            Ok(None)
+        }
+        fn write_marker(&self, _: &[u8]) -> io::Result<()> {
+            Ok(())
+        }
+        fn name(&self) -> String {
+            "memory".to_owned()
+        }
+    }
+
+    fn store() -> Store {
+        let cipher = Cipher::new(&Key::from_bytes([3; 32]));
+        Store::open(Arc::new(Memory), cipher, true).expect("memory").0
+    }
+
+    fn batch(sequence: u64, events: usize) -> Batch {
+        let strings: Strings = (0..events).map(|event| Some(format!("{sequence}/{event}"))).collect();
+        let events =
+            Events::new(events).and_then(|events| events.with_column("page", Column::Strings(strings)));
+        Batch { sequence, arrival_ms: 7, events: Arc::new(events.expect("one column")) }
+    }
+
+    /// The numbers of all batches that the journal of a source has from one on.
+    fn numbers(store: &Store, source: u32, from: u64) -> Vec<u64> {
+        let mut numbers = Vec::new();
+        let take = |batches: Vec<Batch>, _| numbers.extend(batches.iter().map(|batch| batch.sequence));
+        store.journal(SourceId(source), from, take).expect("records");
+        numbers
+    }
+
+    fn ids(store: &Store) -> Vec<u64> {
+        let mut all = Vec::new();
+        store.batch_ids(SourceId(1), |last, ids| all.extend([last, ids.len() as u64])).expect("records");
+        all
+    }
+
+    #[test]
+    fn batches_are_kept_until_all_have_counted_them_and_taken_out_if_they_were_refused() {
+        let mut store = store();
+        let groups = [vec![batch(0, 3), batch(1, 3)], vec![batch(2, 3)], vec![batch(3, 3), batch(4, 3)]];
+        for group in &groups {
+            let last = group.last().expect("a batch").sequence;
+            let batch_ids = vec![(SourceId(1), last, vec![5; 4])];
+            let journal = vec![(SourceId(1), group.as_slice()), (SourceId(2), group.as_slice())];
+            store.commit(&Changes { journal, batch_ids, ..Changes::default() }).expect("memory");
+        }
+        assert_eq!(
+            (numbers(&store, 1, 0), numbers(&store, 1, 1)),
+            (vec![0, 1, 2, 3, 4], vec![0, 1, 2, 3, 4])
+        );
+        assert_eq!(numbers(&store, 1, 2), [2, 3, 4], "from the record on that has it");
+        let counted = vec![(SourceId(1), 2)];
+        store.commit(&Changes { counted, ..Changes::default() }).expect("memory");
+        assert_eq!((numbers(&store, 1, 0), numbers(&store, 2, 0)), (vec![2, 3, 4], vec![0, 1, 2, 3, 4]));
+        let refused = vec![(SourceId(1), 3)];
+        store.commit(&Changes { refused, ..Changes::default() }).expect("memory");
+        assert_eq!((numbers(&store, 1, 0), ids(&store)), (vec![2], vec![1, 4, 2, 4]));
+        let forgotten = vec![(SourceId(1), 1)];
+        store.commit(&Changes { forgotten, ..Changes::default() }).expect("memory");
+        assert_eq!((ids(&store), numbers(&store, 2, 0)), (vec![2, 4], vec![0, 1, 2, 3, 4]));
+    }
+
+    #[test]
+    fn a_record_of_many_pieces_is_read_as_it_was_written() {
+        let mut store = store();
+        let group = [batch(0, 50_000), batch(1, 1)];
+        assert!(3 * PIECE_LEN < encoded_len(&group));
+        let journal = vec![(SourceId(1), group.as_slice())];
+        store.commit(&Changes { journal, ..Changes::default() }).expect("memory");
+        let mut read = Vec::new();
+        store.journal(SourceId(1), 0, |batches, _| read.extend(batches)).expect("a record");
+        assert_eq!(read.len(), 2);
+        assert!(read[0].events == group[0].events && read[1].events == group[1].events);
+    }
+}
