@@ -32,6 +32,7 @@
 #![deny(unsafe_code)]
 
 pub mod clock;
+pub mod column;
 pub mod config;
 pub mod engine;
 pub mod error;
@@ -41,11 +42,12 @@ mod ledger;
 pub mod quantity;
 mod store;
 
+pub use column::{Integers, Present, Strings, StringsBuilder};
 pub use config::{SourceConfig, StreamConfig};
 pub use engine::published::Published;
 pub use engine::report::{ChargeReport, Contract, Health, LedgerReport, SourceReport, StreamReport};
 pub use engine::{BatchId, Engine, EngineSettings, Pending, Receipt};
 pub use error::{ChangeError, IngestError, OpenError, Unavailable, Unknown};
-pub use events::{Column, Events, Integers, Present, Strings, StringsBuilder};
+pub use events::{Column, Events};
 pub use key::Key;
 pub use store::disk::Disk;

@@ -12,7 +12,6 @@ use crate::config::{SourceConfig, StreamConfig};
 use crate::engine::book::{Book, Group, Ingest};
 use crate::engine::count::{Counting, Work};
 use crate::engine::gauge::Busy;
-use crate::engine::health::Ailment;
 use crate::engine::ids;
 use crate::engine::registry::{Shared, Stream};
 use crate::engine::release::{Committed, Release};
@@ -20,7 +19,7 @@ use crate::error::{ChangeError, Unavailable, Unknown};
 use crate::store::changes::Changes;
 use crate::store::cipher::random;
 use crate::store::journal::encoded_len;
-use crate::store::read::{Catalogue, has_state};
+use crate::store::read::has_state;
 use crate::store::records::{Generation, Meta, SourceId, StateRecord, StreamId};
 use crate::store::{Store, StoreError};
 
@@ -32,8 +31,6 @@ const GROUP_BYTES_MAX: usize = 4 << 20;
 const JOURNAL_BYTES_MAX: usize = 256 << 20;
 /// How often the clock is looked at.
 const TICK: Duration = Duration::from_millis(100);
-/// A database that refused is opened again after this long.
-const RETRY: Duration = Duration::from_millis(200);
 
 /// What is asked of the committer.
 pub(crate) enum Request {
@@ -343,51 +340,5 @@ impl Committer {
             let busy = is_urgent.then(|| self.shared.begin());
             let _ = book.counter.send(Work::Tick { now_ms, busy });
         }
-    }
-
-    /// Notes that the database refused, and says so.
-    pub(crate) fn fail(&mut self, error: &StoreError) -> Unavailable {
-        let unavailable = self.store.refusal(error);
-        self.shared.vitals.ail(Ailment::Storage, &unavailable.to_string());
-        self.failed = Some((Instant::now(), unavailable.clone()));
-        unavailable
-    }
-
-    /// Opens a database that refused before, if it is time to try, and takes out what was not acknowledged.
-    pub(crate) fn ensure_open(&mut self) -> Result<(), Unavailable> {
-        let Some((since, unavailable)) = &self.failed else { return Ok(()) };
-        if since.elapsed() < RETRY {
-            return Err(unavailable.clone());
-        }
-        self.recover()
-            .inspect_err(|unavailable| self.failed = Some((Instant::now(), unavailable.clone())))?;
-        self.failed = None;
-        self.shared.vitals.heal(Ailment::Storage);
-        Ok(())
-    }
-
-    fn recover(&mut self) -> Result<(), Unavailable> {
-        self.store.reopen()?;
-        let storage = |error: &dyn std::fmt::Display| Unavailable::Storage(error.to_string());
-        let catalogue = self.store.catalogue().map_err(|error| storage(&error))?;
-        if !self.agrees_with(&catalogue) {
-            let lost = "a source or stream was made or deleted, and nobody was told".to_owned();
-            return Err(Unavailable::Lost(lost));
-        }
-        let refused = self.books.iter().map(|(id, book)| (*id, book.next)).collect();
-        self.store.commit(&Changes { refused, ..Changes::default() }).map_err(|error| storage(&error))?;
-        // A commit that was not confirmed may be there all the same: nothing of it was shown.
-        let meta = self.store.meta().map_err(|error| storage(&error))?;
-        self.meta = meta.ok_or_else(|| storage(&"the database is empty"))?;
-        Ok(())
-    }
-
-    /// Whether the database has the sources and streams that are counted.
-    fn agrees_with(&self, catalogue: &Catalogue) -> bool {
-        let sources = catalogue.sources.iter().filter(|(_, record)| !record.is_deleted).map(|(id, _)| *id);
-        let streams = catalogue.streams.iter().map(|(id, _)| *id);
-        sources.eq(self.books.keys().copied())
-            && streams.collect::<BTreeSet<_>>()
-                == self.books.values().flat_map(|book| book.streams().keys().copied()).collect()
     }
 }

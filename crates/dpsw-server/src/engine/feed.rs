@@ -5,7 +5,8 @@ use std::ops::Range;
 use dpsw::error::IngestError as CountError;
 use dpsw::{Batch, Clock, DpswSketch, Kind, Unit};
 
-use crate::events::{Column, Events, Integers, MISSING_TIME, Strings};
+use crate::column::{Integers, Strings};
+use crate::events::{Column, Events, MISSING_TIME};
 use crate::store::journal;
 
 /// Longer items, in bytes, are null items.

@@ -149,7 +149,8 @@ mod tests {
     use redb::backends::InMemoryBackend;
 
     use super::*;
-    use crate::events::{Column, Events, Strings};
+    use crate::column::Strings;
+    use crate::events::{Column, Events};
     use crate::key::Key;
     use crate::store::disk::Disk;
 

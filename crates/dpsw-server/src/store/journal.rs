@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::events::{Column, Events, Integers, Present, Strings};
+use crate::column::{Integers, Present, Strings};
+use crate::events::{Column, Events};
 
 /// A batch in its place in the order of its source.
 #[derive(Debug, Clone)]
