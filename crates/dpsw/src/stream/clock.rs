@@ -132,8 +132,9 @@ impl DpswSketch {
         }
     }
 
-    /// Everything before this time is sealed or given up.
-    pub(crate) fn sealed_until(&self) -> u64 {
+    /// Everything before this position or time is sealed or given up: plan and clock alone say where it is.
+    #[must_use]
+    pub fn sealed_until(&self) -> u64 {
         let open = self.open.front().expect("a substream is always open");
         self.number * self.plan.substream_len() + open.sealed_until(&self.plan)
     }

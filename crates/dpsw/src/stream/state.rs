@@ -92,6 +92,28 @@ impl DpswSketch {
         key: &StateKey,
         store: &mut (impl FreshnessStore + ?Sized),
     ) -> Result<SavedState, StateError> {
+        let saved = self.saved(key, Some(self.padded_len()))?;
+        store.note(saved.id)?;
+        Ok(saved)
+    }
+
+    /// Saves the stream and goes on with it: for whoever keeps the events that come after it, to count them again after a
+    /// crash.
+    ///
+    /// No store has a note of the state. Let it be restored by a [`FreshnessStore`] that can tell that nothing was ever seen
+    /// of what was sealed after it, and by no other: what was seen would be sealed again with other noise.
+    ///
+    /// Unlike that of a [`save`](Self::save), the length of the bytes follows what was counted, as the length of the kept events
+    /// does: both stay inside the boundary.
+    ///
+    /// # Errors
+    /// The sketch belongs to another process, or the system gives no randomness.
+    pub fn checkpoint(&mut self, key: &StateKey) -> Result<SavedState, StateError> {
+        self.saved(key, None)
+    }
+
+    /// The state, with zeros up to this many bytes, if a length is given.
+    fn saved(&mut self, key: &StateKey, padded_len: Option<usize>) -> Result<SavedState, StateError> {
         self.check_owner()?;
         self.generation += 1;
         // A reproducible stream is saved under a nonce of the system as well: a nonce must never repeat.
@@ -101,10 +123,9 @@ impl DpswSketch {
         header.extend_from_slice(&VERSION.to_le_bytes());
         header.extend_from_slice(&self.generation.to_le_bytes());
         header.extend_from_slice(&nonce);
-        let secret = self.to_padded();
+        let secret = padded(&Zeroizing::new(self.to_secret()), padded_len);
         let payload = Payload { msg: &secret, aad: &header };
         let sealed = key.cipher().encrypt(&XNonce::from(nonce), payload).map_err(|_| StateError::Key)?;
-        store.note(StateId(nonce))?;
         Ok(SavedState { id: StateId(nonce), generation: self.generation, bytes: [header, sealed].concat() })
     }
 
@@ -159,17 +180,10 @@ impl DpswSketch {
         Ok(self)
     }
 
-    /// The secret bytes with their length before them and zeros after them, as long as public numbers say.
-    fn to_padded(&self) -> Zeroizing<Vec<u8>> {
-        let secret = Zeroizing::new(self.to_secret());
+    /// How long the secret part of a saved state is: a power of two that public numbers decide.
+    fn padded_len(&self) -> usize {
         let len = LENGTH_LEN as u64 + self.secret_len_max();
-        let len = usize::try_from(len.next_power_of_two()).expect("a state fits in memory");
-        let mut padded = Zeroizing::new(Vec::with_capacity(len));
-        padded.extend_from_slice(&(secret.len() as u64).to_le_bytes());
-        padded.extend_from_slice(&secret);
-        assert!(padded.len() <= len, "a state is at most as long as its plan allows");
-        padded.resize(len, 0);
-        padded
+        usize::try_from(len.next_power_of_two()).expect("a state fits in memory")
     }
 
     /// The most bytes of the secret part that public numbers allow: the plan, what is released, the ids that were absorbed,
@@ -338,6 +352,18 @@ impl DpswSketch {
     }
 }
 
+/// The secret bytes with their length before them and zeros after them.
+fn padded(secret: &[u8], padded_len: Option<usize>) -> Zeroizing<Vec<u8>> {
+    let needed = LENGTH_LEN + secret.len();
+    let len = padded_len.unwrap_or(needed);
+    assert!(needed <= len, "a state is at most as long as its plan allows");
+    let mut padded = Zeroizing::new(Vec::with_capacity(len));
+    padded.extend_from_slice(&(secret.len() as u64).to_le_bytes());
+    padded.extend_from_slice(secret);
+    padded.resize(len, 0);
+    padded
+}
+
 /// Checks the header and decrypts.
 fn open(bytes: &[u8], key: &StateKey) -> Result<(u64, StateId, Zeroizing<Vec<u8>>), StateError> {
     if bytes.get(..8) != Some(MAGIC.as_slice()) {
@@ -430,6 +456,7 @@ fn read_counters(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::StoreError;
     use crate::item::batch::Batch;
     use crate::item::domain::{Discovery, Domain};
     use crate::item::keys::Keys;
@@ -441,6 +468,7 @@ mod tests {
     };
     use crate::privacy::parameters::{Delta, Epsilon};
     use crate::sealed::rungs::Rungs;
+    use crate::store::memory::MemoryStore;
 
     fn running() -> DpswSketch {
         let time = TimeWindow { len: 100, lateness: 30, clock: Clock::Events, expected_items: 1000 };
@@ -712,8 +740,57 @@ mod tests {
         }
         let (needed, allowed) = (sketch.to_secret().len() as u64, sketch.secret_len_max());
         assert!(needed <= allowed, "{needed} of {allowed}");
-        let padded = sketch.to_padded().len() as u64;
+        let padded = sketch.padded_len() as u64;
         assert!((allowed..2 * (allowed + 8)).contains(&padded), "{padded} for {allowed}");
+    }
+
+    #[test]
+    fn a_stream_goes_on_after_its_checkpoint_and_so_does_what_is_restored_from_it() {
+        /// Lets everything be restored, like a journal that knows that nothing was seen since.
+        struct Journal;
+        impl FreshnessStore for Journal {
+            fn note(&mut self, _: StateId) -> Result<(), StoreError> {
+                panic!("a checkpoint is noted nowhere")
+            }
+            fn consume(&mut self, _: StateId) -> Result<bool, StoreError> {
+                Ok(true)
+            }
+        }
+        let key = StateKey::from_bytes([7; 32]);
+        for mut live in [running(), running_users()] {
+            let saved = live.checkpoint(&key).expect("randomness");
+            assert!(saved.bytes.len() < live.padded_len(), "no zeros");
+            let mut restored =
+                DpswSketch::restore(&saved.bytes, &key, Noise::off(), &mut Journal).expect("a state");
+            let again = live.checkpoint(&key).expect("randomness");
+            assert_ne!(saved.id, again.id);
+            assert_eq!((saved.generation + 1, saved.generation), (again.generation, restored.generation));
+            live.set_noise(Noise::off());
+            let before = live.view().to_bytes();
+            assert_eq!(before, restored.view().to_bytes());
+            for sketch in [&mut live, &mut restored] {
+                let (integers, strings, users) = ([1; 30], ["a"; 30], [9; 30]);
+                let times = [sketch.position() + 60; 30];
+                let is_timed = sketch.plan.settings().window.time().is_some();
+                let timed = || Batch::integers(&integers).at(&times);
+                let batch = if is_timed { timed() } else { Batch::text(&strings).by(&users) };
+                sketch.extend(batch).expect("in time");
+            }
+            let after = live.view().to_bytes();
+            assert!(before != after, "something was sealed");
+            assert_eq!(after, restored.view().to_bytes());
+        }
+    }
+
+    #[test]
+    fn no_store_knows_of_a_checkpoint() {
+        let key = StateKey::from_bytes([7; 32]);
+        let (mut store, mut sketch) = (MemoryStore::default(), running());
+        let saved = sketch.checkpoint(&key).expect("randomness");
+        let restored = DpswSketch::restore(&saved.bytes, &key, Noise::off(), &mut store);
+        assert_eq!(restored.map(|_| ()), Err(StateError::Stale { generation: saved.generation }));
+        let saved = sketch.owned_by(std::process::id() + 1).checkpoint(&key);
+        assert!(matches!(saved, Err(StateError::Ingest(_))), "{saved:?}");
     }
 
     #[test]

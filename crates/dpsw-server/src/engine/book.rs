@@ -1,0 +1,184 @@
+//! What the committer knows of a source, and the batches that are to be committed together.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+
+use dpsw::Clock;
+use tokio::sync::oneshot;
+
+use crate::config::Protects;
+use crate::engine::count::Work;
+use crate::engine::gauge::Busy;
+use crate::engine::ids::Ids;
+use crate::engine::registry::{Room, Source, Stream};
+use crate::engine::{BatchId, Receipt};
+use crate::error::IngestError;
+use crate::events::Events;
+use crate::store::journal::Batch;
+use crate::store::records::{Saved, StreamId};
+
+/// A batch that waits to be committed.
+pub(crate) struct Ingest {
+    pub(crate) source: Arc<Source>,
+    pub(crate) id: Option<BatchId>,
+    pub(crate) events: Events,
+    pub(crate) room: Room,
+    pub(crate) reply: oneshot::Sender<Result<Receipt, IngestError>>,
+    pub(crate) busy: Busy,
+}
+
+/// What the committer knows of a source.
+pub(crate) struct Book {
+    pub(crate) source: Arc<Source>,
+    /// The next batch has this number.
+    pub(crate) next: u64,
+    /// The latest time of the source. It never goes back.
+    pub(crate) now_ms: u64,
+    pub(crate) ids: Ids,
+    /// What is durable of each stream.
+    streams: BTreeMap<StreamId, (Arc<Stream>, Saved)>,
+    needs: Needs,
+    /// The records of the journal: their last batch, and their bytes.
+    journal: VecDeque<(u64, usize)>,
+    journal_bytes: usize,
+    /// Whether its streams were asked to save, so that the journal can be emptied.
+    is_emptying: bool,
+    pub(crate) counter: Sender<Work>,
+}
+
+/// What the streams of a source take of its events.
+#[derive(Default)]
+struct Needs {
+    items: BTreeSet<String>,
+    times: bool,
+    users: bool,
+}
+
+/// The batches of a source that are committed together.
+#[derive(Default)]
+pub(crate) struct Group {
+    pub(crate) batches: Vec<Batch>,
+    pub(crate) ids: Vec<BatchId>,
+    known: HashSet<BatchId>,
+    rest: Vec<(Room, Busy)>,
+    replies: Vec<(oneshot::Sender<Result<Receipt, IngestError>>, Receipt)>,
+}
+
+impl Book {
+    pub(crate) fn new(source: Arc<Source>, next: u64, ids: Ids, counter: Sender<Work>) -> Self {
+        Self {
+            source,
+            next,
+            now_ms: 0,
+            ids,
+            streams: BTreeMap::new(),
+            needs: Needs::default(),
+            journal: VecDeque::new(),
+            journal_bytes: 0,
+            is_emptying: false,
+            counter,
+        }
+    }
+
+    pub(crate) fn streams(&self) -> &BTreeMap<StreamId, (Arc<Stream>, Saved)> {
+        &self.streams
+    }
+
+    /// Notes a stream, and what is durable of it.
+    pub(crate) fn note(&mut self, stream: Arc<Stream>, saved: Saved) {
+        if self.streams.insert(stream.id, (stream, saved)).is_none() {
+            self.note_needs();
+        }
+    }
+
+    pub(crate) fn remove(&mut self, stream: StreamId) {
+        self.streams.remove(&stream);
+        self.note_needs();
+    }
+
+    fn note_needs(&mut self) {
+        let clock = |stream: &Stream| stream.plan.settings().window.time().map(|time| time.clock);
+        self.needs = Needs {
+            items: self.streams.values().map(|(stream, _)| stream.config.item.clone()).collect(),
+            times: self.streams.values().any(|(stream, _)| clock(stream) == Some(Clock::Events)),
+            users: self.source.config.protects == Protects::Users,
+        };
+    }
+
+    /// The time now, which does not go back.
+    pub(crate) fn tell_time(&mut self, now_ms: u64) -> u64 {
+        self.now_ms = self.now_ms.max(now_ms);
+        self.now_ms
+    }
+
+    /// Whether the journal has more bytes than this and nobody was asked to save yet; from now on somebody is.
+    pub(crate) fn begins_emptying(&mut self, bytes_max: usize) -> bool {
+        let is_long = bytes_max < self.journal_bytes && !self.is_emptying;
+        self.is_emptying |= is_long;
+        is_long
+    }
+
+    pub(crate) fn note_record(&mut self, last: u64, bytes: usize) {
+        self.journal.push_back((last, bytes));
+        self.journal_bytes += bytes;
+    }
+
+    /// The records of these batches are gone.
+    pub(crate) fn note_counted(&mut self, counted: u64) {
+        while self.journal.front().is_some_and(|(last, _)| *last < counted) {
+            let (_, bytes) = self.journal.pop_front().expect("there is a first one");
+            self.journal_bytes -= bytes;
+            self.is_emptying = false;
+        }
+    }
+
+    /// Leaves out the columns that no stream takes.
+    fn needed(&self, mut events: Events) -> Events {
+        let Needs { items, times, users } = &self.needs;
+        events.keep(|name| items.contains(name), *times, *users);
+        events
+    }
+}
+
+impl Group {
+    /// Takes a batch, unless it was taken before.
+    pub(crate) fn take(&mut self, ingest: Ingest, book: &mut Book, now_ms: u64) {
+        let Ingest { id, events, room, reply, busy, .. } = ingest;
+        let is_repeated = id.as_ref().is_some_and(|id| book.ids.knows(id) || self.known.contains(id));
+        self.replies.push((reply, Receipt { events: events.len(), is_repeated }));
+        if is_repeated {
+            return;
+        }
+        if let Some(id) = id {
+            self.known.insert(id.clone());
+            self.ids.push(id);
+        }
+        let (sequence, arrival_ms) = (book.next + self.batches.len() as u64, book.tell_time(now_ms));
+        self.batches.push(Batch { sequence, arrival_ms, events: Arc::new(book.needed(events)) });
+        self.rest.push((room, busy));
+    }
+
+    /// The batches are durable: their senders are told, and they are counted.
+    pub(crate) fn accept(self, book: &mut Book) {
+        if let Some(batch) = self.batches.last() {
+            book.next = batch.sequence + 1;
+            book.ids.remember(batch.sequence, self.ids);
+        }
+        for (reply, receipt) in self.replies {
+            // A client that went away learns it when it sends the batch again.
+            let _ = reply.send(Ok(receipt));
+        }
+        for (batch, (room, busy)) in self.batches.into_iter().zip(self.rest) {
+            // An owner that is gone means that the engine stops; the batch is in the journal.
+            let _ = book.counter.send(Work::Count { batch, room, busy });
+        }
+    }
+
+    /// The batches are not durable, and their senders are told.
+    pub(crate) fn refuse(self, error: &IngestError) {
+        for (reply, _) in self.replies {
+            let _ = reply.send(Err(error.clone()));
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! How sources and streams come and go: in one transaction each, between two commits of batches.
+
+use std::sync::Arc;
+
+use dpsw::{DpswSketch, Plan};
+
+use crate::config::{SourceConfig, StreamConfig};
+use crate::engine::book::Book;
+use crate::engine::commit::{Committer, Request};
+use crate::engine::count::{Counting, Work};
+use crate::engine::feed;
+use crate::engine::ids::Ids;
+use crate::engine::published::Published;
+use crate::engine::registry::{Source, Stream};
+use crate::error::{ChangeError, Unavailable, Unknown};
+use crate::ledger::{self, Charge, ChargeError};
+use crate::store::changes::Changes;
+use crate::store::records::{Meta, SourceId, SourceRecord, StateRecord, StreamId, StreamRecord};
+
+/// The most sources, each of which has a thread.
+pub const SOURCES_MAX: usize = 1000;
+/// The most streams.
+pub const STREAMS_MAX: usize = 10_000;
+
+impl Committer {
+    /// Does what is not committed with batches. Whether the committer goes on.
+    pub(crate) fn change(&mut self, request: Request) -> bool {
+        match request {
+            Request::Tick { busy: _busy } => self.tick(true),
+            Request::SaveAll { busy: _busy } => self.save_all(),
+            Request::CreateSource { config, reply } => answer(reply, self.create_source(config)),
+            Request::DeleteSource { name, reply } => answer(reply, self.delete_source(&name)),
+            Request::CreateStream { source, config, plan, reply } => {
+                answer(reply, self.create_stream(&source, config, *plan));
+            }
+            Request::DeleteStream { name, reply } => answer(reply, self.delete_stream(&name)),
+            Request::Ingest(_) | Request::Checkpoint(_) | Request::Released { .. } => {
+                unreachable!("these are committed together")
+            }
+            Request::Stop => return false,
+        }
+        true
+    }
+
+    fn save_all(&self) {
+        for book in self.books.values() {
+            let _ = book.counter.send(Work::SaveAll { busy: self.shared.begin() });
+        }
+    }
+
+    fn create_source(&mut self, config: SourceConfig) -> Result<(), ChangeError> {
+        config.check()?;
+        if self.names.contains(&config.name) {
+            return Err(ChangeError::Exists { what: "source", name: config.name });
+        }
+        at_most("source", self.books.len(), SOURCES_MAX)?;
+        let id = self.meta.next_source;
+        let config = SourceConfig { streams: Vec::new(), ..config };
+        let record = SourceRecord { config, is_deleted: false, charges: Vec::new() };
+        let meta = Meta { next_source: SourceId(id.0 + 1), ..self.meta };
+        self.make(meta, Changes { sources: vec![(id, &record)], ..Changes::default() })?;
+        let name = record.config.name.clone();
+        let source = Arc::new(Source::new(id, record.config, Vec::new()));
+        let counter = (self.start_counter)(&name, Vec::new());
+        self.books.insert(id, Book::new(Arc::clone(&source), 0, Ids::default(), counter));
+        self.names.insert(name.clone());
+        self.shared.sources.insert(&name, source);
+        Ok(())
+    }
+
+    fn delete_source(&mut self, name: &str) -> Result<(), ChangeError> {
+        let source = self.shared.sources.get(name)?;
+        let book = self.books.get(&source.id).ok_or_else(|| unknown("source", name))?;
+        if !book.streams().is_empty() {
+            let streams = book.streams().values().map(|(stream, _)| stream.config.name.as_str());
+            let streams = streams.collect::<Vec<_>>().join(", ");
+            return Err(ChangeError::NotEmpty { name: name.to_owned(), streams });
+        }
+        let record = SourceRecord {
+            config: source.config.clone(),
+            is_deleted: true,
+            charges: source.charges().clone(),
+        };
+        let forgotten = book.ids.last().map(|last| (source.id, last)).into_iter().collect();
+        let changes = Changes { sources: vec![(source.id, &record)], forgotten, ..Changes::default() };
+        self.make(self.meta, changes)?;
+        self.books.remove(&source.id);
+        self.shared.sources.remove(name);
+        Ok(())
+    }
+
+    fn create_stream(&mut self, source: &str, config: StreamConfig, plan: Plan) -> Result<(), ChangeError> {
+        let source = self.shared.sources.get(source)?;
+        if self.shared.streams.get(&config.name).is_ok() {
+            return Err(ChangeError::Exists { what: "stream", name: config.name });
+        }
+        let streams = self.books.values().map(|book| book.streams().len()).sum();
+        at_most("stream", streams, STREAMS_MAX)?;
+        let book = self.books.get_mut(&source.id).ok_or_else(|| unknown("source", &source.config.name))?;
+        let (counted, from_ms) = (book.next, book.tell_time(self.shared.clock.now_ms()));
+        let mut charges = source.charges().clone();
+        charges.push(charge(&source, &config, &plan, (counted, from_ms))?);
+        let mut sketch = DpswSketch::new(plan).map_err(|error| no_randomness(&error))?;
+        feed::advance(&mut sketch, from_ms, &mut |_| false).map_err(|_| no_randomness(&"no seal"))?;
+        let state = sketch.checkpoint(&self.state_key).map_err(|error| no_randomness(&error))?;
+        let state = StateRecord::new(counted, sketch.sealed_until(), state);
+        self.start_stream(&source, charges, config, from_ms, (sketch, state))
+    }
+
+    /// The charge and the stream are durable together, before it counts anything.
+    fn start_stream(
+        &mut self,
+        source: &Arc<Source>,
+        charges: Vec<Charge>,
+        config: StreamConfig,
+        from_ms: u64,
+        (sketch, state): (DpswSketch, StateRecord),
+    ) -> Result<(), ChangeError> {
+        let id = self.meta.next_stream;
+        let meta = Meta { next_stream: StreamId(id.0 + 1), ..self.meta };
+        let source_record = SourceRecord { config: source.config.clone(), is_deleted: false, charges };
+        let stream_record = StreamRecord { source: source.id, config, from_ms };
+        self.make(
+            meta,
+            Changes {
+                sources: vec![(source.id, &source_record)],
+                streams: vec![(id, &stream_record)],
+                states: vec![(id, &state)],
+                ..Changes::default()
+            },
+        )?;
+        *source.charges() = source_record.charges;
+        let first = Published::first(&sketch, from_ms);
+        let stream = Stream::new(id, Arc::clone(source), stream_record.config, from_ms, first);
+        let stream = Arc::new(stream);
+        let counting = Counting::new(Arc::clone(&stream), sketch, state.saved);
+        if let Some(book) = self.books.get_mut(&source.id) {
+            book.note(Arc::clone(&stream), state.saved);
+            let _ = book.counter.send(Work::Add { counting: Box::new(counting), busy: self.shared.begin() });
+        }
+        self.shared.streams.insert(&stream.config.name, Arc::clone(&stream));
+        Ok(())
+    }
+
+    fn delete_stream(&mut self, name: &str) -> Result<(), ChangeError> {
+        let stream = self.shared.streams.get(name)?;
+        let source = &stream.source;
+        let book = self.books.get_mut(&source.id).ok_or_else(|| unknown("stream", name))?;
+        let (until, until_ms) = (book.next, book.tell_time(self.shared.clock.now_ms()));
+        let mut charges = source.charges().clone();
+        let running = charges.iter_mut().filter(|charge| charge.stream == name && charge.until.is_none());
+        running.for_each(|charge| (charge.until, charge.until_ms) = (Some(until), Some(until_ms)));
+        let is_last = book.streams().len() == 1;
+        let counted = is_last.then_some((source.id, until)).into_iter().collect();
+        let record = SourceRecord { config: source.config.clone(), is_deleted: false, charges };
+        let changes = Changes {
+            sources: vec![(source.id, &record)],
+            ended: vec![stream.id],
+            counted,
+            ..Changes::default()
+        };
+        self.make(self.meta, changes)?;
+        *source.charges() = record.charges;
+        self.checkpoints.remove(&stream.id);
+        self.shared.streams.remove(name);
+        if let Some(book) = self.books.get_mut(&source.id) {
+            book.remove(stream.id);
+            if is_last {
+                book.note_counted(until);
+            }
+            let _ = book.counter.send(Work::Remove { stream: stream.id });
+        }
+        Ok(())
+    }
+
+    fn make(&mut self, meta: Meta, changes: Changes<'_>) -> Result<(), Unavailable> {
+        self.ensure_open()?;
+        let meta = Meta { generation: self.meta.generation, replaces: self.meta.replaces, ..meta };
+        let changes = Changes { meta: Some(meta), ..changes };
+        self.store.commit(&changes).map_err(|error| self.fail(&error))?;
+        self.meta = meta;
+        Ok(())
+    }
+}
+
+fn answer(reply: crate::engine::commit::Reply, result: Result<(), ChangeError>) {
+    // Whoever asked may have gone away; the change is made all the same.
+    let _ = reply.send(result);
+}
+
+fn charge(
+    source: &Source,
+    config: &StreamConfig,
+    plan: &Plan,
+    (from, from_ms): (u64, u64),
+) -> Result<Charge, ChangeError> {
+    let charge = Charge::new(&config.name, plan.claim(), from, from_ms).ok_or(ChangeError::NoClaim)?;
+    match ledger::check(&source.config, &source.charges(), &charge) {
+        Ok(()) => Ok(charge),
+        Err(ChargeError::OverBudget(error)) => Err(error.into()),
+        Err(ChargeError::Config(error)) => Err(error.into()),
+    }
+}
+
+fn no_randomness(error: &dyn std::fmt::Display) -> Unavailable {
+    Unavailable::Storage(error.to_string())
+}
+
+fn unknown(what: &'static str, name: &str) -> Unknown {
+    Unknown { what, name: name.to_owned() }
+}
+
+fn at_most(what: &'static str, now: usize, most: usize) -> Result<(), ChangeError> {
+    if now < most { Ok(()) } else { Err(ChangeError::Many { what, most }) }
+}

@@ -1,0 +1,344 @@
+//! The committer: everything that waits is made durable in one transaction, and the next one while that is counted.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+
+use dpsw::{Plan, StateKey, WindowView};
+use tokio::sync::oneshot;
+
+use crate::config::{SourceConfig, StreamConfig};
+use crate::engine::book::{Book, Group, Ingest};
+use crate::engine::count::{Counting, Work};
+use crate::engine::gauge::Busy;
+use crate::engine::ids;
+use crate::engine::registry::{Shared, Stream};
+use crate::engine::release::{Committed, Release};
+use crate::error::{ChangeError, Unavailable, Unknown};
+use crate::store::changes::Changes;
+use crate::store::cipher::random;
+use crate::store::journal::encoded_len;
+use crate::store::read::has_state;
+use crate::store::records::{Generation, Meta, SourceId, StateRecord, StreamId};
+use crate::store::{Store, StoreError};
+
+/// The most batches of one transaction.
+const GROUP_MAX: usize = 4096;
+/// The most bytes of one transaction, unless one batch is larger.
+const GROUP_BYTES_MAX: usize = 4 << 20;
+/// Beyond this many bytes of journal the streams of a source are saved, so that it can be emptied.
+const JOURNAL_BYTES_MAX: usize = 256 << 20;
+/// How often the clock is looked at.
+const TICK: Duration = Duration::from_millis(100);
+
+/// What is asked of the committer.
+pub(crate) enum Request {
+    Ingest(Ingest),
+    Checkpoint(Checkpoint),
+    /// The marker has moved to this generation, and what it has may be seen.
+    Released {
+        generation: Generation,
+        busy: Busy,
+    },
+    /// Look at the clock now.
+    Tick {
+        busy: Busy,
+    },
+    /// Save every stream.
+    SaveAll {
+        busy: Busy,
+    },
+    CreateSource {
+        config: SourceConfig,
+        reply: Reply,
+    },
+    DeleteSource {
+        name: String,
+        reply: Reply,
+    },
+    CreateStream {
+        source: String,
+        config: StreamConfig,
+        plan: Box<Plan>,
+        reply: Reply,
+    },
+    DeleteStream {
+        name: String,
+        reply: Reply,
+    },
+    /// All work is done: end.
+    Stop,
+}
+
+pub(crate) type Reply = oneshot::Sender<Result<(), ChangeError>>;
+
+/// The saved state of a stream, and what can be seen of it once it is durable.
+pub(crate) struct Checkpoint {
+    pub(crate) stream: Arc<Stream>,
+    pub(crate) record: StateRecord,
+    pub(crate) view: WindowView,
+    pub(crate) busy: Busy,
+}
+
+/// Starts the owner of a source with this name and these streams.
+pub(crate) type StartCounter = Box<dyn Fn(&str, Vec<Counting>) -> Sender<Work> + Send>;
+
+pub(crate) struct Committer {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) store: Store,
+    pub(crate) meta: Meta,
+    /// The generation that the marker has, or is being moved to.
+    pub(crate) marked: Generation,
+    pub(crate) state_key: StateKey,
+    pub(crate) books: BTreeMap<SourceId, Book>,
+    pub(crate) requests: Receiver<Request>,
+    pub(crate) releaser: Sender<Release>,
+    /// Checkpoints that are not durable yet, the newest of each stream.
+    pub(crate) checkpoints: BTreeMap<StreamId, Checkpoint>,
+    /// Whether the marker is being moved: no commit with anything new to show is made meanwhile.
+    pub(crate) is_releasing: bool,
+    pub(crate) ticked: Instant,
+    /// When the database refused, and why; it is opened again before the next commit.
+    pub(crate) failed: Option<(Instant, Unavailable)>,
+    /// The names of all sources that there ever were.
+    pub(crate) names: BTreeSet<String>,
+    pub(crate) start_counter: StartCounter,
+}
+
+impl Committer {
+    /// Works until it is told to stop.
+    pub(crate) fn run(mut self) {
+        while !self.shared.is_stopped() {
+            let first = match self.requests.recv_timeout(self.pause()) {
+                Ok(Request::Stop) | Err(RecvTimeoutError::Disconnected) => return,
+                Ok(request) => Some(request),
+                Err(RecvTimeoutError::Timeout) => None,
+            };
+            if !self.work(first) {
+                return;
+            }
+            self.tick_if_due();
+        }
+    }
+
+    fn pause(&self) -> Duration {
+        let waits =
+            self.failed.is_none() && self.checkpoints.values().any(|checkpoint| self.may_commit(checkpoint));
+        if waits { Duration::ZERO } else { TICK.saturating_sub(self.ticked.elapsed()) }
+    }
+
+    /// Takes all that waits, commits it, and does what changes sources and streams one by one. Whether it goes on.
+    fn work(&mut self, first: Option<Request>) -> bool {
+        let mut groups = BTreeMap::new();
+        let (mut taken, mut bytes) = (0, 0);
+        let mut next = first;
+        let mut after = None;
+        while let Some(request) = next {
+            match request {
+                Request::Ingest(ingest) => {
+                    (taken, bytes) = (taken + 1, bytes + ingest.events.size());
+                    self.take(ingest, &mut groups);
+                }
+                Request::Checkpoint(checkpoint) => self.take_checkpoint(checkpoint),
+                Request::Released { generation, busy: _busy } => self.released(generation),
+                other => {
+                    after = Some(other);
+                    break;
+                }
+            }
+            let has_room = taken < GROUP_MAX && bytes < GROUP_BYTES_MAX;
+            next = if has_room { self.requests.try_recv().ok() } else { None };
+        }
+        self.commit(groups);
+        after.is_none_or(|request| self.change(request))
+    }
+
+    fn take(&mut self, ingest: Ingest, groups: &mut BTreeMap<SourceId, Group>) {
+        let id = ingest.source.id;
+        let Some(book) = self.books.get_mut(&id) else {
+            let unknown = Unknown { what: "source", name: ingest.source.config.name.clone() };
+            let _ = ingest.reply.send(Err(unknown.into()));
+            return;
+        };
+        groups.entry(id).or_default().take(ingest, book, self.shared.clock.now_ms());
+    }
+
+    /// A newer checkpoint takes the place of one that waits. One of a stream that was deleted meanwhile is dropped.
+    fn take_checkpoint(&mut self, checkpoint: Checkpoint) {
+        let id = checkpoint.stream.id;
+        if self.books.get(&checkpoint.stream.source.id).is_some_and(|book| book.streams().contains_key(&id)) {
+            self.checkpoints.insert(id, checkpoint);
+        }
+    }
+
+    fn released(&mut self, generation: Generation) {
+        self.marked = generation;
+        self.is_releasing = false;
+    }
+
+    fn has_news(&self, checkpoint: &Checkpoint) -> bool {
+        let book = self.books.get(&checkpoint.stream.source.id);
+        let durable = book.and_then(|book| book.streams().get(&checkpoint.stream.id));
+        durable.is_none_or(|(_, saved)| saved.sealed_until < checkpoint.record.saved.sealed_until)
+    }
+
+    fn may_commit(&self, checkpoint: &Checkpoint) -> bool {
+        !self.is_releasing || !self.has_news(checkpoint)
+    }
+
+    fn commit(&mut self, groups: BTreeMap<SourceId, Group>) {
+        let ready = self.checkpoints.iter().filter(|(_, checkpoint)| self.may_commit(checkpoint));
+        let ready: Vec<StreamId> = ready.map(|(id, _)| *id).collect();
+        if groups.is_empty() && ready.is_empty() {
+            return;
+        }
+        match self.try_commit(&groups, &ready) {
+            Ok(meta) => self.committed(groups, &ready, meta),
+            Err(unavailable) => {
+                let refusal = unavailable.into();
+                groups.into_values().for_each(|group| group.refuse(&refusal));
+            }
+        }
+    }
+
+    /// One transaction with all batches, and these checkpoints. What the database says about itself afterwards.
+    fn try_commit(
+        &mut self,
+        groups: &BTreeMap<SourceId, Group>,
+        ready: &[StreamId],
+    ) -> Result<Meta, Unavailable> {
+        self.ensure_open()?;
+        let result = self.write(groups, ready);
+        result.map_err(|error| self.fail(&error))
+    }
+
+    fn write(&mut self, groups: &BTreeMap<SourceId, Group>, ready: &[StreamId]) -> Result<Meta, StoreError> {
+        let mut changes = Changes::default();
+        for (id, group) in groups {
+            let Some(last) = group.batches.last() else { continue };
+            let book = &self.books[id];
+            if !book.streams().is_empty() {
+                changes.journal.push((*id, &group.batches));
+            }
+            if !group.ids.is_empty() {
+                changes.batch_ids.push((*id, last.sequence, ids::encode(&group.ids)));
+            }
+            changes.forgotten.extend(book.ids.forgettable(group.ids.len()).map(|last| (*id, last)));
+        }
+        for id in ready {
+            let checkpoint = &self.checkpoints[id];
+            changes.states.push((*id, &checkpoint.record));
+        }
+        changes.counted = self.counted_with(ready);
+        let meta = self.meta_with(ready)?;
+        changes.meta = (meta != self.meta).then_some(meta);
+        self.store.commit(&changes)?;
+        self.read_back(ready)?;
+        Ok(meta)
+    }
+
+    /// Up to where the journal of each source is no longer needed once these checkpoints are durable.
+    fn counted_with(&self, ready: &[StreamId]) -> Vec<(SourceId, u64)> {
+        let sources: BTreeSet<SourceId> =
+            ready.iter().map(|id| self.checkpoints[id].stream.source.id).collect();
+        let counted = |source: &SourceId| {
+            let streams = self.books.get(source)?.streams().iter();
+            let counted = streams.map(|(id, (_, saved))| {
+                let newer = ready.contains(id).then(|| self.checkpoints[id].record.saved.counted);
+                newer.unwrap_or(saved.counted)
+            });
+            Some((*source, counted.min()?))
+        };
+        sources.iter().filter_map(counted).collect()
+    }
+
+    /// A new generation, if there is anything new to show.
+    fn meta_with(&self, ready: &[StreamId]) -> Result<Meta, StoreError> {
+        if !ready.iter().any(|id| self.has_news(&self.checkpoints[id])) {
+            return Ok(self.meta);
+        }
+        Ok(Meta { generation: Generation(random()?), replaces: Some(self.marked), ..self.meta })
+    }
+
+    /// Only what is in the database may be seen: the bytes there are those that the view was saved with.
+    fn read_back(&self, ready: &[StreamId]) -> Result<(), StoreError> {
+        for id in ready {
+            if !has_state(self.store.database()?, *id, &self.checkpoints[id].record.state)? {
+                return Err(StoreError("what was read back is not what was committed".to_owned()));
+            }
+        }
+        Ok(())
+    }
+
+    fn committed(&mut self, groups: BTreeMap<SourceId, Group>, ready: &[StreamId], meta: Meta) {
+        let counted = self.counted_with(ready);
+        for (id, group) in groups {
+            let Some(book) = self.books.get_mut(&id) else { continue };
+            if let Some(last) = group.batches.last().filter(|_| !book.streams().is_empty()) {
+                book.note_record(last.sequence, encoded_len(&group.batches));
+            }
+            if let Some(last) = book.ids.forgettable(group.ids.len()) {
+                book.ids.forget(last);
+            }
+            group.accept(book);
+        }
+        self.checkpointed(ready, meta);
+        for (id, counted) in counted {
+            self.books.get_mut(&id).into_iter().for_each(|book| book.note_counted(counted));
+        }
+        self.empty_long_journals();
+    }
+
+    fn checkpointed(&mut self, ready: &[StreamId], meta: Meta) {
+        let mut states = Vec::new();
+        for id in ready {
+            let Some(checkpoint) = self.checkpoints.remove(id) else { continue };
+            let has_news = self.has_news(&checkpoint);
+            let Checkpoint { stream, record, view, busy } = checkpoint;
+            let Some(book) = self.books.get_mut(&stream.source.id) else { continue };
+            book.note(Arc::clone(&stream), record.saved);
+            let (told, saved) = (self.shared.begin(), record.saved);
+            let _ = book.counter.send(Work::Saved { stream: *id, saved, busy: told });
+            if has_news {
+                states.push(Committed { stream, sealed_until: record.saved.sealed_until, view, busy });
+            }
+        }
+        if !states.is_empty() {
+            self.meta = meta;
+            self.is_releasing = true;
+            let streams = self.books.values().flat_map(|book| book.streams().keys().copied()).collect();
+            let (generation, busy) = (meta.generation, self.shared.begin());
+            let _ = self.releaser.send(Release { generation, states, streams, busy });
+        }
+    }
+
+    fn empty_long_journals(&mut self) {
+        for book in self.books.values_mut() {
+            if book.begins_emptying(JOURNAL_BYTES_MAX) {
+                let _ = book.counter.send(Work::SaveAll { busy: self.shared.begin() });
+            }
+        }
+    }
+
+    fn tick_if_due(&mut self) {
+        if TICK <= self.ticked.elapsed() {
+            self.tick(false);
+        }
+        if self.failed.is_some() {
+            // What is wrong is in the vitals.
+            let _ = self.ensure_open();
+        }
+    }
+
+    /// Tells every source the time. Whoever waits for all work to be done waits for an urgent one.
+    pub(crate) fn tick(&mut self, is_urgent: bool) {
+        self.ticked = Instant::now();
+        let now_ms = self.shared.clock.now_ms();
+        for book in self.books.values_mut() {
+            let now_ms = book.tell_time(now_ms);
+            let busy = is_urgent.then(|| self.shared.begin());
+            let _ = book.counter.send(Work::Tick { now_ms, busy });
+        }
+    }
+}

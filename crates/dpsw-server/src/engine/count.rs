@@ -1,0 +1,263 @@
+//! The owner of a source's sketches: one thread counts what is durable, seals, and saves what it sealed.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+
+use dpsw::error::IngestError as CountError;
+use dpsw::{DpswSketch, StateKey};
+
+use crate::engine::commit::{Checkpoint, Request};
+use crate::engine::feed::{self, GivenUp};
+use crate::engine::gauge::Busy;
+use crate::engine::health::Ailment;
+use crate::engine::publish::Shown;
+use crate::engine::registry::{Room, Shared, Stream};
+use crate::store::journal::Batch;
+use crate::store::records::{Saved, StateRecord, StreamId};
+
+/// Saving, from the first byte to the commit, takes at most one part in this many of a stream's time: a stream that seals often
+/// shows several seals at once.
+const SAVE_SHARE: u32 = 5;
+/// A view whose position alone has moved is published this often, and less often if working it out takes long.
+const REFRESH: Duration = Duration::from_secs(1);
+const REFRESH_SHARE: u32 = 20;
+/// Without randomness nothing is sealed; it is asked for again after this long.
+const RANDOMNESS_PAUSE: Duration = Duration::from_millis(100);
+/// The longest sleep of a thread that has nothing to do.
+const SLEEP: Duration = Duration::from_secs(1);
+
+/// What the owner of a source is told, in order.
+#[derive(Debug)]
+pub(crate) enum Work {
+    /// Count a batch, which is durable.
+    Count { batch: Batch, room: Room, busy: Busy },
+    /// The clock has come this far.
+    Tick { now_ms: u64, busy: Option<Busy> },
+    /// A new stream.
+    Add { counting: Box<Counting>, busy: Busy },
+    /// A stream is over.
+    Remove { stream: StreamId },
+    /// A checkpoint is durable.
+    Saved { stream: StreamId, saved: Saved, busy: Busy },
+    /// Save every stream, so that the journal can be emptied.
+    SaveAll { busy: Busy },
+}
+
+/// A stream and its sketch.
+#[derive(Debug)]
+pub(crate) struct Counting {
+    pub(crate) stream: Arc<Stream>,
+    pub(crate) sketch: DpswSketch,
+    /// Batches before this number are counted.
+    pub(crate) counted: u64,
+    /// What the newest checkpoint holds, durable or on its way.
+    pub(crate) saved: Saved,
+    saving: Option<Instant>,
+    save_after: Instant,
+    /// Something was sealed that is not yet on its way to the disk.
+    unsaved: Option<Busy>,
+    refresh_after: Instant,
+    shown_position: u64,
+}
+
+/// The owner of a source's sketches.
+pub(crate) struct Counter {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) key: StateKey,
+    pub(crate) streams: Vec<Counting>,
+    pub(crate) work: Receiver<Work>,
+    pub(crate) committer: Sender<Request>,
+    pub(crate) publisher: Sender<Shown>,
+}
+
+impl Counting {
+    pub(crate) fn new(stream: Arc<Stream>, sketch: DpswSketch, saved: Saved) -> Self {
+        let (now, shown_position) = (Instant::now(), sketch.position());
+        let (saving, unsaved, counted) = (None, None, saved.counted);
+        Self {
+            stream,
+            sketch,
+            counted,
+            saved,
+            saving,
+            save_after: now,
+            unsaved,
+            refresh_after: now,
+            shown_position,
+        }
+    }
+
+    /// Counts a batch, unless the restored sketch has it already.
+    pub(crate) fn count(&mut self, batch: &Batch, shared: &Shared) -> Result<(), GivenUp> {
+        if batch.sequence < self.counted {
+            return Ok(());
+        }
+        feed::count(&mut self.sketch, &self.stream.config.item, batch, &mut |error| wait(shared, error))?;
+        self.counted = batch.sequence + 1;
+        Ok(())
+    }
+
+    fn has_sealed(&self) -> bool {
+        self.saved.sealed_until < self.sketch.sealed_until()
+    }
+
+    fn may_save(&self, now: Instant) -> bool {
+        self.saving.is_none() && self.save_after <= now
+    }
+
+    fn checkpoint(&mut self, key: &StateKey, shared: &Shared) -> Option<Checkpoint> {
+        self.saving = Some(Instant::now());
+        let state = loop {
+            match self.sketch.checkpoint(key) {
+                Ok(state) => break state,
+                Err(error) => {
+                    if !patience(shared, &error.to_string()) {
+                        return None;
+                    }
+                }
+            }
+        };
+        let record = StateRecord::new(self.counted, self.sketch.sealed_until(), state);
+        self.saved = record.saved;
+        let busy = self.unsaved.take().unwrap_or_else(|| shared.begin());
+        Some(Checkpoint { stream: Arc::clone(&self.stream), record, view: self.sketch.view(), busy })
+    }
+}
+
+/// Whether to ask again for randomness, after a while.
+fn wait(shared: &Shared, error: &CountError) -> bool {
+    patience(shared, &error.to_string())
+}
+
+fn patience(shared: &Shared, reason: &str) -> bool {
+    shared.vitals.ail(Ailment::Randomness, reason);
+    std::thread::sleep(RANDOMNESS_PAUSE);
+    !shared.is_stopped()
+}
+
+impl Counter {
+    /// Works until the engine stops, or those who hand out work are gone.
+    pub(crate) fn run(mut self) {
+        // The journal may have brought some at the start.
+        self.note_seals();
+        while !self.shared.is_stopped() {
+            let done = match self.work.recv_timeout(self.pause()) {
+                Ok(work) => self.take(work),
+                Err(RecvTimeoutError::Timeout) => Ok(()),
+                Err(RecvTimeoutError::Disconnected) => return,
+            };
+            if done.is_err() || self.save_what_is_sealed().is_err() {
+                return;
+            }
+        }
+    }
+
+    /// How long there is nothing to do unless work comes.
+    fn pause(&self) -> Duration {
+        let now = Instant::now();
+        let due =
+            self.streams.iter().filter(|counting| counting.unsaved.is_some() && counting.saving.is_none());
+        let due = due.map(|counting| counting.save_after.saturating_duration_since(now));
+        due.min().unwrap_or(SLEEP)
+    }
+
+    fn take(&mut self, work: Work) -> Result<(), GivenUp> {
+        match work {
+            Work::Count { batch, room: _room, busy: _busy } => {
+                let counted =
+                    self.streams.iter_mut().try_for_each(|counting| counting.count(&batch, &self.shared));
+                self.note_seals();
+                return counted;
+            }
+            Work::Tick { now_ms, busy } => return self.tick(now_ms, busy.as_ref()),
+            Work::Add { counting, busy: _busy } => self.streams.push(*counting),
+            Work::Remove { stream } => self.streams.retain(|counting| counting.stream.id != stream),
+            Work::Saved { stream, saved, busy: _busy } => self.saved(stream, saved),
+            Work::SaveAll { busy: _busy } => return self.save_all(),
+        }
+        Ok(())
+    }
+
+    /// Marks what was sealed, so that nobody takes the work for done.
+    fn note_seals(&mut self) {
+        for counting in &mut self.streams {
+            if counting.has_sealed() && counting.unsaved.is_none() {
+                counting.unsaved = Some(self.shared.begin());
+            }
+        }
+    }
+
+    fn tick(&mut self, now_ms: u64, busy: Option<&Busy>) -> Result<(), GivenUp> {
+        let shared = &self.shared;
+        for counting in &mut self.streams {
+            feed::advance(&mut counting.sketch, now_ms, &mut |error| wait(shared, error))?;
+        }
+        self.note_seals();
+        for counting in &mut self.streams {
+            counting.refresh(busy.is_some(), &self.shared, &self.publisher);
+        }
+        Ok(())
+    }
+
+    fn save_what_is_sealed(&mut self) -> Result<(), GivenUp> {
+        let now = Instant::now();
+        for counting in &mut self.streams {
+            if counting.unsaved.is_some() && counting.may_save(now) {
+                send_checkpoint(counting, &self.key, &self.shared, &self.committer)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn save_all(&mut self) -> Result<(), GivenUp> {
+        for counting in &mut self.streams {
+            if counting.saved.counted < counting.counted || counting.unsaved.is_some() {
+                send_checkpoint(counting, &self.key, &self.shared, &self.committer)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn saved(&mut self, stream: StreamId, saved: Saved) {
+        let Some(counting) = self.streams.iter_mut().find(|counting| counting.stream.id == stream) else {
+            return;
+        };
+        if counting.saved.id != saved.id {
+            return;
+        }
+        if let Some(began) = counting.saving.take() {
+            counting.save_after = Instant::now() + began.elapsed() * (SAVE_SHARE - 1);
+        }
+    }
+}
+
+fn send_checkpoint(
+    counting: &mut Counting,
+    key: &StateKey,
+    shared: &Shared,
+    committer: &Sender<Request>,
+) -> Result<(), GivenUp> {
+    let checkpoint = counting.checkpoint(key, shared).ok_or(GivenUp)?;
+    shared.vitals.heal(Ailment::Randomness);
+    committer.send(Request::Checkpoint(checkpoint)).map_err(|_| GivenUp)
+}
+
+impl Counting {
+    /// Publishes a view whose position alone has moved: everything in it was shown before.
+    fn refresh(&mut self, is_urgent: bool, shared: &Shared, publisher: &Sender<Shown>) {
+        let (now, position, sealed_until) =
+            (Instant::now(), self.sketch.position(), self.sketch.sealed_until());
+        let is_due = is_urgent || self.refresh_after <= now;
+        if !is_due || position == self.shown_position || sealed_until != self.stream.shown_until() {
+            return;
+        }
+        let cost = Duration::from_micros(self.stream.refresh_us.load(Ordering::Relaxed));
+        self.refresh_after = now + REFRESH.max(cost * REFRESH_SHARE);
+        self.shown_position = position;
+        let (stream, view, busy) = (Arc::clone(&self.stream), self.sketch.view(), shared.begin());
+        // A publisher that is gone means that the engine stops.
+        let _ = publisher.send(Shown { stream, view, sealed_until, busy });
+    }
+}

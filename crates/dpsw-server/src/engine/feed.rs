@@ -1,0 +1,180 @@
+//! How a batch is counted by the sketch of one stream.
+
+use std::ops::Range;
+
+use dpsw::error::IngestError as CountError;
+use dpsw::{Batch, Clock, DpswSketch, Kind, Unit};
+
+use crate::column::{Integers, Strings};
+use crate::events::{Column, Events, MISSING_TIME};
+use crate::store::journal;
+
+/// Longer items, in bytes, are null items.
+pub const ITEM_LEN_MAX: usize = 1 << 16;
+/// The service's clock stops here: later times could not be kept.
+const TIME_MAX: u64 = 1 << 60;
+/// How many items are handed over at a time.
+const HANDED_OVER: usize = 4096;
+
+/// What to do when the system gives no randomness for a seal: whether to try again.
+pub(crate) type Patience<'a> = &'a mut dyn FnMut(&CountError) -> bool;
+
+/// The system gives no randomness, and patience is over. The batch is counted in part.
+#[derive(Debug)]
+pub(crate) struct GivenUp;
+
+/// Moves the clock of a stream whose events have the time of their arrival; others stay as they are.
+pub(crate) fn advance(sketch: &mut DpswSketch, now_ms: u64, patience: Patience<'_>) -> Result<(), GivenUp> {
+    if clock(sketch) != Some(Clock::Caller) {
+        return Ok(());
+    }
+    while let Err(error) = sketch.advance(now_ms.min(TIME_MAX)) {
+        if !patience(&error) {
+            return Err(GivenUp);
+        }
+    }
+    Ok(())
+}
+
+/// Counts one column of a batch. An item that is missing, too long or of another kind is a null item in its place.
+pub(crate) fn count(
+    sketch: &mut DpswSketch,
+    item: &str,
+    batch: &journal::Batch,
+    patience: Patience<'_>,
+) -> Result<(), GivenUp> {
+    advance(sketch, batch.arrival_ms, patience)?;
+    let events = &*batch.events;
+    let times = times(sketch, batch);
+    let users = users(sketch, events);
+    let mut feed = Feed { sketch, times, users, patience };
+    let kind = feed.sketch.plan().settings().domain.kind();
+    match (events.column(item), kind) {
+        (Some(Column::Strings(strings)), Kind::Bytes) => feed.strings(strings, events.users()),
+        (Some(Column::Integers(integers)), Kind::Integers) => feed.integers(integers, events.users()),
+        _ => feed.nulls(0..events.len()),
+    }
+}
+
+fn clock(sketch: &DpswSketch) -> Option<Clock> {
+    sketch.plan().settings().window.time().map(|time| time.clock)
+}
+
+/// The time of each event, where the stream goes by time. One that is more than a window ahead of the service's clock has none:
+/// it would move the stream's clock past all others.
+fn times(sketch: &DpswSketch, batch: &journal::Batch) -> Option<Vec<u64>> {
+    let window = sketch.plan().settings().window.time()?;
+    let len = batch.events.len();
+    if window.clock == Clock::Caller {
+        return Some(vec![batch.arrival_ms.min(TIME_MAX); len]);
+    }
+    let last = batch.arrival_ms.saturating_add(window.len);
+    let in_reach = |&time: &u64| if time <= last { time } else { MISSING_TIME };
+    Some(
+        batch
+            .events
+            .times()
+            .map_or_else(|| vec![MISSING_TIME; len], |times| times.iter().map(in_reach).collect()),
+    )
+}
+
+/// A number for the user of each event, where users are protected.
+fn users(sketch: &DpswSketch, events: &Events) -> Option<Vec<u64>> {
+    let Unit::Users { .. } = sketch.plan().settings().unit else { return None };
+    let name = |index| events.users().and_then(|users| users.get(index)).unwrap_or_default();
+    Some((0..events.len()).map(|index| sketch.user(name(index))).collect())
+}
+
+struct Feed<'a> {
+    sketch: &'a mut DpswSketch,
+    times: Option<Vec<u64>>,
+    users: Option<Vec<u64>>,
+    patience: Patience<'a>,
+}
+
+impl Feed<'_> {
+    fn strings(&mut self, strings: &Strings, users: Option<&Strings>) -> Result<(), GivenUp> {
+        let has_user = self.has_user(users);
+        let is_item = |index: usize| {
+            strings.get(index).is_some_and(|item| item.len() <= ITEM_LEN_MAX) && has_user(index)
+        };
+        let mut slices = Vec::with_capacity(HANDED_OVER.min(strings.len()));
+        for (range, is_there) in runs(strings.len(), is_item) {
+            if !is_there {
+                self.nulls(range)?;
+                continue;
+            }
+            slices.clear();
+            slices.extend(range.clone().map(|index| strings.slice(index)));
+            self.hand_over(range, |done| Batch::bytes(&slices[done..]))?;
+        }
+        Ok(())
+    }
+
+    fn integers(&mut self, integers: &Integers, users: Option<&Strings>) -> Result<(), GivenUp> {
+        let has_user = self.has_user(users);
+        let (values, present) = integers.parts();
+        for (range, is_there) in runs(values.len(), |index| present.has(index) && has_user(index)) {
+            if is_there {
+                self.hand_over(range.clone(), |done| Batch::integers(&values[range.clone()][done..]))?;
+            } else {
+                self.nulls(range)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether an event has a user, where that matters.
+    fn has_user<'u>(&self, users: Option<&'u Strings>) -> impl Fn(usize) -> bool + use<'u> {
+        let are_protected = self.users.is_some();
+        move |index| !are_protected || users.is_some_and(|users| users.get(index).is_some())
+    }
+
+    fn nulls(&mut self, range: Range<usize>) -> Result<(), GivenUp> {
+        let len = range.len();
+        self.hand_over(range, |done| Batch::nulls(len - done))
+    }
+
+    /// Hands over the events of a range; `items` makes the batch of those from an offset in it on.
+    fn hand_over<'i>(
+        &mut self,
+        range: Range<usize>,
+        items: impl Fn(usize) -> Batch<'i>,
+    ) -> Result<(), GivenUp> {
+        let mut done = 0;
+        while done < range.len() {
+            let here = range.start + done..range.end;
+            let mut batch = items(done);
+            if let Some(times) = &self.times {
+                batch = batch.at(&times[here.clone()]);
+            }
+            if let Some(users) = &self.users {
+                batch = batch.by(&users[here]);
+            }
+            match self.sketch.extend(batch) {
+                Ok(_) => return Ok(()),
+                Err(CountError::Entropy { accepted, source }) => {
+                    done += accepted;
+                    if !(self.patience)(&CountError::Entropy { accepted, source }) {
+                        return Err(GivenUp);
+                    }
+                }
+                Err(error) => unreachable!("a batch is made to fit its stream: {error}"),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The events of a batch in runs that are items, or are not, of at most so many.
+fn runs(len: usize, is_item: impl Fn(usize) -> bool) -> impl Iterator<Item = (Range<usize>, bool)> {
+    let mut start = 0;
+    std::iter::from_fn(move || {
+        let end = len.min(start + HANDED_OVER);
+        let first = (start < end).then(|| is_item(start))?;
+        let changes = (start + 1..end).find(|&index| is_item(index) != first);
+        let range = start..changes.unwrap_or(end);
+        start = range.end;
+        Some((range, first))
+    })
+}

@@ -1,0 +1,101 @@
+//! Where nobody can tell that the data is the newest: what is open is given up, and each stream goes on after everything
+//! that may have been shown.
+
+use std::collections::BTreeMap;
+
+use dpsw::error::StateError;
+use dpsw::{DpswSketch, Noise, StateKey};
+
+use crate::engine::recover::{commit, damaged, saved, write_marker};
+use crate::engine::registry::Shared;
+use crate::error::OpenError;
+use crate::quantity::Span;
+use crate::store::Store;
+use crate::store::changes::Changes;
+use crate::store::cipher::random;
+use crate::store::journal::Batch;
+use crate::store::marker::{Marker, Shown};
+use crate::store::read::Catalogue;
+use crate::store::records::{Generation, Meta, SourceId, StateRecord, StreamId, StreamRecord};
+
+/// Where nobody knows how far a count window was shown, it goes on this many positions later: no source sends so many events
+/// between a backup and its restore.
+const LEAP: u64 = 1 << 40;
+
+/// Starts every stream anew, without the journal, and commits that before the marker moves on to it.
+pub(crate) fn give_up(
+    store: &mut Store,
+    shared: &Shared,
+    key: &StateKey,
+    meta: Meta,
+    catalogue: &Catalogue,
+    shown: Option<&Shown>,
+) -> Result<(Meta, Marker), OpenError> {
+    let next = next_batches(store, catalogue)?;
+    let (mut states, mut until) = (Vec::new(), BTreeMap::new());
+    for (id, record) in &catalogue.streams {
+        let mut sketch = resumed(store, shared, key, (*id, record), shown)?;
+        let state = sketch.checkpoint(key).map_err(|error| OpenError::Entropy(error.to_string()))?;
+        let counted = next.get(&record.source).copied().unwrap_or(0);
+        states.push((*id, StateRecord::new(counted, sketch.sealed_until(), state)));
+        until.insert(*id, sketch.sealed_until());
+        let (name, position) = (&record.config.name, sketch.position());
+        shared.vitals.notice(format!("stream {name:?} goes on at {position}"));
+    }
+    let generation = Generation(random().map_err(|error| OpenError::Entropy(error.to_string()))?);
+    let replaces = Some(shown.map_or(meta.generation, |shown| shown.generation));
+    // A stream that was made after the backup keeps its number.
+    let newest = shown.and_then(|shown| shown.until.last_key_value()).map_or(0, |(id, _)| id.0 + 1);
+    let next_stream = meta.next_stream.max(StreamId(newest));
+    let meta = Meta { generation, replaces, next_stream, ..meta };
+    let marker = Marker { database: meta.database, generation, shown: until };
+    let states = states.iter().map(|(id, state)| (*id, state)).collect();
+    let counted = next.into_iter().collect();
+    commit(store, &Changes { meta: Some(meta), states, counted, ..Changes::default() })?;
+    write_marker(store, &marker)?;
+    Ok((meta, marker))
+}
+
+/// The number of the next batch of each source, after all that are in the journal.
+fn next_batches(store: &Store, catalogue: &Catalogue) -> Result<BTreeMap<SourceId, u64>, OpenError> {
+    let mut next = BTreeMap::new();
+    for (id, record) in &catalogue.streams {
+        let (saved, _) = saved(store, *id)?;
+        let counted = next.entry(record.source).or_insert(saved.counted);
+        *counted = saved.counted.max(*counted);
+    }
+    for (id, next) in &mut next {
+        let last =
+            |batches: Vec<Batch>, _| *next = batches.last().map_or(0, |last| last.sequence + 1).max(*next);
+        store.journal(*id, 0, last).map_err(|error| damaged(store, error))?;
+    }
+    Ok(next)
+}
+
+fn resumed(
+    store: &Store,
+    shared: &Shared,
+    key: &StateKey,
+    (id, record): (StreamId, &StreamRecord),
+    shown: Option<&Shown>,
+) -> Result<DpswSketch, OpenError> {
+    let (saved, state) = saved(store, id)?;
+    let shown = shown.map(|shown| shown.until.get(&id).copied().unwrap_or(0));
+    let now_ms = shared.clock.now_ms();
+    let begin = match (record.config.window, shown) {
+        (Span::Items(_), None) => saved.sealed_until + LEAP,
+        (Span::Items(_), Some(shown)) => shown,
+        // Events bring their time: nothing more than a window ahead of the clock was ever counted.
+        (Span::Time(len), None) => now_ms + len.0,
+        (Span::Time(_), Some(shown)) => shown.max(now_ms),
+    };
+    let resume = |at| DpswSketch::resume(&state, key, Noise::from_system(), at);
+    let resumed = match resume(begin) {
+        Err(StateError::Resume { saved, .. }) => resume(saved),
+        resumed => resumed,
+    };
+    resumed.map_err(|error| OpenError::Damaged {
+        what: format!("the state of stream {:?} in {}", record.config.name, store.disk().name()),
+        reason: error.to_string(),
+    })
+}

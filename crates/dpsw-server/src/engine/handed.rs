@@ -1,0 +1,87 @@
+//! What is handed to the engine and what it hands back: settings, names of batches, receipts.
+
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tokio::sync::oneshot;
+
+use crate::error::{BATCH_ID_LEN_MAX, IngestError, Unavailable};
+use crate::key::Key;
+
+/// Where the engine keeps its data, and how much may wait.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct EngineSettings {
+    /// The folder of the database.
+    pub data_folder: PathBuf,
+    /// The folder of the marker, which must not be in backups of the data folder.
+    pub marker_folder: PathBuf,
+    /// The key of everything on the disk.
+    pub key: Key,
+    /// The most bytes of a source that may wait to be made durable and counted.
+    pub waiting_bytes_max: usize,
+    /// Whether commits wait for the disk. Off only to measure what that costs: a crash then loses what was acknowledged.
+    pub is_durable: bool,
+}
+
+/// What a batch of a source is called, so that it counts once however often it is sent.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BatchId(pub(crate) Box<[u8]>);
+
+/// A batch that is on its way to the disk. Await it, or [`wait`](Self::wait) for it.
+#[derive(Debug)]
+pub struct Pending(pub(crate) oneshot::Receiver<Result<Receipt, IngestError>>);
+
+/// The batch is durable and will be counted once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Receipt {
+    /// How many events it had.
+    pub events: usize,
+    /// Whether a batch of this id had been taken before; this one counts nowhere.
+    pub is_repeated: bool,
+}
+
+impl EngineSettings {
+    /// The usual settings: the marker beside the data folder, durable.
+    #[must_use]
+    pub fn new(data_folder: impl Into<PathBuf>, key: Key) -> Self {
+        let data_folder = data_folder.into();
+        let mut marker = data_folder.clone().into_os_string();
+        marker.push(".marker");
+        Self { data_folder, marker_folder: marker.into(), key, waiting_bytes_max: 64 << 20, is_durable: true }
+    }
+}
+
+impl BatchId {
+    /// # Errors
+    /// It is empty or longer than [`BATCH_ID_LEN_MAX`](crate::error::BATCH_ID_LEN_MAX).
+    pub fn new(id: impl Into<Vec<u8>>) -> Result<Self, IngestError> {
+        let id = id.into();
+        if (1..=BATCH_ID_LEN_MAX).contains(&id.len()) {
+            Ok(Self(id.into()))
+        } else {
+            Err(IngestError::BatchId(id.len()))
+        }
+    }
+}
+
+impl Pending {
+    /// Blocks the thread until the batch is durable.
+    ///
+    /// # Errors
+    /// It was not taken.
+    pub fn wait(self) -> Result<Receipt, IngestError> {
+        self.0.blocking_recv().unwrap_or(Err(Unavailable::ShuttingDown.into()))
+    }
+}
+
+impl Future for Pending {
+    type Output = Result<Receipt, IngestError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let reply = Pin::new(&mut self.0).poll(context);
+        reply.map(|reply| reply.unwrap_or(Err(Unavailable::ShuttingDown.into())))
+    }
+}

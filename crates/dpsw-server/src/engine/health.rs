@@ -1,0 +1,63 @@
+//! Whether batches can be taken, and what the operator should know.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::engine::report::Health;
+
+/// What may be wrong for a while.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Ailment {
+    Storage,
+    Marker,
+    Randomness,
+    Thread,
+    Closing,
+}
+
+/// What is wrong now, and what happened before.
+#[derive(Debug, Default)]
+pub(crate) struct Vitals(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    ailments: BTreeMap<Ailment, String>,
+    notices: Vec<String>,
+}
+
+impl Vitals {
+    /// Something is wrong; said once in the log.
+    pub(crate) fn ail(&self, ailment: Ailment, reason: &str) {
+        let before = self.lock().ailments.insert(ailment, reason.to_owned());
+        if before.as_deref() != Some(reason) {
+            tracing::error!(reason, "not ready");
+        }
+    }
+
+    /// It is right again.
+    pub(crate) fn heal(&self, ailment: Ailment) {
+        if let Some(reason) = self.lock().ailments.remove(&ailment) {
+            tracing::info!(reason, "ready again");
+        }
+    }
+
+    pub(crate) fn notice(&self, notice: String) {
+        tracing::warn!(notice, "notice");
+        self.lock().notices.push(notice);
+    }
+
+    /// What is wrong beside this.
+    pub(crate) fn ailing(&self, beside: Ailment) -> Option<String> {
+        let state = self.lock();
+        state.ailments.iter().find_map(|(ailment, reason)| (*ailment != beside).then(|| reason.clone()))
+    }
+
+    pub(crate) fn health(&self) -> Health {
+        let state = self.lock();
+        Health { reasons: state.ailments.values().cloned().collect(), notices: state.notices.clone() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

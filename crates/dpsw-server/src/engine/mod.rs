@@ -1,0 +1,308 @@
+//! The engine: takes batches, makes them durable, counts them, seals, and publishes what is sealed.
+
+mod book;
+mod change;
+mod commit;
+mod count;
+mod feed;
+mod gauge;
+mod give_up;
+mod handed;
+mod health;
+mod ids;
+pub(crate) mod published;
+mod publish;
+mod recover;
+mod registry;
+mod release;
+pub(crate) mod report;
+mod retry;
+mod threads;
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::sync::{oneshot, watch};
+
+pub use change::{SOURCES_MAX, STREAMS_MAX};
+pub use feed::ITEM_LEN_MAX;
+pub use handed::{BatchId, EngineSettings, Pending, Receipt};
+pub use ids::BATCH_IDS_MAX;
+
+use crate::clock::Clock;
+use crate::config::{SourceConfig, StreamConfig};
+use crate::engine::book::Ingest;
+use crate::engine::commit::Request;
+use crate::engine::health::Ailment;
+use crate::engine::published::Published;
+use crate::engine::registry::{Shared, Source, Stream};
+use crate::engine::report::{Contract, Health, LedgerReport, SourceReport, StreamReport};
+use crate::engine::threads::Threads;
+use crate::error::{ChangeError, IngestError, OpenError, Unavailable, Unknown};
+use crate::events::Events;
+use crate::ledger;
+use crate::store::disk::{Disk, Folders};
+
+/// The engine. All methods may be called from any thread; those that change sources or streams,
+/// [`settle`](Self::settle) and [`shutdown`](Self::shutdown) wait for the disk and belong on a thread that may block.
+///
+/// Dropped without a shutdown it stops at once, as in a crash: what was acknowledged is in the journal.
+pub struct Engine {
+    shared: Arc<Shared>,
+    threads: Threads,
+}
+
+impl Engine {
+    /// Opens the data folder, or makes it; restores every stream and counts what was acknowledged and not yet counted.
+    ///
+    /// # Errors
+    /// The folders cannot be used, are in use, damaged, or belong to another key.
+    pub fn open(settings: &EngineSettings, clock: Arc<dyn Clock>) -> Result<Self, OpenError> {
+        let disk = Folders::open(&settings.data_folder, &settings.marker_folder)?;
+        Self::open_on(Arc::new(disk), settings, clock)
+    }
+
+    /// The same on another disk; the folders of the settings are not touched.
+    ///
+    /// # Errors
+    /// See [`open`](Self::open).
+    pub fn open_on(
+        disk: Arc<dyn Disk>,
+        settings: &EngineSettings,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, OpenError> {
+        let shared = Arc::new(Shared::new(clock, settings.waiting_bytes_max));
+        let threads = Threads::start(disk, settings, &shared)?;
+        Ok(Self { shared, threads })
+    }
+
+    /// Makes a source. Streams that its settings bring are made one by one with [`create_stream`](Self::create_stream).
+    ///
+    /// # Errors
+    /// The settings cannot be meant, or the name was ever taken: the ledger of a source outlives it.
+    pub fn create_source(&self, config: SourceConfig) -> Result<(), ChangeError> {
+        self.ask(|reply| Request::CreateSource { config, reply })
+    }
+
+    /// Makes a source and its streams as far as they are not there yet, as a settings file asks for them. Streams that it does
+    /// not name stay.
+    ///
+    /// # Errors
+    /// A source or stream is there with other settings, or see [`create_source`](Self::create_source) and
+    /// [`create_stream`](Self::create_stream). What was made before the error stays.
+    pub fn ensure(&self, config: &SourceConfig) -> Result<(), ChangeError> {
+        let name = &config.name;
+        let bare = SourceConfig { streams: Vec::new(), ..config.clone() };
+        match self.shared.sources.get(name) {
+            Ok(source) if source.config == bare => {}
+            Ok(_) => return Err(ChangeError::Differs { what: "source", name: name.clone() }),
+            Err(_) => self.create_source(bare)?,
+        }
+        config.streams.iter().try_for_each(|stream| self.ensure_stream(name, stream))
+    }
+
+    fn ensure_stream(&self, source: &str, config: &StreamConfig) -> Result<(), ChangeError> {
+        match self.shared.streams.get(&config.name) {
+            Ok(stream) if stream.config == *config && stream.source.config.name == source => Ok(()),
+            Ok(_) => Err(ChangeError::Differs { what: "stream", name: config.name.clone() }),
+            Err(_) => self.create_stream(source, config.clone()),
+        }
+    }
+
+    /// Removes a source without streams. Its ledger stays, and its name is not given again.
+    ///
+    /// # Errors
+    /// There is no such source, or it has streams.
+    pub fn delete_source(&self, name: &str) -> Result<(), ChangeError> {
+        self.ask(|reply| Request::DeleteSource { name: name.to_owned(), reply })
+    }
+
+    /// Charges a stream to its source and starts it with the next batch.
+    ///
+    /// # Errors
+    /// The settings cannot be meant, no plan fits them, or the budget of the source does not bear it.
+    pub fn create_stream(&self, source: &str, config: StreamConfig) -> Result<(), ChangeError> {
+        let settings = config.settings(&self.shared.sources.get(source)?.config)?;
+        let plan = Box::new(config.plan(settings)?);
+        self.ask(|reply| Request::CreateStream { source: source.to_owned(), config, plan, reply })
+    }
+
+    /// Ends a stream. What is open is given up; its charge stays.
+    ///
+    /// # Errors
+    /// There is no such stream.
+    pub fn delete_stream(&self, stream: &str) -> Result<(), ChangeError> {
+        self.ask(|reply| Request::DeleteStream { name: stream.to_owned(), reply })
+    }
+
+    fn ask(&self, request: impl FnOnce(commit::Reply) -> Request) -> Result<(), ChangeError> {
+        if self.shared.is_closing.load(Ordering::SeqCst) {
+            return Err(Unavailable::ShuttingDown.into());
+        }
+        let (reply, answer) = oneshot::channel();
+        self.threads.send(request(reply))?;
+        answer.blocking_recv().map_err(|_| Unavailable::ShuttingDown)?
+    }
+
+    /// Hands over a batch. It is acknowledged, through [`Pending`], when it is durable.
+    ///
+    /// # Errors
+    /// There is no such source, or too much is waiting. What fails later is the result of [`Pending`].
+    pub fn ingest(&self, source: &str, id: Option<BatchId>, events: Events) -> Result<Pending, IngestError> {
+        if self.shared.is_closing.load(Ordering::SeqCst) {
+            return Err(Unavailable::ShuttingDown.into());
+        }
+        let source = self.shared.sources.get(source)?;
+        let room = source.room(events.size(), self.shared.waiting_bytes_max)?;
+        let (reply, receipt) = oneshot::channel();
+        let busy = self.shared.begin();
+        let ingest = Ingest { source, id, events, room, reply, busy };
+        self.threads.send(Request::Ingest(ingest))?;
+        Ok(Pending(receipt))
+    }
+
+    /// What can be seen of a stream.
+    ///
+    /// # Errors
+    /// There is no such stream.
+    pub fn view(&self, stream: &str) -> Result<Arc<Published>, Unknown> {
+        Ok(self.shared.streams.get(stream)?.published())
+    }
+
+    /// What can be seen of a stream, whenever it changes. Ends with the stream.
+    ///
+    /// # Errors
+    /// There is no such stream.
+    pub fn subscribe(&self, stream: &str) -> Result<watch::Receiver<Arc<Published>>, Unknown> {
+        Ok(self.shared.streams.get(stream)?.subscribe())
+    }
+
+    /// All sources with their ledgers, by name.
+    #[must_use]
+    pub fn sources(&self) -> Vec<SourceReport> {
+        self.shared.sources.all().iter().map(|source| self.source_report(source)).collect()
+    }
+
+    /// One source with its ledger.
+    ///
+    /// # Errors
+    /// There is no such source.
+    pub fn source(&self, name: &str) -> Result<SourceReport, Unknown> {
+        Ok(self.source_report(&*self.shared.sources.get(name)?))
+    }
+
+    fn source_report(&self, source: &Source) -> SourceReport {
+        let streams = self.shared.streams.all();
+        let own = streams.iter().filter(|stream| stream.source.id == source.id);
+        SourceReport {
+            config: source.config.clone(),
+            streams: own.map(|stream| stream.config.name.clone()).collect(),
+            ledger: ledger_of(source),
+        }
+    }
+
+    /// All streams, by name.
+    #[must_use]
+    pub fn streams(&self) -> Vec<StreamReport> {
+        self.shared.streams.all().iter().map(|stream| stream_report(stream)).collect()
+    }
+
+    /// One stream with its plan.
+    ///
+    /// # Errors
+    /// There is no such stream.
+    pub fn stream(&self, name: &str) -> Result<StreamReport, Unknown> {
+        Ok(stream_report(&*self.shared.streams.get(name)?))
+    }
+
+    /// What is promised of a stream, from its plan and the ledger of its source.
+    ///
+    /// # Errors
+    /// There is no such stream.
+    pub fn contract(&self, stream: &str) -> Result<Contract, Unknown> {
+        let stream = self.shared.streams.get(stream)?;
+        Ok(Contract {
+            stream: stream.config.name.clone(),
+            source: stream.source.config.name.clone(),
+            claim: stream.plan.claim(),
+            sentence: stream.plan.contract(),
+            ledger: ledger_of(&stream.source),
+        })
+    }
+
+    /// Whether the engine takes batches, and what the operator should know.
+    #[must_use]
+    pub fn health(&self) -> Health {
+        self.shared.vitals.health()
+    }
+
+    /// Looks at the clock now rather than soon, and returns when all that was handed over before is durable, counted,
+    /// sealed where the clock says so, and published. For tests, and for those who must see what they sent.
+    ///
+    /// # Errors
+    /// The storage refuses data meanwhile, or the engine is shutting down.
+    pub fn settle(&self) -> Result<(), Unavailable> {
+        // The first round seals and shows; the second publishes where the streams stand by then.
+        for _ in 0..2 {
+            self.threads.send(Request::Tick { busy: self.shared.begin() })?;
+            self.wait_until_idle()?;
+        }
+        Ok(())
+    }
+
+    fn wait_until_idle(&self) -> Result<(), Unavailable> {
+        while !self.shared.gauge.is_idle_within(Duration::from_millis(50)) {
+            if let Some(reason) = self.shared.vitals.ailing(Ailment::Closing) {
+                return Err(Unavailable::Storage(reason));
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes no more batches, makes durable what was handed over, and saves every stream. Nothing is sealed early. Later calls
+    /// of other methods say that the service is shutting down.
+    ///
+    /// # Errors
+    /// Streams could not be saved; what was acknowledged is in the journal and is counted at the next start.
+    pub fn shutdown(&self) -> Result<(), Unavailable> {
+        self.shared.is_closing.store(true, Ordering::SeqCst);
+        self.shared.vitals.ail(Ailment::Closing, "the service is shutting down");
+        let saved = self
+            .threads
+            .send(Request::SaveAll { busy: self.shared.begin() })
+            .and_then(|()| self.wait_until_idle());
+        if saved.is_err() {
+            self.shared.is_stopped.store(true, Ordering::SeqCst);
+        }
+        self.threads.stop();
+        saved
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.shared.is_closing.store(true, Ordering::SeqCst);
+        self.shared.is_stopped.store(true, Ordering::SeqCst);
+        self.threads.stop();
+    }
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Engine")
+    }
+}
+
+fn ledger_of(source: &Source) -> LedgerReport {
+    ledger::report(&source.config, &source.charges()).expect("every charge was checked before it was made")
+}
+
+fn stream_report(stream: &Stream) -> StreamReport {
+    StreamReport {
+        source: stream.source.config.name.clone(),
+        config: stream.config.clone(),
+        plan: Arc::clone(&stream.plan),
+        from_ms: stream.from_ms,
+    }
+}

@@ -1,0 +1,30 @@
+//! What can be seen of a stream.
+
+use dpsw::{DpswSketch, WindowView};
+
+/// What can be seen of a stream: durable before it is here, and never different once it was.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Published {
+    /// Answers all questions; its lists are worked out already.
+    pub view: WindowView,
+    /// When it was published, in milliseconds since 1970, by the service's clock.
+    pub at_ms: u64,
+    /// Everything before this position or time is sealed; 0 before the first seal.
+    pub sealed_until: u64,
+    /// How many views of the stream were published before, since the service started.
+    pub number: u64,
+}
+
+impl Published {
+    /// How many substreams are sealed or were given up.
+    #[must_use]
+    pub fn substreams(&self) -> u64 {
+        self.sealed_until / self.view.plan().substream_len()
+    }
+
+    /// What can be seen of a stream that starts, or starts again.
+    pub(crate) fn first(sketch: &DpswSketch, at_ms: u64) -> Self {
+        Self { view: sketch.view(), at_ms, sealed_until: sketch.sealed_until(), number: 0 }
+    }
+}

@@ -1,0 +1,254 @@
+//! The start: every stream goes on where it stood, and what was acknowledged and not yet counted is counted.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use dpsw::error::StoreError as NoteError;
+use dpsw::{Clock, DpswSketch, FreshnessStore, Noise, StateId, StateKey};
+
+use crate::engine::count::Counting;
+use crate::engine::give_up;
+use crate::engine::ids::{self, Ids};
+use crate::engine::published::Published;
+use crate::engine::registry::{Shared, Source, Stream};
+use crate::error::OpenError;
+use crate::store::Store;
+use crate::store::changes::Changes;
+use crate::store::cipher::random;
+use crate::store::marker::{Marker, Standing};
+use crate::store::read::{Catalogue, ReadError};
+use crate::store::records::{Generation, Meta, Saved, SourceId, SourceRecord, StreamId, StreamRecord};
+
+/// Everything that the threads start with.
+pub(crate) struct Recovered {
+    pub(crate) meta: Meta,
+    pub(crate) marker: Marker,
+    pub(crate) sources: Vec<RecoveredSource>,
+    /// The names of all sources that there ever were.
+    pub(crate) names: Vec<String>,
+}
+
+/// A source with its streams, which have counted everything that is in the journal.
+pub(crate) struct RecoveredSource {
+    pub(crate) source: Arc<Source>,
+    /// The next batch has this number.
+    pub(crate) next: u64,
+    /// The latest time that it has seen.
+    pub(crate) now_ms: u64,
+    pub(crate) ids: Ids,
+    pub(crate) streams: Vec<Counting>,
+    /// The records of the journal: their last batch and their bytes.
+    pub(crate) journal: Vec<(u64, usize)>,
+}
+
+/// Reads everything back, and gives up what may have been shown otherwise.
+pub(crate) fn recover(store: &mut Store, shared: &Shared, key: &StateKey) -> Result<Recovered, OpenError> {
+    let mut meta = first_meta(store)?;
+    let catalogue = store.catalogue().map_err(|error| damaged(store, error))?;
+    let mut marker = Marker { database: meta.database, generation: meta.generation, shown: BTreeMap::new() };
+    match store.standing(&meta)? {
+        Standing::Newest => marker.shown = sealed(store, &catalogue)?,
+        Standing::New => meta = mark_new(store, meta, &marker)?,
+        Standing::Unshown => {
+            marker.shown = sealed(store, &catalogue)?;
+            write_marker(store, &marker)?;
+        }
+        Standing::Unknown { shown, reason } => {
+            shared.vitals.notice(format!(
+                "{reason}, so this may not be the newest data: what was open was given up, and everything released before is \
+                no longer answered. Events sent again from before this start would count a second time: let producers go on \
+                with new ones"
+            ));
+            (meta, marker) = give_up::give_up(store, shared, key, meta, &catalogue, shown.as_ref())?;
+        }
+    }
+    let Catalogue { sources, streams } = catalogue;
+    let names = sources.iter().map(|(_, record)| record.config.name.clone()).collect();
+    let sources = sources.into_iter().filter(|(_, record)| !record.is_deleted);
+    let sources = sources.map(|(id, record)| recover_source(store, shared, key, (id, record), &streams));
+    Ok(Recovered { meta, marker, sources: sources.collect::<Result<_, _>>()?, names })
+}
+
+/// What the database says about itself. A new one says it from now on.
+fn first_meta(store: &mut Store) -> Result<Meta, OpenError> {
+    match store.meta() {
+        Ok(Some(meta)) => return Ok(meta),
+        Ok(None) => {}
+        Err(ReadError::Damaged { .. }) => return Err(OpenError::OtherKey { path: store.disk().name() }),
+        Err(error) => return Err(damaged(store, error)),
+    }
+    if store.disk().read_marker().map_err(|error| unusable(store, &error))?.is_some() {
+        return Err(OpenError::OtherMarker { path: format!("the marker beside {}", store.disk().name()) });
+    }
+    let entropy = |error: crate::store::cipher::NoRandomness| OpenError::Entropy(error.to_string());
+    let meta = Meta {
+        database: random().map_err(entropy)?,
+        generation: Generation(random().map_err(entropy)?),
+        replaces: None,
+        next_source: SourceId(0),
+        next_stream: StreamId(0),
+    };
+    commit(store, &Changes { meta: Some(meta), ..Changes::default() })?;
+    Ok(meta)
+}
+
+/// Makes the first marker. From then on a database without one is not trusted.
+fn mark_new(store: &mut Store, meta: Meta, marker: &Marker) -> Result<Meta, OpenError> {
+    write_marker(store, marker)?;
+    let meta = Meta { replaces: Some(meta.generation), ..meta };
+    commit(store, &Changes { meta: Some(meta), ..Changes::default() })?;
+    Ok(meta)
+}
+
+pub(crate) fn write_marker(store: &Store, marker: &Marker) -> Result<(), OpenError> {
+    let bytes = marker.to_bytes(store.cipher()).map_err(|error| OpenError::Entropy(error.to_string()))?;
+    store.disk().write_marker(&bytes).map_err(|error| unusable(store, &error))
+}
+
+pub(crate) fn commit(store: &mut Store, changes: &Changes<'_>) -> Result<(), OpenError> {
+    store.commit(changes).map_err(|error| unusable(store, &error))
+}
+
+pub(crate) fn damaged(store: &Store, error: ReadError) -> OpenError {
+    match error {
+        ReadError::Damaged { what, reason } => {
+            OpenError::Damaged { what: format!("{what} in {}", store.disk().name()), reason }
+        }
+        ReadError::Store(error) => unusable(store, &error),
+    }
+}
+
+fn unusable(store: &Store, error: &dyn std::fmt::Display) -> OpenError {
+    OpenError::Path { path: store.disk().name(), reason: error.to_string() }
+}
+
+/// Up to where each stream is sealed in its checkpoint.
+fn sealed(store: &Store, catalogue: &Catalogue) -> Result<BTreeMap<StreamId, u64>, OpenError> {
+    catalogue.streams.iter().map(|(id, _)| Ok((*id, saved(store, *id)?.0.sealed_until))).collect()
+}
+
+fn recover_source(
+    store: &Store,
+    shared: &Shared,
+    key: &StateKey,
+    (id, record): (SourceId, SourceRecord),
+    streams: &[(StreamId, StreamRecord)],
+) -> Result<RecoveredSource, OpenError> {
+    let ends = record.charges.iter().map(|charge| charge.until.unwrap_or(charge.from));
+    let next = ends.max().unwrap_or(0);
+    let source = Arc::new(Source::new(id, record.config, record.charges));
+    let own = streams.iter().filter(|(_, stream)| stream.source == id).collect::<Vec<_>>();
+    let streams = restore_all(store, shared, key, &source, &own)?;
+    let (ids, now_ms, journal) = (read_ids(store, id)?, 0, Vec::new());
+    let counted = streams.iter().map(|counting| counting.counted);
+    let next = counted.chain(ids.last().map(|last| last + 1)).fold(next, u64::max);
+    let mut recovered = RecoveredSource { source, next, now_ms, ids, streams, journal };
+    recovered.count_journal(store, shared)?;
+    recovered.now_ms = recovered.streams.iter().map(latest).fold(recovered.now_ms, u64::max);
+    Ok(recovered)
+}
+
+/// The latest time of a stream whose events have the time of their arrival.
+fn latest(counting: &Counting) -> u64 {
+    let clock = counting.sketch.plan().settings().window.time().map(|time| time.clock);
+    if clock == Some(Clock::Caller) { counting.sketch.position() } else { 0 }
+}
+
+fn read_ids(store: &Store, id: SourceId) -> Result<Ids, OpenError> {
+    let (mut ids, mut is_cut) = (Ids::default(), false);
+    let read = store.batch_ids(id, |last, record| match ids::decode(record) {
+        Some(list) => ids.remember(last, list),
+        None => is_cut = true,
+    });
+    read.map_err(|error| damaged(store, error))?;
+    let cut =
+        || ReadError::Damaged { what: "a record of batch ids".to_owned(), reason: "it is cut".to_owned() };
+    if is_cut { Err(damaged(store, cut())) } else { Ok(ids) }
+}
+
+impl RecoveredSource {
+    /// Counts what was acknowledged and is not in the checkpoints.
+    fn count_journal(&mut self, store: &Store, shared: &Shared) -> Result<(), OpenError> {
+        let from = self.streams.iter().map(|counting| counting.counted).min().unwrap_or(self.next);
+        let mut is_over = false;
+        let read = store.journal(self.source.id, from, |batches, bytes| {
+            let Some(last) = batches.last() else { return };
+            self.journal.push((last.sequence, bytes));
+            self.next = self.next.max(last.sequence + 1);
+            self.now_ms = self.now_ms.max(last.arrival_ms);
+            for batch in &batches {
+                let counted = self.streams.iter_mut().try_for_each(|counting| counting.count(batch, shared));
+                is_over |= counted.is_err();
+            }
+        });
+        read.map_err(|error| damaged(store, error))?;
+        if is_over { Err(OpenError::Entropy("a substream could not be sealed".to_owned())) } else { Ok(()) }
+    }
+}
+
+/// Restores streams on all processors.
+fn restore_all(
+    store: &Store,
+    shared: &Shared,
+    key: &StateKey,
+    source: &Arc<Source>,
+    streams: &[&(StreamId, StreamRecord)],
+) -> Result<Vec<Counting>, OpenError> {
+    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let part_len = streams.len().div_ceil(threads).max(1);
+    let restore_part = |part: &[&(StreamId, StreamRecord)]| -> Result<Vec<Counting>, OpenError> {
+        part.iter().map(|(id, record)| restore(store, shared, key, source, *id, record)).collect()
+    };
+    std::thread::scope(|scope| {
+        let parts: Vec<_> =
+            streams.chunks(part_len).map(|part| scope.spawn(move || restore_part(part))).collect();
+        let mut all = Vec::with_capacity(streams.len());
+        for part in parts {
+            all.extend(part.join().map_err(|_| restore_panicked(store))??);
+        }
+        Ok(all)
+    })
+}
+
+fn restore_panicked(store: &Store) -> OpenError {
+    OpenError::Damaged { what: store.disk().name(), reason: "a stream could not be restored".to_owned() }
+}
+
+fn restore(
+    store: &Store,
+    shared: &Shared,
+    key: &StateKey,
+    source: &Arc<Source>,
+    id: StreamId,
+    record: &StreamRecord,
+) -> Result<Counting, OpenError> {
+    let (saved, state) = saved(store, id)?;
+    let restored = DpswSketch::restore(&state, key, Noise::from_system(), &mut Newest(saved.id));
+    let sketch = restored.map_err(|error| OpenError::Damaged {
+        what: format!("the state of stream {:?} in {}", record.config.name, store.disk().name()),
+        reason: error.to_string(),
+    })?;
+    let first = Published::first(&sketch, shared.clock.now_ms());
+    let stream = Stream::new(id, Arc::clone(source), record.config.clone(), record.from_ms, first);
+    Ok(Counting::new(Arc::new(stream), sketch, saved))
+}
+
+/// Lets the state be restored that the database has, after the marker has shown that the database is the newest (see
+/// [`marker`](crate::store::marker)). A crash later it may be restored again: nothing was shown of what was sealed meanwhile,
+/// or else the database would have its successor.
+struct Newest(StateId);
+
+impl FreshnessStore for Newest {
+    fn note(&mut self, _: StateId) -> Result<(), NoteError> {
+        Ok(())
+    }
+
+    fn consume(&mut self, id: StateId) -> Result<bool, NoteError> {
+        Ok(id == self.0)
+    }
+}
+
+/// What a checkpoint holds.
+pub(crate) fn saved(store: &Store, id: StreamId) -> Result<(Saved, Vec<u8>), OpenError> {
+    store.state(id).map_err(|error| damaged(store, error))
+}

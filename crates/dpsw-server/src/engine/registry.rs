@@ -1,0 +1,185 @@
+//! The sources and streams that there are, as every thread sees them.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use dpsw::{Plan, WindowView};
+use tokio::sync::watch;
+
+use crate::clock::Clock;
+use crate::config::{SourceConfig, StreamConfig};
+use crate::engine::gauge::{Busy, Gauge};
+use crate::engine::health::Vitals;
+use crate::engine::published::Published;
+use crate::error::{IngestError, Unknown};
+use crate::ledger::Charge;
+use crate::store::records::{SourceId, StreamId};
+
+/// What all threads share.
+pub(crate) struct Shared {
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) gauge: Arc<Gauge>,
+    pub(crate) vitals: Vitals,
+    pub(crate) sources: Registry<Source>,
+    pub(crate) streams: Registry<Stream>,
+    pub(crate) waiting_bytes_max: usize,
+    /// No more batches are taken.
+    pub(crate) is_closing: AtomicBool,
+    /// Every thread ends at once, as in a crash.
+    pub(crate) is_stopped: AtomicBool,
+}
+
+/// Things by name.
+pub(crate) struct Registry<T> {
+    what: &'static str,
+    entries: RwLock<BTreeMap<String, Arc<T>>>,
+}
+
+/// A source.
+#[derive(Debug)]
+pub(crate) struct Source {
+    pub(crate) id: SourceId,
+    pub(crate) config: SourceConfig,
+    charges: Mutex<Vec<Charge>>,
+    /// Bytes that wait to be made durable and counted.
+    waiting: AtomicUsize,
+}
+
+/// A stream.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    pub(crate) id: StreamId,
+    pub(crate) source: Arc<Source>,
+    pub(crate) config: StreamConfig,
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) from_ms: u64,
+    published: watch::Sender<Arc<Published>>,
+    /// Everything that was sealed before this position or time may be seen.
+    shown_until: AtomicU64,
+    /// How long it took to work out the last view, in microseconds.
+    pub(crate) refresh_us: AtomicU64,
+}
+
+/// Room that a batch takes up in what may wait, until it is counted or refused.
+#[derive(Debug)]
+pub(crate) struct Room {
+    source: Arc<Source>,
+    bytes: usize,
+}
+
+impl Shared {
+    pub(crate) fn new(clock: Arc<dyn Clock>, waiting_bytes_max: usize) -> Self {
+        Self {
+            clock,
+            gauge: Arc::default(),
+            vitals: Vitals::default(),
+            sources: Registry::new("source"),
+            streams: Registry::new("stream"),
+            waiting_bytes_max,
+            is_closing: AtomicBool::new(false),
+            is_stopped: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn begin(&self) -> Busy {
+        self.gauge.begin()
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::SeqCst)
+    }
+}
+
+impl<T> Registry<T> {
+    pub(crate) fn new(what: &'static str) -> Self {
+        Self { what, entries: RwLock::default() }
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Result<Arc<T>, Unknown> {
+        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
+        entries.get(name).cloned().ok_or_else(|| Unknown { what: self.what, name: name.to_owned() })
+    }
+
+    pub(crate) fn all(&self) -> Vec<Arc<T>> {
+        self.entries.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+
+    pub(crate) fn insert(&self, name: &str, entry: Arc<T>) {
+        self.entries.write().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), entry);
+    }
+
+    pub(crate) fn remove(&self, name: &str) {
+        self.entries.write().unwrap_or_else(PoisonError::into_inner).remove(name);
+    }
+}
+
+impl Source {
+    pub(crate) fn new(id: SourceId, config: SourceConfig, charges: Vec<Charge>) -> Self {
+        Self { id, config, charges: Mutex::new(charges), waiting: AtomicUsize::new(0) }
+    }
+
+    pub(crate) fn charges(&self) -> MutexGuard<'_, Vec<Charge>> {
+        self.charges.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Room for so many bytes, unless too much is waiting. One batch is always let in.
+    pub(crate) fn room(self: &Arc<Self>, bytes: usize, most: usize) -> Result<Room, IngestError> {
+        let waiting = self.waiting.fetch_add(bytes, Ordering::SeqCst);
+        let room = Room { source: Arc::clone(self), bytes };
+        if waiting == 0 || waiting + bytes <= most {
+            return Ok(room);
+        }
+        Err(IngestError::Busy(self.config.name.clone()))
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        self.source.waiting.fetch_sub(self.bytes, Ordering::SeqCst);
+    }
+}
+
+impl Stream {
+    pub(crate) fn new(
+        id: StreamId,
+        source: Arc<Source>,
+        config: StreamConfig,
+        from_ms: u64,
+        first: Published,
+    ) -> Self {
+        let (plan, shown_until) = (Arc::new(first.view.plan().clone()), AtomicU64::new(first.sealed_until));
+        let published = watch::Sender::new(Arc::new(first));
+        let refresh_us = AtomicU64::new(0);
+        Self { id, source, config, plan, from_ms, published, shown_until, refresh_us }
+    }
+
+    pub(crate) fn shown_until(&self) -> u64 {
+        self.shown_until.load(Ordering::SeqCst)
+    }
+
+    /// What was sealed before this position or time is durable, read back, and the marker says so.
+    pub(crate) fn show_until(&self, sealed_until: u64) {
+        self.shown_until.fetch_max(sealed_until, Ordering::SeqCst);
+    }
+
+    pub(crate) fn published(&self) -> Arc<Published> {
+        Arc::clone(&self.published.borrow())
+    }
+
+    pub(crate) fn subscribe(&self) -> watch::Receiver<Arc<Published>> {
+        self.published.subscribe()
+    }
+
+    /// Lets everybody see a view.
+    ///
+    /// # Panics
+    /// It holds more than what may be seen.
+    pub(crate) fn publish(&self, view: WindowView, sealed_until: u64, at_ms: u64) {
+        assert!(sealed_until <= self.shown_until(), "nothing is published before it is durable");
+        self.published.send_modify(|published| {
+            let number = published.number + 1;
+            *published = Arc::new(Published { view, at_ms, sealed_until, number });
+        });
+    }
+}

@@ -1,0 +1,93 @@
+//! What the engine says about itself: sources, streams, ledgers, contracts, health. Public numbers alone.
+
+use std::sync::Arc;
+
+use dpsw::{Claim, Plan};
+
+use crate::config::{SourceConfig, StreamConfig};
+
+/// A source and what its streams spend.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct SourceReport {
+    /// Its settings, without streams.
+    pub config: SourceConfig,
+    /// The names of its streams.
+    pub streams: Vec<String>,
+    /// What its streams spend.
+    pub ledger: LedgerReport,
+}
+
+/// What the streams of a source spend together.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct LedgerReport {
+    /// What they may spend.
+    pub budget: Claim,
+    /// The most that any event, or where users are protected any user, has cost or can cost so far: ε and δ.
+    pub spent: (f64, f64),
+    /// The charges, oldest first. Those of deleted streams stay.
+    pub charges: Vec<ChargeReport>,
+}
+
+/// What one stream spends.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct ChargeReport {
+    /// The stream.
+    pub stream: String,
+    /// What everything that it releases costs.
+    pub claim: Claim,
+    /// When it started, in milliseconds since 1970.
+    pub from_ms: u64,
+    /// When it was deleted, if it was.
+    pub until_ms: Option<u64>,
+}
+
+/// A stream and its plan.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct StreamReport {
+    /// Its source.
+    pub source: String,
+    /// Its settings.
+    pub config: StreamConfig,
+    /// Its plan.
+    pub plan: Arc<Plan>,
+    /// When it started, in milliseconds since 1970.
+    pub from_ms: u64,
+}
+
+/// What is promised of a stream.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Contract {
+    /// The stream.
+    pub stream: String,
+    /// Its source.
+    pub source: String,
+    /// What its own releases cost together.
+    pub claim: Claim,
+    /// What is promised, in one sentence.
+    pub sentence: String,
+    /// What is spent with all other streams of the source.
+    pub ledger: LedgerReport,
+}
+
+/// Whether the engine takes batches, and what the operator should know.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Health {
+    /// Why batches are refused; none means ready.
+    pub reasons: Vec<String>,
+    /// What happened that the operator should know, oldest first: what was given up at the start, and why.
+    pub notices: Vec<String>,
+}
+
+impl Health {
+    /// Whether batches are taken.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.reasons.is_empty()
+    }
+}

@@ -1,0 +1,62 @@
+//! When the database refuses: it is opened again, and what was not acknowledged is taken out.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use crate::engine::commit::Committer;
+use crate::engine::health::Ailment;
+use crate::error::Unavailable;
+use crate::store::StoreError;
+use crate::store::changes::Changes;
+use crate::store::read::Catalogue;
+
+/// A database that refused is opened again after this long.
+const RETRY: Duration = Duration::from_millis(200);
+
+impl Committer {
+    /// Notes that the database refused, and says so.
+    pub(crate) fn fail(&mut self, error: &StoreError) -> Unavailable {
+        let unavailable = self.store.refusal(error);
+        self.shared.vitals.ail(Ailment::Storage, &unavailable.to_string());
+        self.failed = Some((Instant::now(), unavailable.clone()));
+        unavailable
+    }
+
+    /// Opens a database that refused before, if it is time to try, and takes out what was not acknowledged.
+    pub(crate) fn ensure_open(&mut self) -> Result<(), Unavailable> {
+        let Some((since, unavailable)) = &self.failed else { return Ok(()) };
+        if since.elapsed() < RETRY {
+            return Err(unavailable.clone());
+        }
+        self.recover()
+            .inspect_err(|unavailable| self.failed = Some((Instant::now(), unavailable.clone())))?;
+        self.failed = None;
+        self.shared.vitals.heal(Ailment::Storage);
+        Ok(())
+    }
+
+    fn recover(&mut self) -> Result<(), Unavailable> {
+        self.store.reopen()?;
+        let storage = |error: &dyn std::fmt::Display| Unavailable::Storage(error.to_string());
+        let catalogue = self.store.catalogue().map_err(|error| storage(&error))?;
+        if !self.agrees_with(&catalogue) {
+            let lost = "a source or stream was made or deleted, and nobody was told".to_owned();
+            return Err(Unavailable::Lost(lost));
+        }
+        let refused = self.books.iter().map(|(id, book)| (*id, book.next)).collect();
+        self.store.commit(&Changes { refused, ..Changes::default() }).map_err(|error| storage(&error))?;
+        // A commit that was not confirmed may be there all the same: nothing of it was shown.
+        let meta = self.store.meta().map_err(|error| storage(&error))?;
+        self.meta = meta.ok_or_else(|| storage(&"the database is empty"))?;
+        Ok(())
+    }
+
+    /// Whether the database has the sources and streams that are counted.
+    fn agrees_with(&self, catalogue: &Catalogue) -> bool {
+        let sources = catalogue.sources.iter().filter(|(_, record)| !record.is_deleted).map(|(id, _)| *id);
+        let streams = catalogue.streams.iter().map(|(id, _)| *id);
+        sources.eq(self.books.keys().copied())
+            && streams.collect::<BTreeSet<_>>()
+                == self.books.values().flat_map(|book| book.streams().keys().copied()).collect()
+    }
+}

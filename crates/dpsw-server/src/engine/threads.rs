@@ -1,0 +1,183 @@
+//! The threads of the engine: one commits, one for each source counts, one moves the marker, one publishes.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use dpsw::StateKey;
+
+use crate::engine::EngineSettings;
+use crate::engine::book::Book;
+use crate::engine::commit::{Committer, Request, StartCounter};
+use crate::engine::count::{Counter, Work};
+use crate::engine::health::Ailment;
+use crate::engine::publish::{Publisher, Shown};
+use crate::engine::recover::{Recovered, RecoveredSource, recover};
+use crate::engine::registry::Shared;
+use crate::engine::release::Releaser;
+use crate::error::{OpenError, Unavailable};
+use crate::store::Store;
+use crate::store::cipher::Cipher;
+use crate::store::disk::Disk;
+
+/// What runs.
+pub(crate) struct Threads {
+    committer: Mutex<Sender<Request>>,
+    running: Arc<Running>,
+}
+
+#[derive(Default)]
+struct Running(Mutex<Vec<JoinHandle<()>>>);
+
+impl Threads {
+    pub(crate) fn start(
+        disk: Arc<dyn Disk>,
+        settings: &EngineSettings,
+        shared: &Arc<Shared>,
+    ) -> Result<Self, OpenError> {
+        let cipher = Cipher::new(&settings.key);
+        let state_key = || StateKey::from_bytes(*settings.key.expose());
+        let (mut store, is_whole) = Store::open(Arc::clone(&disk), cipher.clone(), settings.is_durable)?;
+        if !is_whole {
+            let notice =
+                "was damaged and was repaired: what was acknowledged last may be missing; check the disk";
+            shared.vitals.notice(format!("{} {notice}", disk.name()));
+        }
+        let Recovered { meta, marker, sources, names } = recover(&mut store, shared, &state_key())?;
+        let running = Arc::new(Running::default());
+        let (committer, requests) = mpsc::channel();
+        let (releaser, releases) = mpsc::channel();
+        let (publisher, shown) = mpsc::channel();
+        let start_counter = starter(shared, &running, settings, &committer, &publisher);
+        let books = sources.into_iter().map(|source| {
+            let book = open_book(source, &start_counter, shared, &publisher);
+            (book.source.id, book)
+        });
+        let committing = Committer {
+            books: books.collect(),
+            store,
+            meta,
+            marked: marker.generation,
+            state_key: state_key(),
+            requests,
+            releaser,
+            checkpoints: BTreeMap::new(),
+            is_releasing: false,
+            ticked: Instant::now(),
+            failed: None,
+            names: names.into_iter().collect(),
+            start_counter,
+            shared: Arc::clone(shared),
+        };
+        let releasing = Releaser {
+            shared: Arc::clone(shared),
+            disk,
+            cipher,
+            marker,
+            releases,
+            committer: committer.clone(),
+            publisher,
+        };
+        let publishing = Publisher::new(Arc::clone(shared), shown);
+        running.spawn(shared, "dpsw-commit", || committing.run());
+        running.spawn(shared, "dpsw-release", || releasing.run());
+        running.spawn(shared, "dpsw-publish", || publishing.run());
+        Ok(Self { committer: Mutex::new(committer), running })
+    }
+
+    pub(crate) fn send(&self, request: Request) -> Result<(), Unavailable> {
+        let committer = self.committer.lock().unwrap_or_else(PoisonError::into_inner);
+        committer.send(request).map_err(|_| Unavailable::ShuttingDown)
+    }
+
+    /// Ends all threads: at once if the engine is stopped, else when they have done their work.
+    pub(crate) fn stop(&self) {
+        // A committer that is gone was stopped before.
+        let _ = self.send(Request::Stop);
+        self.running.join();
+    }
+}
+
+/// Starts the owner of a source.
+fn starter(
+    shared: &Arc<Shared>,
+    running: &Arc<Running>,
+    settings: &EngineSettings,
+    committer: &Sender<Request>,
+    publisher: &Sender<Shown>,
+) -> StartCounter {
+    let (shared, running, key) = (Arc::clone(shared), Arc::clone(running), settings.key.clone());
+    let (committer, publisher) = (committer.clone(), publisher.clone());
+    Box::new(move |name, streams| {
+        let (sender, work) = mpsc::channel();
+        let counter = Counter {
+            shared: Arc::clone(&shared),
+            key: StateKey::from_bytes(*key.expose()),
+            streams,
+            work,
+            committer: committer.clone(),
+            publisher: publisher.clone(),
+        };
+        running.spawn(&shared, &format!("dpsw-count-{name}"), move || counter.run());
+        sender
+    })
+}
+
+/// The book of a source, whose streams are counted from now on.
+fn open_book(
+    recovered: RecoveredSource,
+    start_counter: &StartCounter,
+    shared: &Shared,
+    publisher: &Sender<Shown>,
+) -> Book {
+    let RecoveredSource { source, next, now_ms, ids, streams, journal } = recovered;
+    let durable: Vec<_> =
+        streams.iter().map(|counting| (Arc::clone(&counting.stream), counting.saved)).collect();
+    for (stream, saved) in &durable {
+        shared.streams.insert(&stream.config.name, Arc::clone(stream));
+        let view = stream.published().view.clone();
+        // What was restored is worked out before anybody asks; the publisher is not yet running, and its queue is open.
+        let _ = publisher.send(Shown {
+            stream: Arc::clone(stream),
+            view,
+            sealed_until: saved.sealed_until,
+            busy: shared.begin(),
+        });
+    }
+    shared.sources.insert(&source.config.name, Arc::clone(&source));
+    let counter: Sender<Work> = start_counter(&source.config.name, streams);
+    let mut book = Book::new(source, next, ids, counter);
+    durable.into_iter().for_each(|(stream, saved)| book.note(stream, saved));
+    book.tell_time(now_ms);
+    journal.into_iter().for_each(|(last, bytes)| book.note_record(last, bytes));
+    book
+}
+
+impl Running {
+    /// A thread whose panic is seen: nothing is taken any more that would not be counted.
+    fn spawn(&self, shared: &Arc<Shared>, name: &str, run: impl FnOnce() + Send + 'static) {
+        let (shared, title) = (Arc::clone(shared), name.to_owned());
+        let watched = move || {
+            if std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err() {
+                let reason = format!(
+                    "{title} failed; what was acknowledged is in the journal: start the service again"
+                );
+                shared.vitals.ail(Ailment::Thread, &reason);
+                shared.is_closing.store(true, std::sync::atomic::Ordering::SeqCst);
+            }
+        };
+        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(watched);
+        let thread = thread.expect("the system has room for a thread");
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+    }
+
+    fn join(&self) {
+        let threads = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        for thread in threads {
+            // A panic was reported where it happened.
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! What can go wrong, in words that say what to do.
+
+use thiserror::Error;
+
+use crate::config::ConfigError;
+
+/// The service cannot start on its folders.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The key cannot be had.
+    #[error(transparent)]
+    Key(#[from] crate::key::KeyError),
+    /// A folder or file cannot be used.
+    #[error("{path} cannot be used: {reason}")]
+    Path {
+        /// Which one.
+        path: String,
+        /// Why, and what to do.
+        reason: String,
+    },
+    /// Another process has it open.
+    #[error("{path} is in use by another process; a data folder has one service")]
+    InUse {
+        /// The database or the marker.
+        path: String,
+    },
+    /// The key is not the one that the data was written with.
+    #[error(
+        "the data in {path} was written with another key; give the key that the service had when it was made"
+    )]
+    OtherKey {
+        /// The database.
+        path: String,
+    },
+    /// The marker folder belongs to another database.
+    #[error(
+        "{path} is the marker of another database; give each data folder a marker folder of its own. If the data folder was \
+        emptied on purpose, remove the marker as well: all budgets then begin anew"
+    )]
+    OtherMarker {
+        /// The marker.
+        path: String,
+    },
+    /// The database is damaged.
+    #[error(
+        "{what} is damaged: {reason}; restore the data folder from a backup, and leave the marker folder as it is"
+    )]
+    Damaged {
+        /// What cannot be read.
+        what: String,
+        /// How that shows.
+        reason: String,
+    },
+    /// The system gives no randomness.
+    #[error("the system gives no randomness: {0}")]
+    Entropy(String),
+}
+
+/// A source or stream that cannot be made or removed. Nothing was changed.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum ChangeError {
+    /// The settings cannot be meant.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// No plan can be made for them.
+    #[error(transparent)]
+    Plan(#[from] dpsw::error::PlanError),
+    /// The budget of the source does not bear it.
+    #[error("{0}; charges outlive their streams, so the source cannot bear this one")]
+    OverBudget(#[from] dpsw::error::OverBudget),
+    /// There is no such source or stream.
+    #[error(transparent)]
+    Unknown(#[from] Unknown),
+    /// The name is taken.
+    #[error("there is already a {what} {name:?}; take another name")]
+    Exists {
+        /// Source or stream.
+        what: &'static str,
+        /// Its name.
+        name: String,
+    },
+    /// It is there with other settings.
+    #[error(
+        "{what} {name:?} was made with other settings, and they never change; delete it and make it anew, or take another name"
+    )]
+    Differs {
+        /// Source or stream.
+        what: &'static str,
+        /// Its name.
+        name: String,
+    },
+    /// The source still has streams.
+    #[error("source {name:?} has streams: {streams}; delete them first")]
+    NotEmpty {
+        /// The source.
+        name: String,
+        /// Its streams.
+        streams: String,
+    },
+    /// There are as many as the service takes.
+    #[error("the service has {most} {what}s, which is the most; delete one first")]
+    Many {
+        /// Source or stream.
+        what: &'static str,
+        /// The most.
+        most: usize,
+    },
+    /// The plan has reproducible noise.
+    #[error("a stream with reproducible noise claims no privacy and is not served")]
+    NoClaim,
+    /// It could not be made durable.
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+}
+
+/// A batch that was not taken. Nothing of it was counted.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum IngestError {
+    /// There is no such source.
+    #[error(transparent)]
+    Unknown(#[from] Unknown),
+    /// So much is waiting already that this has to wait. How much is not said: it tells what others send.
+    #[error("too much of source {0:?} is waiting to be counted; send the batch again later")]
+    Busy(String),
+    /// A batch id that cannot be kept.
+    #[error("a batch id has 1 to {BATCH_ID_LEN_MAX} bytes, got {0}")]
+    BatchId(usize),
+    /// It could not be made durable.
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+}
+
+/// The longest batch id, in bytes.
+pub const BATCH_ID_LEN_MAX: usize = 64;
+
+/// There is no source or stream of this name.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("there is no {what} {name:?}")]
+pub struct Unknown {
+    /// Source or stream.
+    pub what: &'static str,
+    /// What was asked for.
+    pub name: String,
+}
+
+/// Nothing can be made durable now.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum Unavailable {
+    /// The disk refuses; the service tries again by itself.
+    #[error("the storage refuses to take data: {0}; nothing was taken, send it again later")]
+    Storage(String),
+    /// The disk did not confirm what it took: only a new start can tell what is there.
+    #[error(
+        "the storage did not confirm that data is durable: {0}; check the disk and start the service again"
+    )]
+    Lost(String),
+    /// The service is shutting down.
+    #[error("the service is shutting down; send it again when it is back")]
+    ShuttingDown,
+}

@@ -1,0 +1,239 @@
+//! What changes in one transaction.
+
+use redb::WriteTransaction;
+use serde::Serialize;
+
+use crate::store::cipher::{ADDED_LEN, Cipher, secret_part};
+use crate::store::journal::{Batch, encode_into, encoded_len};
+use crate::store::records::{Meta, Saved, SourceId, SourceRecord, StateRecord, StreamId, StreamRecord};
+use crate::store::{BATCH_IDS, JOURNAL, META, Place, SOURCES, STATES, STREAMS, Store, StoreError};
+
+/// Everything that one transaction changes: all of it or nothing.
+#[derive(Default)]
+pub(crate) struct Changes<'a> {
+    pub(crate) meta: Option<Meta>,
+    pub(crate) sources: Vec<(SourceId, &'a SourceRecord)>,
+    pub(crate) streams: Vec<(StreamId, &'a StreamRecord)>,
+    pub(crate) ended: Vec<StreamId>,
+    /// The batches of a source, in order.
+    pub(crate) journal: Vec<(SourceId, &'a [Batch])>,
+    /// The ids of batches up to this one.
+    pub(crate) batch_ids: Vec<(SourceId, u64, Vec<u8>)>,
+    pub(crate) states: Vec<(StreamId, &'a StateRecord)>,
+    /// Batches before this one are in the states of all streams.
+    pub(crate) counted: Vec<(SourceId, u64)>,
+    /// Batches up to this one were not acknowledged.
+    pub(crate) refused: Vec<(SourceId, u64)>,
+    /// Ids of batches up to this one are forgotten.
+    pub(crate) forgotten: Vec<(SourceId, u64)>,
+}
+
+impl Store {
+    /// Makes all changes in one transaction. Durable when it returns.
+    ///
+    /// # Errors
+    /// The database refuses, and has to be opened again. Whether the changes are there then can only be told by looking.
+    pub(crate) fn commit(&mut self, changes: &Changes<'_>) -> Result<(), StoreError> {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let transaction = self.database()?.begin_write()?;
+        changes.write(&transaction, self.cipher(), &mut scratch)?;
+        transaction.commit()?;
+        self.scratch = scratch;
+        Ok(())
+    }
+}
+
+impl Changes<'_> {
+    fn write(
+        &self,
+        transaction: &WriteTransaction,
+        cipher: &Cipher,
+        scratch: &mut Vec<u8>,
+    ) -> Result<(), StoreError> {
+        self.write_records(transaction, cipher)?;
+        self.write_states(transaction, cipher)?;
+        self.write_journal(transaction, cipher, scratch)?;
+        self.write_batch_ids(transaction, cipher)
+    }
+
+    fn write_records(&self, transaction: &WriteTransaction, cipher: &Cipher) -> Result<(), StoreError> {
+        if let Some(meta) = &self.meta {
+            let record = sealed(cipher, Place::Meta, meta)?;
+            transaction.open_table(META)?.insert("meta", record.as_slice())?;
+        }
+        let mut sources = transaction.open_table(SOURCES)?;
+        for (id, source) in &self.sources {
+            sources.insert(id.0, sealed(cipher, Place::Source(*id), source)?.as_slice())?;
+        }
+        let mut streams = transaction.open_table(STREAMS)?;
+        for (id, stream) in &self.streams {
+            streams.insert(id.0, sealed(cipher, Place::Stream(*id), stream)?.as_slice())?;
+        }
+        for id in &self.ended {
+            streams.remove(id.0)?;
+        }
+        Ok(())
+    }
+
+    fn write_states(&self, transaction: &WriteTransaction, cipher: &Cipher) -> Result<(), StoreError> {
+        let mut states = transaction.open_table(STATES)?;
+        for (id, StateRecord { saved, state }) in &self.states {
+            let mut record = states.insert_reserve(id.0, Saved::LEN + ADDED_LEN + state.len())?;
+            let (head, rest) = record.as_mut().split_at_mut(Saved::LEN + ADDED_LEN);
+            head.copy_from_slice(&cipher.seal(&Place::State(*id).bytes(), &saved.to_bytes())?);
+            rest.copy_from_slice(state);
+        }
+        for id in &self.ended {
+            states.remove(id.0)?;
+        }
+        Ok(())
+    }
+
+    fn write_journal(
+        &self,
+        transaction: &WriteTransaction,
+        cipher: &Cipher,
+        scratch: &mut Vec<u8>,
+    ) -> Result<(), StoreError> {
+        let mut journal = transaction.open_table(JOURNAL)?;
+        for (id, batches) in &self.journal {
+            let Some(last) = batches.last() else { continue };
+            scratch.clear();
+            scratch.resize(encoded_len(batches) + ADDED_LEN, 0);
+            encode_into(batches, secret_part(scratch));
+            cipher.seal_in_place(&Place::Journal(*id, last.sequence).bytes(), scratch)?;
+            for (number, piece) in (0..).zip(scratch.chunks(PIECE_LEN)) {
+                journal.insert((id.0, last.sequence, number), piece)?;
+            }
+        }
+        for (id, next) in &self.counted {
+            journal.retain_in((id.0, 0, 0)..(id.0, *next, 0), |_, _| false)?;
+        }
+        for (id, next) in &self.refused {
+            journal.retain_in((id.0, *next, 0)..(id.0 + 1, 0, 0), |_, _| false)?;
+        }
+        Ok(())
+    }
+
+    fn write_batch_ids(&self, transaction: &WriteTransaction, cipher: &Cipher) -> Result<(), StoreError> {
+        let mut batch_ids = transaction.open_table(BATCH_IDS)?;
+        for (id, last, ids) in &self.batch_ids {
+            let record = cipher.seal(&Place::BatchIds(*id, *last).bytes(), ids)?;
+            batch_ids.insert((id.0, *last), record.as_slice())?;
+        }
+        for (id, last) in &self.forgotten {
+            batch_ids.retain_in((id.0, 0)..(id.0, *last + 1), |_, _| false)?;
+        }
+        for (id, next) in &self.refused {
+            batch_ids.retain_in((id.0, *next)..(id.0 + 1, 0), |_, _| false)?;
+        }
+        Ok(())
+    }
+}
+
+/// Records of the journal are cut into pieces that fill a page of the database: it has pages of powers of two, and fills up what
+/// is left with zeros. A little less, for what the database adds.
+const PIECE_LEN: usize = (128 << 10) - 256;
+
+fn sealed(cipher: &Cipher, place: Place, record: &impl Serialize) -> Result<Vec<u8>, StoreError> {
+    let text = serde_json::to_vec(record).map_err(|error| StoreError(error.to_string()))?;
+    Ok(cipher.seal(&place.bytes(), &text)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::Arc;
+
+    use redb::StorageBackend;
+    use redb::backends::InMemoryBackend;
+
+    use super::*;
+    use crate::column::Strings;
+    use crate::events::{Column, Events};
+    use crate::key::Key;
+    use crate::store::disk::Disk;
+
+    #[derive(Debug)]
+    struct Memory;
+
+    impl Disk for Memory {
+        fn database(&self) -> io::Result<Box<dyn StorageBackend>> {
+            Ok(Box::new(InMemoryBackend::new()))
+        }
+        fn read_marker(&self) -> io::Result<Option<Vec<u8>>> {
+            Ok(None)
+        }
+        fn write_marker(&self, _: &[u8]) -> io::Result<()> {
+            Ok(())
+        }
+        fn name(&self) -> String {
+            "memory".to_owned()
+        }
+    }
+
+    fn store() -> Store {
+        let cipher = Cipher::new(&Key::from_bytes([3; 32]));
+        Store::open(Arc::new(Memory), cipher, true).expect("memory").0
+    }
+
+    fn batch(sequence: u64, events: usize) -> Batch {
+        let strings: Strings = (0..events).map(|event| Some(format!("{sequence}/{event}"))).collect();
+        let events =
+            Events::new(events).and_then(|events| events.with_column("page", Column::Strings(strings)));
+        Batch { sequence, arrival_ms: 7, events: Arc::new(events.expect("one column")) }
+    }
+
+    /// The numbers of all batches that the journal of a source has from one on.
+    fn numbers(store: &Store, source: u32, from: u64) -> Vec<u64> {
+        let mut numbers = Vec::new();
+        let take = |batches: Vec<Batch>, _| numbers.extend(batches.iter().map(|batch| batch.sequence));
+        store.journal(SourceId(source), from, take).expect("records");
+        numbers
+    }
+
+    fn ids(store: &Store) -> Vec<u64> {
+        let mut all = Vec::new();
+        store.batch_ids(SourceId(1), |last, ids| all.extend([last, ids.len() as u64])).expect("records");
+        all
+    }
+
+    #[test]
+    fn batches_are_kept_until_all_have_counted_them_and_taken_out_if_they_were_refused() {
+        let mut store = store();
+        let groups = [vec![batch(0, 3), batch(1, 3)], vec![batch(2, 3)], vec![batch(3, 3), batch(4, 3)]];
+        for group in &groups {
+            let last = group.last().expect("a batch").sequence;
+            let batch_ids = vec![(SourceId(1), last, vec![5; 4])];
+            let journal = vec![(SourceId(1), group.as_slice()), (SourceId(2), group.as_slice())];
+            store.commit(&Changes { journal, batch_ids, ..Changes::default() }).expect("memory");
+        }
+        assert_eq!(
+            (numbers(&store, 1, 0), numbers(&store, 1, 1)),
+            (vec![0, 1, 2, 3, 4], vec![0, 1, 2, 3, 4])
+        );
+        assert_eq!(numbers(&store, 1, 2), [2, 3, 4], "from the record on that has it");
+        let counted = vec![(SourceId(1), 2)];
+        store.commit(&Changes { counted, ..Changes::default() }).expect("memory");
+        assert_eq!((numbers(&store, 1, 0), numbers(&store, 2, 0)), (vec![2, 3, 4], vec![0, 1, 2, 3, 4]));
+        let refused = vec![(SourceId(1), 3)];
+        store.commit(&Changes { refused, ..Changes::default() }).expect("memory");
+        assert_eq!((numbers(&store, 1, 0), ids(&store)), (vec![2], vec![1, 4, 2, 4]));
+        let forgotten = vec![(SourceId(1), 1)];
+        store.commit(&Changes { forgotten, ..Changes::default() }).expect("memory");
+        assert_eq!((ids(&store), numbers(&store, 2, 0)), (vec![2, 4], vec![0, 1, 2, 3, 4]));
+    }
+
+    #[test]
+    fn a_record_of_many_pieces_is_read_as_it_was_written() {
+        let mut store = store();
+        let group = [batch(0, 50_000), batch(1, 1)];
+        assert!(3 * PIECE_LEN < encoded_len(&group));
+        let journal = vec![(SourceId(1), group.as_slice())];
+        store.commit(&Changes { journal, ..Changes::default() }).expect("memory");
+        let mut read = Vec::new();
+        store.journal(SourceId(1), 0, |batches, _| read.extend(batches)).expect("a record");
+        assert_eq!(read.len(), 2);
+        assert!(read[0].events == group[0].events && read[1].events == group[1].events);
+    }
+}

@@ -1,0 +1,143 @@
+//! Where the database and the marker lie: two folders, or in tests a disk that fails.
+
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use redb::StorageBackend;
+use redb::backends::FileBackend;
+
+use crate::error::OpenError;
+
+/// What the engine needs of the outside.
+pub trait Disk: fmt::Debug + Send + Sync + 'static {
+    /// The database as it is now. Called again after a failure.
+    ///
+    /// # Errors
+    /// It cannot be opened or made.
+    fn database(&self) -> io::Result<Box<dyn StorageBackend>>;
+
+    /// The marker, if there is one.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    fn read_marker(&self) -> io::Result<Option<Vec<u8>>>;
+
+    /// Replaces the marker, whole or not at all. Durable when it returns.
+    ///
+    /// # Errors
+    /// It cannot be replaced, or that is not durable.
+    fn write_marker(&self, marker: &[u8]) -> io::Result<()>;
+
+    /// What messages call the database.
+    fn name(&self) -> String;
+}
+
+const DATABASE: &str = "dpsw.redb";
+const MARKER: &str = "marker";
+const LOCK: &str = "lock";
+
+/// A database and a marker in two folders, both of which no other process may use.
+#[derive(Debug)]
+pub(crate) struct Folders {
+    data: PathBuf,
+    marker: PathBuf,
+    _locks: [File; 2],
+}
+
+impl Folders {
+    /// Makes the folders where they are missing, and locks them.
+    pub(crate) fn open(data: &Path, marker: &Path) -> Result<Self, OpenError> {
+        [data, marker].into_iter().try_for_each(make_folder)?;
+        let real = |folder: &Path| fs::canonicalize(folder).map_err(|error| unusable(folder, &error));
+        if real(marker)?.starts_with(real(data)?) {
+            let reason =
+                "the marker folder must not lie in the data folder: a backup would hold both".to_owned();
+            return Err(OpenError::Path { path: marker.display().to_string(), reason });
+        }
+        let locks = [lock(data)?, lock(marker)?];
+        Ok(Self { data: data.to_owned(), marker: marker.to_owned(), _locks: locks })
+    }
+}
+
+impl Disk for Folders {
+    fn database(&self) -> io::Result<Box<dyn StorageBackend>> {
+        let file = owner_only().read(true).write(true).create(true).open(self.data.join(DATABASE))?;
+        Ok(Box::new(FileBackend::new(file).map_err(io::Error::other)?))
+    }
+
+    fn read_marker(&self) -> io::Result<Option<Vec<u8>>> {
+        match fs::read(self.marker.join(MARKER)) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            read => read.map(Some),
+        }
+    }
+
+    fn write_marker(&self, marker: &[u8]) -> io::Result<()> {
+        let (path, new) = (self.marker.join(MARKER), self.marker.join("marker.new"));
+        let mut file = owner_only().write(true).create(true).truncate(true).open(&new)?;
+        io::Write::write_all(&mut file, marker)?;
+        file.sync_all()?;
+        fs::rename(&new, &path)?;
+        sync_folder(&self.marker)
+    }
+
+    fn name(&self) -> String {
+        self.data.join(DATABASE).display().to_string()
+    }
+}
+
+fn make_folder(folder: &Path) -> Result<(), OpenError> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder).map_err(|error| unusable(folder, &error))?;
+    check_owner_only(folder)
+}
+
+/// Sizes of files tell about events, so nobody else may look.
+#[cfg(unix)]
+pub(crate) fn check_owner_only(path: &Path) -> Result<(), OpenError> {
+    use std::os::unix::fs::PermissionsExt;
+    let mode = fs::metadata(path).map_err(|error| unusable(path, &error))?.permissions().mode() & 0o777;
+    if mode & 0o077 == 0 {
+        return Ok(());
+    }
+    let reason = format!("others may look into it (mode {mode:o}); run: chmod go= {}", path.display());
+    Err(OpenError::Path { path: path.display().to_string(), reason })
+}
+
+/// Other systems have no such modes.
+#[cfg(not(unix))]
+pub(crate) fn check_owner_only(_path: &Path) -> Result<(), OpenError> {
+    Ok(())
+}
+
+pub(crate) fn owner_only() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+fn lock(folder: &Path) -> Result<File, OpenError> {
+    let path = folder.join(LOCK);
+    let file = owner_only().write(true).create(true).truncate(false).open(&path);
+    let file = file.map_err(|error| unusable(folder, &error))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(fs::TryLockError::WouldBlock) => Err(OpenError::InUse { path: folder.display().to_string() }),
+        Err(fs::TryLockError::Error(error)) => Err(unusable(&path, &error)),
+    }
+}
+
+pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
+    // Other systems have no handle on folders; their file systems write such changes in order.
+    if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
+}
+
+fn unusable(path: &Path, error: &io::Error) -> OpenError {
+    OpenError::Path { path: path.display().to_string(), reason: error.to_string() }
+}

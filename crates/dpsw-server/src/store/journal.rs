@@ -1,0 +1,287 @@
+//! How batches stand in the journal: one record for all batches of a source that were committed together.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::column::{Integers, Present, Strings};
+use crate::events::{Column, Events};
+
+/// A batch in its place in the order of its source.
+#[derive(Debug, Clone)]
+pub(crate) struct Batch {
+    /// How many batches of the source came before.
+    pub(crate) sequence: u64,
+    /// When it came, by the service's clock, which never goes back.
+    pub(crate) arrival_ms: u64,
+    pub(crate) events: Arc<Events>,
+}
+
+/// A record that is none.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a record of the journal is not valid")]
+pub(crate) struct Malformed;
+
+const STRINGS: u8 = 0;
+const INTEGERS: u8 = 1;
+
+/// How many bytes the record of these batches takes.
+pub(crate) fn encoded_len(batches: &[Batch]) -> usize {
+    let columns = |events: &Events| -> usize {
+        events.columns().iter().map(|(name, column)| 5 + name.len() + column_len(column)).sum()
+    };
+    let len = |events: &Events| {
+        let times = events.times().map_or(0, |times| 8 * times.len());
+        26 + columns(events) + times + events.users().map_or(0, strings_len)
+    };
+    4 + batches.iter().map(|batch| len(&batch.events)).sum::<usize>()
+}
+
+fn column_len(column: &Column) -> usize {
+    match column {
+        Column::Strings(strings) => strings_len(strings),
+        Column::Integers(integers) => {
+            let (values, present) = integers.parts();
+            present_len(present, values.len()) + 8 * values.len()
+        }
+    }
+}
+
+fn strings_len(strings: &Strings) -> usize {
+    let (_, ends, present) = strings.parts();
+    present_len(present, ends.len()) + 4 * ends.len() + ends.last().map_or(0, |&end| end as usize)
+}
+
+fn present_len(present: &Present, len: usize) -> usize {
+    1 + present.as_bits().map_or(0, |_| len.div_ceil(8))
+}
+
+/// Writes the record of these batches into a place of [`encoded_len`].
+pub(crate) fn encode_into(batches: &[Batch], place: &mut [u8]) {
+    let mut rest = place;
+    encode(batches, &mut |bytes| {
+        let (here, after) = std::mem::take(&mut rest).split_at_mut(bytes.len());
+        here.copy_from_slice(bytes);
+        rest = after;
+    });
+    assert!(rest.is_empty(), "a record is as long as it was measured");
+}
+
+fn encode(batches: &[Batch], put: &mut impl FnMut(&[u8])) {
+    put(&len32(batches.len()));
+    for batch in batches {
+        put(&batch.sequence.to_le_bytes());
+        put(&batch.arrival_ms.to_le_bytes());
+        put(&len32(batch.events.len()));
+        put(&len32(batch.events.columns().len()));
+        for (name, column) in batch.events.columns() {
+            put(&len32(name.len()));
+            put(name.as_bytes());
+            encode_column(column, put);
+        }
+        put(&[u8::from(batch.events.times().is_some())]);
+        batch.events.times().into_iter().for_each(|times| encode_words(times, put));
+        put(&[u8::from(batch.events.users().is_some())]);
+        batch.events.users().into_iter().for_each(|users| encode_strings(users, put));
+    }
+}
+
+fn encode_column(column: &Column, put: &mut impl FnMut(&[u8])) {
+    match column {
+        Column::Strings(strings) => {
+            put(&[STRINGS]);
+            encode_strings(strings, put);
+        }
+        Column::Integers(integers) => {
+            let (values, present) = integers.parts();
+            put(&[INTEGERS]);
+            encode_present(present, values.len(), put);
+            encode_words(values, put);
+        }
+    }
+}
+
+fn encode_strings(strings: &Strings, put: &mut impl FnMut(&[u8])) {
+    let (bytes, ends, present) = strings.parts();
+    encode_present(present, ends.len(), put);
+    for block in ends.chunks(BLOCK) {
+        let mut buffer = [0; 4 * BLOCK];
+        buffer
+            .chunks_exact_mut(4)
+            .zip(block)
+            .for_each(|(place, end)| place.copy_from_slice(&end.to_le_bytes()));
+        put(&buffer[..4 * block.len()]);
+    }
+    let used = ends.last().map_or(0, |&end| end as usize);
+    put(&bytes[..used]);
+}
+
+/// Numbers are turned into bytes this many at a time.
+const BLOCK: usize = 1024;
+
+fn encode_words(words: &[u64], put: &mut impl FnMut(&[u8])) {
+    for block in words.chunks(BLOCK) {
+        let mut buffer = [0; 8 * BLOCK];
+        buffer
+            .chunks_exact_mut(8)
+            .zip(block)
+            .for_each(|(place, word)| place.copy_from_slice(&word.to_le_bytes()));
+        put(&buffer[..8 * block.len()]);
+    }
+}
+
+fn encode_present(present: &Present, len: usize, put: &mut impl FnMut(&[u8])) {
+    put(&[u8::from(present.as_bits().is_some())]);
+    present.as_bits().into_iter().for_each(|bits| put(&bits[..len.div_ceil(8)]));
+}
+
+fn len32(len: usize) -> [u8; 4] {
+    u32::try_from(len).expect("everything that is counted is below 2^32").to_le_bytes()
+}
+
+/// The batches of a record. Their strings lie in the record itself.
+pub(crate) fn decode(record: Bytes) -> Result<Vec<Batch>, Malformed> {
+    let mut reader = Reader(record);
+    let count = reader.len()?;
+    let batches = (0..count).map(|_| reader.batch()).collect::<Result<Vec<_>, _>>()?;
+    if reader.0.is_empty() { Ok(batches) } else { Err(Malformed) }
+}
+
+struct Reader(Bytes);
+
+impl Reader {
+    fn take(&mut self, len: usize) -> Result<Bytes, Malformed> {
+        if len <= self.0.len() { Ok(self.0.split_to(len)) } else { Err(Malformed) }
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
+        self.take(N).map(|bytes| (&*bytes).try_into().expect("as many as were taken"))
+    }
+
+    fn len(&mut self) -> Result<usize, Malformed> {
+        self.array().map(|bytes| u32::from_le_bytes(bytes) as usize)
+    }
+
+    fn word(&mut self) -> Result<u64, Malformed> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    fn flag(&mut self) -> Result<bool, Malformed> {
+        match self.array()? {
+            [0] => Ok(false),
+            [1] => Ok(true),
+            _ => Err(Malformed),
+        }
+    }
+
+    fn batch(&mut self) -> Result<Batch, Malformed> {
+        let (sequence, arrival_ms, len) = (self.word()?, self.word()?, self.len()?);
+        let mut events = Events::new(len).map_err(|_| Malformed)?;
+        for _ in 0..self.len()? {
+            let name_len = self.len()?;
+            let name = String::from_utf8(self.take(name_len)?.to_vec()).map_err(|_| Malformed)?;
+            events = events.with_column(name, self.column(len)?).map_err(|_| Malformed)?;
+        }
+        if self.flag()? {
+            events = events.with_times(self.words(len)?).map_err(|_| Malformed)?;
+        }
+        if self.flag()? {
+            events = events.with_users(self.strings(len)?).map_err(|_| Malformed)?;
+        }
+        Ok(Batch { sequence, arrival_ms, events: Arc::new(events) })
+    }
+
+    fn column(&mut self, len: usize) -> Result<Column, Malformed> {
+        match self.array()? {
+            [STRINGS] => self.strings(len).map(Column::Strings),
+            [INTEGERS] => {
+                let (present, values) = (self.present(len)?, self.words(len)?);
+                Integers::new(values, present).map(Column::Integers).map_err(|_| Malformed)
+            }
+            _ => Err(Malformed),
+        }
+    }
+
+    fn strings(&mut self, len: usize) -> Result<Strings, Malformed> {
+        let present = self.present(len)?;
+        let ends = self.take(4 * len)?;
+        let ends: Vec<u32> =
+            ends.chunks_exact(4).map(|end| u32::from_le_bytes(end.try_into().expect("four bytes"))).collect();
+        let bytes = self.take(ends.last().map_or(0, |&end| end as usize))?;
+        Strings::new(bytes, ends, present).map_err(|_| Malformed)
+    }
+
+    fn words(&mut self, len: usize) -> Result<Vec<u64>, Malformed> {
+        let bytes = self.take(8 * len)?;
+        let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
+        Ok(bytes.chunks_exact(8).map(word).collect())
+    }
+
+    fn present(&mut self, len: usize) -> Result<Present, Malformed> {
+        if self.flag()? { self.take(len.div_ceil(8)).map(Present::bits) } else { Ok(Present::all()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn batches() -> Vec<Batch> {
+        let texts: Strings = [Some("a"), None, Some("bcd")].into_iter().collect();
+        let numbers: Integers = [Some(7), Some(u64::MAX), None].into_iter().collect();
+        let users: Strings = [Some("ann"), Some("bob"), Some("ann")].into_iter().collect();
+        let full = Events::new(3)
+            .and_then(|events| events.with_column("page", Column::Strings(texts)))
+            .and_then(|events| events.with_column("status", Column::Integers(numbers)))
+            .and_then(|events| events.with_times(vec![1, 2, 3]))
+            .and_then(|events| events.with_users(users))
+            .expect("columns of three");
+        let many: Strings = (0..3000).map(|i| Some(format!("{i}"))).collect();
+        let many = Events::new(3000).and_then(|events| events.with_column("page", Column::Strings(many)));
+        let all = [full, Events::default(), many.expect("one column")];
+        let batch = |(sequence, events)| Batch { sequence, arrival_ms: 9, events: Arc::new(events) };
+        (5..).zip(all).map(batch).collect()
+    }
+
+    fn encoded() -> Vec<u8> {
+        let mut record = vec![0; encoded_len(&batches())];
+        encode_into(&batches(), &mut record);
+        record
+    }
+
+    #[test]
+    fn batches_are_read_as_they_were_written() {
+        let read = decode(encoded().into()).expect("a record");
+        let key = |batch: &Batch| (batch.sequence, batch.arrival_ms, batch.events.clone());
+        assert_eq!(read.iter().map(key).collect::<Vec<_>>(), batches().iter().map(key).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_record_that_was_cut_or_changed_is_refused_or_read_and_never_panics() {
+        let record = encoded();
+        for len in 0..record.len().min(400) {
+            assert_eq!(decode(record[..len].to_vec().into()).map(|_| ()), Err(Malformed), "{len} bytes");
+        }
+        for at in 0..record.len().min(400) {
+            for bit in 0..8 {
+                let mut changed = record.clone();
+                changed[at] ^= 1 << bit;
+                let _ = decode(changed.into());
+            }
+        }
+    }
+
+    /// A part of a shared buffer is written alone.
+    #[test]
+    fn strings_write_what_they_use_of_their_bytes() {
+        let strings =
+            Strings::new(Bytes::from_static(b"abcdef"), vec![1, 3], Present::all()).expect("ends ascend");
+        let events = Events::new(2).and_then(|events| events.with_column("page", Column::Strings(strings)));
+        let events = Arc::new(events.expect("two of them"));
+        let batch = [Batch { sequence: 0, arrival_ms: 0, events }];
+        let mut record = vec![0; encoded_len(&batch)];
+        encode_into(&batch, &mut record);
+        assert!(!record.windows(3).any(|part| part == b"def"));
+        assert_eq!(decode(record.into()).expect("a record")[0].events.len(), 2);
+    }
+}

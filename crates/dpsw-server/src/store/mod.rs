@@ -1,0 +1,195 @@
+//! The database: one file, in which everything is encrypted and every change is one transaction.
+
+pub(crate) mod changes;
+pub(crate) mod cipher;
+pub(crate) mod disk;
+pub(crate) mod journal;
+pub(crate) mod marker;
+pub(crate) mod read;
+pub(crate) mod records;
+pub(crate) mod watched;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use redb::{Database, DatabaseError, TableDefinition};
+
+use crate::error::{OpenError, Unavailable};
+use crate::store::cipher::{Cipher, NoRandomness};
+use crate::store::disk::Disk;
+use crate::store::records::{SourceId, StreamId};
+use crate::store::watched::Watched;
+
+/// Bytes of the database that are kept in memory.
+const CACHE_BYTES: usize = 64 << 20;
+
+/// What the database says about itself, under one name.
+const META: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("meta");
+const SOURCES: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("sources");
+const STREAMS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("streams");
+const STATES: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("states");
+/// By source, the number of the last batch of the record, and the piece of it.
+const JOURNAL: TableDefinition<'_, (u32, u64, u32), &[u8]> = TableDefinition::new("journal");
+/// By source and the number of the last batch of the record.
+const BATCH_IDS: TableDefinition<'_, (u32, u64), &[u8]> = TableDefinition::new("batch ids");
+
+/// The database refuses.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct StoreError(pub(crate) String);
+
+/// The database. After a failure it is closed until it is opened again.
+pub(crate) struct Store {
+    disk: Arc<dyn Disk>,
+    cipher: Cipher,
+    is_durable: bool,
+    is_lost: Arc<AtomicBool>,
+    database: Option<Arc<Database>>,
+    /// A record of the journal while it is made, kept for its room.
+    scratch: Vec<u8>,
+}
+
+impl Store {
+    /// Opens the database, or makes it, and checks every page. Whether all of them were right.
+    pub(crate) fn open(
+        disk: Arc<dyn Disk>,
+        cipher: Cipher,
+        is_durable: bool,
+    ) -> Result<(Self, bool), OpenError> {
+        let mut store =
+            Self { disk, cipher, is_durable, is_lost: Arc::default(), database: None, scratch: Vec::new() };
+        let opened = caught(|| {
+            let mut database = store.opened()?;
+            let is_whole = database.check_integrity()?;
+            Ok((database, is_whole))
+        });
+        let (database, is_whole) = opened.map_err(|failure| store.failed_to_open(failure))?;
+        store.database = Some(Arc::new(database));
+        Ok((store, is_whole))
+    }
+
+    /// Opens the database again after a failure.
+    ///
+    /// # Errors
+    /// It cannot be opened, somebody still reads, or a disk that did not confirm what it took cannot be trusted.
+    pub(crate) fn reopen(&mut self) -> Result<(), Unavailable> {
+        if self.is_lost.load(Ordering::SeqCst) {
+            self.database = None;
+            return Err(Unavailable::Lost(self.disk.name()));
+        }
+        // A database has one owner: this one is closed before the next is opened.
+        if let Some(database) = self.database.take() {
+            let closed = Arc::try_unwrap(database).map_err(|database| self.database = Some(database));
+            if closed.is_err() {
+                return Err(Unavailable::Storage("what was committed before is still being read".to_owned()));
+            }
+        }
+        let opened = caught(|| self.opened());
+        let opened =
+            opened.map_err(|failure| Unavailable::Storage(self.failed_to_open(failure).to_string()))?;
+        self.database = Some(Arc::new(opened));
+        Ok(())
+    }
+
+    fn opened(&self) -> Result<Database, DatabaseError> {
+        let inner = self.disk.database()?;
+        let (is_durable, is_lost) = (self.is_durable, Arc::clone(&self.is_lost));
+        let backend = Watched { inner, is_durable, is_lost };
+        Database::builder().set_cache_size(CACHE_BYTES).create_with_backend(backend)
+    }
+
+    fn failed_to_open(&self, failure: Failure) -> OpenError {
+        let name = self.disk.name();
+        match failure {
+            Failure::Refused(DatabaseError::DatabaseAlreadyOpen) => OpenError::InUse { path: name },
+            Failure::Refused(DatabaseError::Storage(redb::StorageError::Io(error))) => {
+                OpenError::Path { path: name, reason: error.to_string() }
+            }
+            Failure::Refused(error) => OpenError::Damaged { what: name, reason: error.to_string() },
+            Failure::Panicked => {
+                OpenError::Damaged { what: name, reason: "its pages contradict each other".to_owned() }
+            }
+        }
+    }
+
+    /// What an error of the database means.
+    pub(crate) fn refusal(&self, error: &StoreError) -> Unavailable {
+        if self.is_lost.load(Ordering::SeqCst) {
+            Unavailable::Lost(error.0.clone())
+        } else {
+            Unavailable::Storage(error.0.clone())
+        }
+    }
+
+    pub(crate) fn database(&self) -> Result<&Arc<Database>, StoreError> {
+        self.database.as_ref().ok_or_else(|| StoreError("the database is closed".to_owned()))
+    }
+
+    pub(crate) fn cipher(&self) -> &Cipher {
+        &self.cipher
+    }
+
+    pub(crate) fn disk(&self) -> &Arc<dyn Disk> {
+        &self.disk
+    }
+}
+
+enum Failure {
+    Refused(DatabaseError),
+    Panicked,
+}
+
+/// Runs what reads pages that may be damaged: the database trusts its pages, and panics where they contradict each other.
+fn caught<T>(open: impl FnOnce() -> Result<T, DatabaseError>) -> Result<T, Failure> {
+    match catch_unwind(AssertUnwindSafe(open)) {
+        Ok(opened) => opened.map_err(Failure::Refused),
+        Err(_) => Err(Failure::Panicked),
+    }
+}
+
+macro_rules! store_error_from {
+    ($($error:ty),*) => {$(
+        impl From<$error> for StoreError {
+            fn from(error: $error) -> Self {
+                Self(error.to_string())
+            }
+        }
+    )*};
+}
+store_error_from!(
+    redb::TransactionError,
+    redb::TableError,
+    redb::StorageError,
+    redb::CommitError,
+    NoRandomness
+);
+
+/// Where a record belongs, which its encryption is bound to.
+enum Place {
+    Meta,
+    Source(SourceId),
+    Stream(StreamId),
+    State(StreamId),
+    Journal(SourceId, u64),
+    BatchIds(SourceId, u64),
+    Marker,
+}
+
+impl Place {
+    fn bytes(self) -> [u8; 17] {
+        let (table, major, minor) = match self {
+            Self::Meta => (0, 0, 0),
+            Self::Source(id) => (1, u64::from(id.0), 0),
+            Self::Stream(id) => (2, id.0, 0),
+            Self::State(id) => (3, id.0, 0),
+            Self::Journal(id, last) => (4, u64::from(id.0), last),
+            Self::BatchIds(id, last) => (5, u64::from(id.0), last),
+            Self::Marker => (6, 0, 0),
+        };
+        let mut bytes = [table; 17];
+        bytes[1..9].copy_from_slice(&u64::to_le_bytes(major));
+        bytes[9..].copy_from_slice(&u64::to_le_bytes(minor));
+        bytes
+    }
+}

@@ -1,0 +1,155 @@
+//! What the database holds.
+
+use bytes::Bytes;
+use redb::{Database, ReadableDatabase, ReadableTable, TableError};
+use serde::de::DeserializeOwned;
+use zeroize::Zeroizing;
+
+use crate::store::cipher::ADDED_LEN;
+use crate::store::journal::{Batch, Malformed, decode};
+use crate::store::records::{Meta, Saved, SourceId, SourceRecord, StreamId, StreamRecord};
+use crate::store::{BATCH_IDS, JOURNAL, META, Place, SOURCES, STATES, STREAMS, Store, StoreError};
+
+/// A record that cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ReadError {
+    #[error("{what} is damaged: {reason}")]
+    Damaged { what: String, reason: String },
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// Everything but states and journal.
+#[derive(Debug, Default)]
+pub(crate) struct Catalogue {
+    pub(crate) sources: Vec<(SourceId, SourceRecord)>,
+    pub(crate) streams: Vec<(StreamId, StreamRecord)>,
+}
+
+impl Store {
+    /// What the database says about itself; `None` if it is new.
+    pub(crate) fn meta(&self) -> Result<Option<Meta>, ReadError> {
+        let transaction = self.database()?.begin_read().map_err(StoreError::from)?;
+        let table = match transaction.open_table(META) {
+            Err(TableError::TableDoesNotExist(_)) => return Ok(None),
+            table => table.map_err(StoreError::from)?,
+        };
+        let record = table.get("meta").map_err(StoreError::from)?;
+        record.map(|record| self.parsed("the database's first page", Place::Meta, record.value())).transpose()
+    }
+
+    pub(crate) fn catalogue(&self) -> Result<Catalogue, ReadError> {
+        let transaction = self.database()?.begin_read().map_err(StoreError::from)?;
+        let mut catalogue = Catalogue::default();
+        let sources = transaction.open_table(SOURCES).map_err(StoreError::from)?;
+        for entry in sources.iter().map_err(StoreError::from)? {
+            let (key, record) = entry.map_err(StoreError::from)?;
+            let id = SourceId(key.value());
+            catalogue.sources.push((id, self.parsed("a source", Place::Source(id), record.value())?));
+        }
+        let streams = transaction.open_table(STREAMS).map_err(StoreError::from)?;
+        for entry in streams.iter().map_err(StoreError::from)? {
+            let (key, record) = entry.map_err(StoreError::from)?;
+            let id = StreamId(key.value());
+            catalogue.streams.push((id, self.parsed("a stream", Place::Stream(id), record.value())?));
+        }
+        Ok(catalogue)
+    }
+
+    /// The checkpoint of a stream.
+    pub(crate) fn state(&self, id: StreamId) -> Result<(Saved, Vec<u8>), ReadError> {
+        let what = || "the state of a stream".to_owned();
+        let record = state_bytes(self.database()?, id)?;
+        let missing = || ReadError::Damaged { what: what(), reason: "it is missing".to_owned() };
+        let record = record.ok_or_else(missing)?;
+        let cut = || ReadError::Damaged { what: what(), reason: "it is cut".to_owned() };
+        let (head, state) = record.split_at_checked(Saved::LEN + ADDED_LEN).ok_or_else(cut)?;
+        let head = self.decrypted("the state of a stream", Place::State(id), head)?;
+        Ok((Saved::from_bytes(&head).ok_or_else(cut)?, state.to_vec()))
+    }
+
+    /// Hands over the records of a source's journal that have batches from this number on, in order, each with its bytes.
+    pub(crate) fn journal(
+        &self,
+        id: SourceId,
+        from: u64,
+        mut take: impl FnMut(Vec<Batch>, usize),
+    ) -> Result<(), ReadError> {
+        let table = self.database()?.begin_read().map_err(StoreError::from)?.open_table(JOURNAL);
+        let table = table.map_err(StoreError::from)?;
+        let (mut record, mut last) = (Vec::new(), from);
+        for entry in table.range((id.0, from, 0)..(id.0 + 1, 0, 0)).map_err(StoreError::from)? {
+            let (key, piece) = entry.map_err(StoreError::from)?;
+            let (_, of, number) = key.value();
+            if number == 0 && !record.is_empty() {
+                take(self.decoded(id, last, &record)?, record.len());
+                record.clear();
+            }
+            last = of;
+            record.extend_from_slice(piece.value());
+        }
+        if !record.is_empty() {
+            take(self.decoded(id, last, &record)?, record.len());
+        }
+        Ok(())
+    }
+
+    fn decoded(&self, id: SourceId, last: u64, record: &[u8]) -> Result<Vec<Batch>, ReadError> {
+        let what = "a record of the journal";
+        let secret = self.decrypted(what, Place::Journal(id, last), record)?;
+        let damaged =
+            |error: Malformed| ReadError::Damaged { what: what.to_owned(), reason: error.to_string() };
+        decode(Bytes::from_owner(Wiped(secret))).map_err(damaged)
+    }
+
+    /// Hands over the records of batch ids of a source, each with the number of its last batch, in order.
+    pub(crate) fn batch_ids(&self, id: SourceId, mut take: impl FnMut(u64, &[u8])) -> Result<(), ReadError> {
+        let table = self.database()?.begin_read().map_err(StoreError::from)?.open_table(BATCH_IDS);
+        let table = table.map_err(StoreError::from)?;
+        for entry in table.range((id.0, 0)..(id.0 + 1, 0)).map_err(StoreError::from)? {
+            let (key, record) = entry.map_err(StoreError::from)?;
+            let last = key.value().1;
+            take(last, &self.decrypted("a record of batch ids", Place::BatchIds(id, last), record.value())?);
+        }
+        Ok(())
+    }
+
+    fn parsed<T: DeserializeOwned>(&self, what: &str, place: Place, record: &[u8]) -> Result<T, ReadError> {
+        let text = self.decrypted(what, place, record)?;
+        let damaged = |error: serde_json::Error| ReadError::Damaged {
+            what: what.to_owned(),
+            reason: error.to_string(),
+        };
+        serde_json::from_slice(&text).map_err(damaged)
+    }
+
+    fn decrypted(&self, what: &str, place: Place, record: &[u8]) -> Result<Zeroizing<Vec<u8>>, ReadError> {
+        let damaged = |error: crate::store::cipher::Unopened| ReadError::Damaged {
+            what: what.to_owned(),
+            reason: error.to_string(),
+        };
+        self.cipher().open(&place.bytes(), record).map_err(damaged)
+    }
+}
+
+/// The record of a stream's checkpoint, as it is in the database.
+fn state_bytes(database: &Database, id: StreamId) -> Result<Option<Vec<u8>>, StoreError> {
+    let table = database.begin_read()?.open_table(STATES)?;
+    Ok(table.get(id.0)?.map(|record| record.value().to_vec()))
+}
+
+/// Whether the checkpoint of a stream in the database is this one.
+pub(crate) fn has_state(database: &Database, id: StreamId, state: &[u8]) -> Result<bool, StoreError> {
+    let table = database.begin_read()?.open_table(STATES)?;
+    let record = table.get(id.0)?;
+    Ok(record.is_some_and(|record| record.value().get(Saved::LEN + ADDED_LEN..) == Some(state)))
+}
+
+/// Bytes that are wiped when the last part of them is dropped.
+struct Wiped(Zeroizing<Vec<u8>>);
+
+impl AsRef<[u8]> for Wiped {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}

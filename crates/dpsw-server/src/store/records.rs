@@ -1,0 +1,91 @@
+//! What the database keeps beside the journal.
+
+use dpsw::{SavedState, StateId};
+use serde::{Deserialize, Serialize};
+
+use crate::config::{SourceConfig, StreamConfig};
+use crate::ledger::Charge;
+
+/// Which source. Never used again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(crate) struct SourceId(pub(crate) u32);
+
+/// Which stream. Never used again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub(crate) struct StreamId(pub(crate) u64);
+
+/// Which releases the database has: a random word, another one after every commit that has something new to show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Generation(pub(crate) [u8; 16]);
+
+/// What the database says about itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Meta {
+    /// Which database: a random word.
+    pub(crate) database: [u8; 16],
+    pub(crate) generation: Generation,
+    /// What the marker said when this generation was committed; `None` before there was a marker.
+    pub(crate) replaces: Option<Generation>,
+    pub(crate) next_source: SourceId,
+    pub(crate) next_stream: StreamId,
+}
+
+/// A source, also one that was deleted: its ledger stays.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct SourceRecord {
+    /// Without its streams.
+    pub(crate) config: SourceConfig,
+    pub(crate) is_deleted: bool,
+    /// The next batch has this number.
+    pub(crate) charges: Vec<Charge>,
+}
+
+/// A running stream.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct StreamRecord {
+    pub(crate) source: SourceId,
+    pub(crate) config: StreamConfig,
+    pub(crate) from_ms: u64,
+}
+
+/// How far a stream had come when it was saved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Saved {
+    /// Batches before this number are counted.
+    pub(crate) counted: u64,
+    /// Everything before this position or time is sealed.
+    pub(crate) sealed_until: u64,
+    pub(crate) id: StateId,
+}
+
+/// A checkpoint of a stream.
+#[derive(Debug)]
+pub(crate) struct StateRecord {
+    pub(crate) saved: Saved,
+    pub(crate) state: Vec<u8>,
+}
+
+impl StateRecord {
+    pub(crate) fn new(counted: u64, sealed_until: u64, state: SavedState) -> Self {
+        Self { saved: Saved { counted, sealed_until, id: state.id }, state: state.bytes }
+    }
+}
+
+impl Saved {
+    pub(crate) const LEN: usize = 40;
+
+    pub(crate) fn to_bytes(self) -> [u8; Self::LEN] {
+        let mut bytes = [0; Self::LEN];
+        bytes[..8].copy_from_slice(&self.counted.to_le_bytes());
+        bytes[8..16].copy_from_slice(&self.sealed_until.to_le_bytes());
+        bytes[16..].copy_from_slice(&self.id.0);
+        bytes
+    }
+
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (counted, rest) = bytes.split_first_chunk()?;
+        let (sealed_until, id) = rest.split_first_chunk()?;
+        let (counted, sealed_until) = (u64::from_le_bytes(*counted), u64::from_le_bytes(*sealed_until));
+        Some(Self { counted, sealed_until, id: StateId(id.try_into().ok()?) })
+    }
+}

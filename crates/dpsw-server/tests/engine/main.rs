@@ -1,0 +1,11 @@
+//! The promises of the engine, on real folders and on disks that fail.
+
+mod crash;
+mod disk;
+mod durable;
+mod fresh;
+mod ledger;
+mod secret;
+mod storage;
+mod support;
+mod time;

@@ -1,0 +1,184 @@
+//! Disks that are full, read-only, damaged, or do not confirm: clear errors, and nothing acknowledged is lost.
+
+use std::io::ErrorKind;
+use std::time::{Duration, Instant};
+
+use dpsw_server::{Engine, IngestError, Key, OpenError, Unavailable};
+
+use crate::disk::{Random, SimDisk};
+use crate::support::{COUNT_STREAM, Rig, SOURCE, create, frequency, id, pages, sealed_span, send, view};
+
+fn try_send(engine: &Engine, batch: u64) -> Result<bool, IngestError> {
+    let pending = engine.ingest("web", id(batch), pages(["a", "b", "b", "b"].repeat(25)))?;
+    pending.wait().map(|receipt| receipt.is_repeated)
+}
+
+/// Three of four are b, wherever one looks.
+fn check_counts(engine: &Engine, batches: u64) {
+    let published = view(engine, "pages");
+    let len = published.view.plan().substream_len();
+    assert_eq!(published.sealed_until / len, 100 * batches / len);
+    let span = sealed_span(&published, 2);
+    let exact = span.clone().filter(|position| position % 4 != 0).count();
+    assert_eq!(frequency(&published, "b", span), exact as f64);
+}
+
+#[test]
+fn a_full_disk_refuses_batches_and_takes_them_when_there_is_room_again() {
+    let (rig, disk) = (Rig::new(), SimDisk::default());
+    let engine = rig.open_on(&disk);
+    create(&engine, SOURCE, &[COUNT_STREAM]);
+    (0..20).for_each(|batch| assert_eq!(try_send(&engine, batch), Ok(false)));
+    engine.settle().expect("healthy");
+    let before = engine.view("pages").expect("a stream").sealed_until;
+    disk.limit(Some(0));
+    disk.refuse(Some(ErrorKind::StorageFull));
+    let mut refused = 0;
+    for batch in 20..400 {
+        match try_send(&engine, batch) {
+            Ok(_) => assert_eq!(refused, 0, "batch {batch} was taken by a full disk"),
+            Err(IngestError::Unavailable(Unavailable::Storage(_))) => refused += 1,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert!(0 < refused && !engine.health().is_ready());
+    assert!(engine.health().reasons[0].contains("the storage refuses to take data"), "{:?}", engine.health());
+    assert!(before <= engine.view("pages").expect("a stream").sealed_until, "it still answers");
+    disk.limit(None);
+    disk.refuse(None);
+    while !engine.health().is_ready() {
+        std::thread::yield_now();
+    }
+    (0..400).for_each(|batch| {
+        try_send(&engine, batch).expect("room");
+    });
+    check_counts(&engine, 400);
+    drop(engine);
+    check_counts(&rig.open_on(&disk), 400);
+}
+
+#[test]
+fn a_disk_that_does_not_confirm_is_not_trusted_until_the_next_start() {
+    let (rig, disk) = (Rig::new(), SimDisk::default());
+    let engine = rig.open_on(&disk);
+    create(&engine, SOURCE, &[COUNT_STREAM]);
+    (0..20).for_each(|batch| assert_eq!(try_send(&engine, batch), Ok(false)));
+    disk.lose_syncs(true);
+    let error = try_send(&engine, 20).expect_err("the disk did not confirm");
+    assert!(matches!(error, IngestError::Unavailable(Unavailable::Lost(_))), "{error}");
+    disk.lose_syncs(false);
+    let end = Instant::now() + Duration::from_millis(500);
+    while Instant::now() < end {
+        assert!(try_send(&engine, 20).is_err(), "it may say what the disk has lost");
+    }
+    drop(engine);
+    let engine = rig.open_on(&disk);
+    (0..40).for_each(|batch| {
+        try_send(&engine, batch).expect("room");
+    });
+    check_counts(&engine, 40);
+}
+
+#[test]
+fn a_disk_that_cannot_be_written_is_refused_at_the_start() {
+    let (rig, disk) = (Rig::new(), SimDisk::default());
+    disk.refuse(Some(ErrorKind::ReadOnlyFilesystem));
+    let error = rig.try_open_on(&disk).expect_err("read-only").to_string();
+    assert_eq!(error, "a disk in memory cannot be used: read-only filesystem or storage medium");
+    let mut settings = rig.settings();
+    std::fs::write(rig.folder.path().join("file"), "").expect("room");
+    settings.data_folder = rig.folder.path().join("file").join("data");
+    let error = Engine::open(&settings, rig.clock.clone()).expect_err("a file is no folder").to_string();
+    assert!(error.contains("file/data cannot be used"), "{error}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_folder_that_others_may_look_into_is_refused() {
+    use std::os::unix::fs::PermissionsExt;
+    let rig = Rig::new();
+    std::fs::create_dir(rig.data()).expect("room");
+    std::fs::set_permissions(rig.data(), std::fs::Permissions::from_mode(0o755)).expect("an owner");
+    let error = rig.try_open().expect_err("others may look").to_string();
+    assert!(error.contains("others may look into it (mode 755); run: chmod go="), "{error}");
+}
+
+#[test]
+fn a_marker_folder_inside_the_data_folder_is_refused() {
+    let rig = Rig::new();
+    let mut settings = rig.settings();
+    settings.marker_folder = rig.data().join("marker");
+    let error = Engine::open(&settings, rig.clock.clone()).expect_err("a backup would hold both").to_string();
+    assert!(error.contains("must not lie in the data folder"), "{error}");
+}
+
+#[test]
+fn another_key_is_refused() {
+    let rig = Rig::new();
+    drop(rig.with(SOURCE, &[COUNT_STREAM]));
+    let mut settings = rig.settings();
+    settings.key = Key::from_bytes([8; 32]);
+    let error = Engine::open(&settings, rig.clock.clone()).expect_err("another key");
+    assert!(matches!(error, OpenError::OtherKey { .. }), "{error}");
+}
+
+/// Whatever bits of the file change while the service is down: it says so, or it does not matter.
+#[test]
+fn a_damaged_file_is_refused_or_gives_what_was_acknowledged_and_never_panics() {
+    let (rig, disk, mut random) = (Rig::new(), SimDisk::default(), Random(5));
+    let engine = rig.open_on(&disk);
+    create(&engine, SOURCE, &[COUNT_STREAM]);
+    (0..20).for_each(|batch| assert_eq!(try_send(&engine, batch), Ok(false)));
+    engine.settle().expect("healthy");
+    drop(engine);
+    let (whole, marker) = (disk.backup(), disk.marker());
+    let (mut refused, mut noticed) = (0, 0);
+    for round in 0..300 {
+        let mut bytes = whole.clone();
+        let at = random.below(bytes.len() as u64) as usize;
+        match round % 3 {
+            0 => bytes[at] ^= 1 << random.below(8),
+            1 => bytes[at / 4096 * 4096..][..4096].fill(0),
+            _ => bytes.truncate(at),
+        }
+        disk.restore(&bytes);
+        disk.set_marker(marker.clone());
+        match rig.try_open_on(&disk) {
+            Err(OpenError::Damaged { .. } | OpenError::OtherKey { .. } | OpenError::Path { .. }) => {
+                refused += 1;
+            }
+            Err(error) => panic!("round {round}: {error}"),
+            Ok(engine) if !engine.health().notices.is_empty() => noticed += 1,
+            Ok(engine) => {
+                (0..40).for_each(|batch| {
+                    assert_eq!(try_send(&engine, batch), Ok(batch < 20), "round {round}");
+                });
+                check_counts(&engine, 40);
+            }
+        }
+    }
+    assert!(30 < refused, "{refused} refused, {noticed} noticed");
+}
+
+#[test]
+fn too_much_that_waits_is_refused_until_it_is_counted() {
+    let (rig, disk) = (Rig::new(), SimDisk::default());
+    let mut settings = rig.settings();
+    settings.waiting_bytes_max = 5_000;
+    let engine = Engine::open_on(std::sync::Arc::new(disk), &settings, rig.clock.clone()).expect("it opens");
+    create(&engine, SOURCE, &[COUNT_STREAM]);
+    let mut pending = Vec::new();
+    let error = loop {
+        match engine.ingest("web", None, pages(vec!["a"; 100])) {
+            Ok(taken) => pending.push(taken),
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, IngestError::Busy(_)), "{error}");
+    pending.into_iter().for_each(|taken| assert!(taken.wait().is_ok()));
+    engine.settle().expect("healthy");
+    send(&engine, None, pages(vec!["a"; 100]));
+    engine.settle().expect("healthy");
+    // One batch is let in however large it is, or it would never be.
+    send(&engine, None, pages(vec!["a"; 10_000]));
+}
