@@ -137,6 +137,8 @@
 //!   privacy. Do not enable it in a program that serves people.
 //! - `files` adds [`store`]`::FileStore`, which remembers in a folder which saved states are fresh. Without it the library
 //!   never touches the disk.
+//! - `checkpoints` adds `DpswSketch::checkpoint`, for services that keep every event that comes after a saved state. Used
+//!   otherwise, a stream could seal twice what was seen.
 
 #![forbid(unsafe_code)]
 #![cfg_attr(docsrs, feature(doc_cfg))]

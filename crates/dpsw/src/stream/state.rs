@@ -108,6 +108,7 @@ impl DpswSketch {
     ///
     /// # Errors
     /// The sketch belongs to another process, or the system gives no randomness.
+    #[cfg(any(test, feature = "checkpoints"))]
     pub fn checkpoint(&mut self, key: &StateKey) -> Result<SavedState, StateError> {
         self.saved(key, None)
     }
