@@ -14,13 +14,14 @@ use ratatui::widgets::Paragraph;
 use crate::answer::{Answer, Question};
 use crate::chart::{self, Bar};
 use crate::fault::Fault;
-use crate::feed::Feed;
+use crate::feed::{Counts, Feed};
+use crate::harmless;
 use crate::interrupt;
 use crate::quantity::grouped;
 use crate::remark;
 use crate::run::Companion;
 use crate::why::Why;
-use crate::words::wrapped;
+use crate::words::{count, wrapped};
 
 /// How often the screen is drawn.
 const FRAME: Duration = Duration::from_millis(200);
@@ -92,17 +93,17 @@ impl Watch {
         Ok(Self { screen: Screen::open()?, question, started: Instant::now(), drawn: None })
     }
 
+    /// How much was read and how fast, where that is public.
+    fn pace(&self, read: Option<Counts>) -> String {
+        let Some(Counts { records, .. }) = read else { return String::new() };
+        let rate = records as f64 / self.started.elapsed().as_secs_f64();
+        format!("  {}, {} per second", count(records, "record"), grouped(rate))
+    }
+
     fn draw(&mut self, feed: &Feed<'_>, is_complete: bool) -> Result<()> {
         let answer = self.question.ask(&feed.sketch.view(), Some(feed.counts))?;
         let footer = if is_complete { "end of the input · q to leave" } else { "q to leave" };
-        let records = feed.counts.records;
-        let rate = records as f64 / self.started.elapsed().as_secs_f64();
-        let title = format!(
-            "dpsw top  {}  {} records, {} per second",
-            feed.source,
-            grouped(records as f64),
-            grouped(rate)
-        );
+        let title = format!("dpsw top  {}{}", harmless::lines(&feed.source), self.pace(answer.read));
         self.screen.draw(|width| page(&title, &answer, width), footer)
     }
 }
@@ -135,6 +136,11 @@ fn page(title: &str, answer: &Answer, width: u16) -> Vec<Line<'static>> {
     }
     let bars: Vec<Bar<'_>> = answer.items.iter().map(|row| Bar { row, truth: None }).collect();
     lines.extend(chart::lines(&bars, width, remark::is_coloured(&stdout())));
+    if let Some(compared) = answer.trend_compares {
+        let legend = format!("░ 95 % interval   ↑↓ {}, beyond noise and chance", compared.words());
+        lines.push(Line::default());
+        lines.extend(wrapped_lines(&legend, width));
+    }
     lines
 }
 
