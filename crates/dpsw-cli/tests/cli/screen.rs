@@ -103,7 +103,7 @@ fn the_demo_fills_the_screen_and_ends_with_a_summary() {
 #[test]
 fn a_data_error_gives_the_screen_back_before_it_is_told() {
     let sandbox = Sandbox::new();
-    sandbox.write("t.ndjson", "{\n");
+    sandbox.write("t.ndjson", "{\"k\" 1}\n");
     let arguments = "top t.ndjson --column k --window 10000 --epsilon 1 --domain keys.txt --watch";
     let Some(mut terminal) = Terminal::run(&sandbox, arguments) else { return };
     assert_eq!(terminal.run.code(), Some(4));
