@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result};
 
-use crate::fault::Kind;
+use crate::fault::{Fault, Kind};
 
 static REQUESTED: AtomicBool = AtomicBool::new(false);
 
@@ -21,6 +21,11 @@ pub(crate) fn listen() -> Result<()> {
 /// Asks to end, as Ctrl-C does.
 pub(crate) fn request() {
     REQUESTED.store(true, Ordering::Relaxed);
+}
+
+/// Fails with these words if it was asked to end.
+pub(crate) fn check(message: &str) -> Result<()> {
+    if is_requested() { Err(Fault::of(Kind::Interrupted, message)) } else { Ok(()) }
 }
 
 pub(crate) fn is_requested() -> bool {

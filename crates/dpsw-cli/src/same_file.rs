@@ -3,7 +3,7 @@
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Error, Result};
 
 use crate::fault::Fault;
 use crate::input::file::{is_stdin, name};
@@ -14,16 +14,23 @@ pub(crate) fn refuse(paths: &[PathBuf]) -> Result<()> {
     for path in paths {
         let Some(id) = id(path) else { continue };
         if let Some((_, other)) = known.iter().find(|(known, _)| *known == id) {
-            return Err(Fault::usage(format!(
-                "{} and {} are the same file: reading it twice would count its events twice and spend twice as much on \
-                them; name it once",
-                name(other),
-                name(path)
-            )));
+            return Err(twice(other, path));
         }
         known.push((id, path));
     }
     Ok(())
+}
+
+fn twice(first: &Path, second: &Path) -> Error {
+    let (first, second) = (name(first), name(second));
+    let what = if first == second {
+        format!("{first} is named twice")
+    } else {
+        format!("{first} and {second} are the same file")
+    };
+    Fault::usage(format!(
+        "{what}: reading it twice would count its events twice and spend twice as much on them; name it once"
+    ))
 }
 
 /// Device and number of a file.

@@ -152,6 +152,8 @@ pub(crate) fn explained(error: PlanError, window: Window, file: Option<&Path>) -
         (Quantity::SearchItems | Quantity::SearchBytes, of_time) => {
             let items = window.expected_items();
             let most = u128::from(items) * u128::from(high) / u128::from(value.max(1));
+            // Substreams are rounded up.
+            let most = most - most % 1000;
             let counted = if of_time.is_some() { " (--expected-items)" } else { "" };
             Fault::usage(format!(
                 "keys are found in windows of up to {} items, got {}{counted}; use a shorter --window, or list the keys \

@@ -1,5 +1,6 @@
 //! Which arguments of `dpsw count` are files.
 
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 use crate::arguments::Count;
@@ -29,13 +30,12 @@ fn is_file(name: &str) -> bool {
 
 fn say(items: &[String], files: &[String]) {
     if !files.is_empty() {
+        let files = files.join(", ");
         remark::note(format!(
-            "read as files: {}; to count such a name as an item, write the files after --",
-            files.join(", ")
+            "read as files: {files}; to count such a name as an item, write the files after --"
         ));
-    } else if let [item] = items
-        && is_file(item)
-    {
-        remark::note(format!("counting {item:?} as an item of standard input; items come before files"));
+    } else if matches!(items, [item] if is_file(item)) || std::io::stdin().is_terminal() {
+        let items = items.join(", ");
+        remark::note(format!("counting {items} in standard input: no file is named after the items"));
     }
 }

@@ -9,7 +9,6 @@ use anyhow::Result;
 
 use crate::demo::dice::{Dice, Zipf};
 use crate::demo::shop::{self, FALLING, Page, RISING};
-use crate::fault::{Fault, Kind};
 use crate::interrupt;
 use crate::quantity::grouped;
 use crate::remark;
@@ -31,9 +30,7 @@ pub(crate) fn write(lines: u64) -> Result<()> {
         if BLOCK_LEN <= block.len() {
             output.write_all(&block)?;
             block.clear();
-            if interrupt::is_requested() {
-                return Err(Fault::of(Kind::Interrupted, "interrupted; the log is not complete"));
-            }
+            interrupt::check("interrupted; the log is not complete")?;
         }
     }
     output.write_all(&block)?;

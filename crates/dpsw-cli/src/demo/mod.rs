@@ -58,7 +58,12 @@ pub(crate) fn run(command: &Demo) -> Result<()> {
     }
     drop(show);
     let summary = demo.measures.summary(&demo.tuned, &demo.paper);
-    if command.json { print_json(&summary) } else { print(&format!("\n{summary}\n")) }
+    if command.json {
+        print_json(&summary)?
+    } else {
+        print(&format!("\n{summary}\n"))?
+    }
+    interrupt::check("interrupted; this is what was there")
 }
 
 /// The stream, both sketches of it, and the truth.

@@ -13,8 +13,8 @@ pub(crate) const FALLING: &str = "/live-stream";
 const MOVING: f64 = 0.065;
 /// The share of the smaller one before they move.
 const SMALL: f64 = 0.005;
-/// Where in the log they start to move.
-const MOVES_FROM: f64 = 0.6;
+/// Where in the log they start to move: soon enough before the end to show in a window of a tenth of it.
+const MOVES_FROM: f64 = 0.85;
 
 /// The most frequent pages, in this order.
 const HEAD: [&str; 18] = [

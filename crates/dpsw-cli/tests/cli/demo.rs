@@ -84,9 +84,10 @@ fn a_made_up_log_looks_like_one() {
 fn trends_show_in_a_made_up_log() {
     let (sandbox, _) = log("100000");
     sandbox.write("keys.txt", "/\n/summer-sale\n/live-stream\n");
-    let fixed = ["top", "access.log", "--retention", "2", "--domain", "keys.txt", "--json"];
-    for window in ["10000", "3h"] {
-        let answer = json(&sandbox.run(&[&fixed[..], &EXACT, &["--window", window]].concat()));
+    let fixed = ["top", "access.log", "--domain", "keys.txt", "--json"];
+    for (window, retention) in [("10000", "1"), ("10k", "2"), ("50k", "1"), ("3h", "2")] {
+        let more = ["--window", window, "--retention", retention];
+        let answer = json(&sandbox.run(&[&fixed[..], &EXACT, &more].concat()));
         let trend = |item: &str| {
             let rows = answer["items"].as_array().expect("items");
             rows.iter().find(|row| row["item"] == item).map(|row| row["trend"].clone()).unwrap_or_default()

@@ -28,7 +28,7 @@ fn an_answer_without_rows_says_why() {
     sandbox.write("none.txt", "");
     sandbox.write("few.txt", "a\nb\n");
     sandbox.write("unlike.txt", unlike());
-    sandbox.write("broken.ndjson", "{\n".repeat(20));
+    sandbox.write("broken.ndjson", "{\"k\" 1}\n".repeat(20));
     sandbox.write("many.txt", records(3000, |_, item| format!("{item}\n")));
     let window = ["--window", "1000", "--epsilon", "1"];
     let listed = ["--window", "1000", "--domain", "keys.txt"];
@@ -67,6 +67,7 @@ fn a_plan_for_far_more_items_than_there_are_is_named_first() {
     let sandbox = Sandbox::new();
     sandbox.write("t.tsv", records(1000, |n, item| format!("{n}\t{item}\n")));
     let top = ["t.tsv", "--column", "2", "--time-column", "1", "--window", "1000s", "--epsilon", "1"];
+    let top = [&top[..], &["--expected-items", "1000000"]].concat();
     check(&sandbox, &top, "nothing-found", &["what helps: say --expected-items 1000,", "not 1,000,000"]);
 }
 

@@ -85,6 +85,16 @@ fn an_interrupt_ends_with_130_and_what_was_there() {
 }
 
 #[test]
+fn an_interrupted_demo_ends_with_130_and_a_summary() {
+    let mut run = Run::start(&mut Sandbox::new().command(&["demo"]));
+    let mut lines = BufReader::new(run.stdout.take().expect("a pipe")).lines().map_while(Result::ok);
+    assert!(lines.next().is_some(), "it has begun");
+    run.signal("-INT");
+    assert!(lines.last().expect("a summary").starts_with("demo: "));
+    assert_eq!(run.code(), Some(130));
+}
+
+#[test]
 fn whoever_reads_the_answers_may_stop_early() {
     let sandbox = prepared();
     let binary = env!("CARGO_BIN_EXE_dpsw");

@@ -103,11 +103,21 @@ fn the_demo_fills_the_screen_and_ends_with_a_summary() {
 #[test]
 fn a_data_error_gives_the_screen_back_before_it_is_told() {
     let sandbox = Sandbox::new();
-    sandbox.write("t.ndjson", "{\n");
+    sandbox.write("t.ndjson", "{\"k\" 1}\n");
     let arguments = "top t.ndjson --column k --window 10000 --epsilon 1 --domain keys.txt --watch";
     let Some(mut terminal) = Terminal::run(&sandbox, arguments) else { return };
     assert_eq!(terminal.run.code(), Some(4));
     terminal.wait_for("t.ndjson:1:");
     let text = terminal.text();
     assert!(text.find(LEAVE).expect("given back") < text.find("t.ndjson:1:").expect("told"), "{text:?}");
+}
+
+#[test]
+fn a_file_that_is_missed_is_noticed_before_anything_is_typed() {
+    let sandbox = Sandbox::new();
+    let arguments = "count / acess.log --window 1000 --epsilon 1";
+    let Some(mut terminal) = Terminal::run(&sandbox, arguments) else { return };
+    terminal.wait_for("counting /, acess.log in standard input: no file is named after the items");
+    terminal.press(b"\x04");
+    assert_eq!(terminal.run.code(), Some(0));
 }
