@@ -112,7 +112,7 @@ impl std::error::Error for Unwritten {
 }
 
 pub(crate) fn is_unwritten(error: &anyhow::Error) -> bool {
-    error.chain().any(|cause| cause.is::<Unwritten>())
+    error.chain().any(|cause| cause.downcast_ref::<Unwritten>().is_some())
 }
 
 /// Whoever reads our output may stop early, as `head` does.

@@ -41,7 +41,7 @@ pub(crate) fn fitted(item: &str, most: usize) -> String {
             return text + "…";
         }
         used += len;
-        text.extend(piece.as_deref().unwrap_or_default().chars());
+        text.push_str(piece.as_deref().unwrap_or_default());
         text.extend(piece.is_none().then_some(character));
     }
     if text.is_empty() { "(empty)".to_owned() } else { text }

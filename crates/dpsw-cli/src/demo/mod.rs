@@ -59,9 +59,9 @@ pub(crate) fn run(command: &Demo) -> Result<()> {
     drop(show);
     let summary = demo.measures.summary(&demo.tuned, &demo.paper);
     if command.json {
-        print_json(&summary)?
+        print_json(&summary)?;
     } else {
-        print(&format!("\n{summary}\n"))?
+        print(&format!("\n{summary}\n"))?;
     }
     interrupt::check("interrupted; this is what was there")
 }

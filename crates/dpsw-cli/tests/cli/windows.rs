@@ -210,8 +210,7 @@ fn dates_make_windows_of_whole_days() {
         let end = start + len * if column == "date" { 31 } else { 24 };
         assert_eq!(answer["window"]["end"], end, "{window}");
         for row in answer["items"].as_array().expect("items") {
-            let day =
-                row["item"].as_str().and_then(|item| item.strip_prefix("day ")).map(|day| day.parse::<u64>());
+            let day = row["item"].as_str().and_then(|item| item.strip_prefix("day ")).map(str::parse::<u64>);
             let Some(Ok(day)) = day else { continue };
             // In the hours all days from the 24th on are one.
             let is_inside = days.contains(&day) || (column == "hour" && 24 <= day);
