@@ -37,6 +37,7 @@ pub mod config;
 pub mod engine;
 pub mod error;
 pub mod events;
+mod input;
 pub mod key;
 mod ledger;
 pub mod quantity;

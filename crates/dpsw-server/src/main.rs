@@ -1,0 +1,3 @@
+//! The service.
+
+fn main() {}
