@@ -188,7 +188,8 @@ fn answer(reply: crate::engine::commit::Reply, result: Result<(), ChangeError>) 
     let _ = reply.send(result);
 }
 
-fn charge(
+/// The charge of a stream that counts from this batch on, if the budget of its source bears it.
+pub(crate) fn charge(
     source: &Source,
     config: &StreamConfig,
     plan: &Plan,

@@ -23,6 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use dpsw::Plan;
 use tokio::sync::{oneshot, watch};
 
 pub use change::{SOURCES_MAX, STREAMS_MAX};
@@ -128,6 +129,21 @@ impl Engine {
         self.ask(|reply| Request::CreateStream { source: source.to_owned(), config, plan, reply })
     }
 
+    /// The plan of a stream that could be made now. Nothing is charged or made.
+    ///
+    /// # Errors
+    /// Those with which [`create_stream`](Self::create_stream) would refuse it.
+    pub fn check_stream(&self, source: &str, config: &StreamConfig) -> Result<Plan, ChangeError> {
+        let source = self.shared.sources.get(source)?;
+        let plan = config.plan(config.settings(&source.config)?)?;
+        if self.shared.streams.get(&config.name).is_ok() {
+            return Err(ChangeError::Exists { what: "stream", name: config.name.clone() });
+        }
+        // Of the batches to come, those count whose streams run.
+        change::charge(&source, config, &plan, (u64::MAX, 0))?;
+        Ok(plan)
+    }
+
     /// Ends a stream. What is open is given up; its charge stays.
     ///
     /// # Errors
@@ -214,6 +230,14 @@ impl Engine {
     /// There is no such stream.
     pub fn stream(&self, name: &str) -> Result<StreamReport, Unknown> {
         Ok(stream_report(&*self.shared.streams.get(name)?))
+    }
+
+    /// The settings of the source that a stream belongs to.
+    ///
+    /// # Errors
+    /// There is no such stream.
+    pub fn source_of(&self, stream: &str) -> Result<SourceConfig, Unknown> {
+        Ok(self.shared.streams.get(stream)?.source.config.clone())
     }
 
     /// What is promised of a stream, from its plan and the ledger of its source.
