@@ -41,7 +41,8 @@ mod tests {
     #[test]
     fn every_line_is_an_item_also_an_empty_one_and_one_that_is_too_long_is_missing() {
         let column = vec![("page".to_owned(), ColumnKind::Text)];
-        let lines = Wanted { columns: column, time: None, user: None, only: Some("page".to_owned()) };
+        let only = Some("page".to_owned());
+        let lines = Wanted { columns: column, time: None, user: None, only, ..wanted() };
         let events = read(b"\xef\xbb\xbfa b\r\n\nmuch too long\n\xffz", &lines, LIMITS).expect("lines");
         assert_eq!(show(&events), ["a b", "", "-", "\u{fffd}z"]);
         // Nobody counts the column: the events come without it.

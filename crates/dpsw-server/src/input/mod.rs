@@ -15,7 +15,7 @@ pub(crate) mod unpack;
 use bytes::Bytes;
 use thiserror::Error;
 
-use crate::config::{ColumnKind, SourceConfig};
+use crate::config::{ColumnKind, Protects, SourceConfig};
 use crate::events::{Events, EventsError};
 
 /// How events are written.
@@ -61,6 +61,8 @@ pub(crate) struct Wanted {
     pub(crate) user: Option<String>,
     /// The one column of the source, if it has one and nothing else: then a line is an event.
     pub(crate) only: Option<String>,
+    /// Whether that an event came is public.
+    pub(crate) has_public_arrivals: bool,
 }
 
 impl Wanted {
@@ -77,6 +79,7 @@ impl Wanted {
             time: source.time_column.clone(),
             user: source.user_column.clone(),
             only: source.columns.keys().next().filter(|_| is_alone).cloned(),
+            has_public_arrivals: source.protects != Protects::Presence,
         }
     }
 
@@ -181,6 +184,7 @@ pub(crate) mod testing {
             time: Some("at".to_owned()),
             user: Some("who".to_owned()),
             only: None,
+            has_public_arrivals: true,
         }
     }
 

@@ -203,6 +203,10 @@ mod tests {
         read(stream(batches).into(), &wanted(), LIMITS).map(|events| show(&events))
     }
 
+    fn only_pages() -> Wanted {
+        Wanted { time: None, user: None, columns: wanted().columns[..1].to_vec(), ..wanted() }
+    }
+
     #[test]
     fn one_batch_and_several_give_the_same_values() {
         assert_eq!(read_all(&[usual()]).expect("one"), USUAL);
@@ -233,12 +237,7 @@ mod tests {
         ];
         for page in pages {
             let name = page.data_type().to_string();
-            let wanted = Wanted {
-                columns: vec![("page".to_owned(), ColumnKind::Text)],
-                time: None,
-                user: None,
-                only: None,
-            };
+            let wanted = only_pages();
             let body = stream(&[batch(vec![("page", page)])]);
             let events = read(body.into(), &wanted, LIMITS).expect(&name);
             assert_eq!(show(&events), ["/a", "-", "-"], "{name}");
@@ -289,8 +288,7 @@ mod tests {
         let array: ArrayRef = Arc::new(DictionaryArray::try_new(keys, values).expect("all null"));
         let schema = Schema::new(vec![Field::new("page", array.data_type().clone(), true)]);
         let batch = RecordBatch::try_new(Arc::new(schema), vec![array]).expect("one column");
-        let wanted = Wanted { time: None, user: None, columns: wanted().columns[..1].to_vec(), only: None };
-        let events = read(stream(&[batch]).into(), &wanted, LIMITS).expect("two");
+        let events = read(stream(&[batch]).into(), &only_pages(), LIMITS).expect("two");
         assert_eq!(show(&events), ["-", "-"]);
     }
 }
