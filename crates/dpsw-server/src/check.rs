@@ -4,7 +4,7 @@ use std::path::Path;
 
 use dpsw::privacy::{Cost, Ledger};
 use dpsw::{Claim, Plan};
-use dpsw_server::SourceConfig;
+use dpsw_server::config::{Protects, SourceConfig};
 use dpsw_server::settings::Settings;
 use dpsw_server::tls::Tls;
 
@@ -20,7 +20,12 @@ pub(crate) fn check(path: &Path) -> Result<(), Failure> {
     if let Some(name) = settings.prometheus.iter().find(is_named) {
         println!("note: prometheus names {name:?}, which is no stream of this file");
     }
-    println!("{} is in order: {} sources, {} streams", path.display(), settings.sources.len(), streams().count());
+    println!(
+        "{} is in order: {} sources, {} streams",
+        path.display(),
+        settings.sources.len(),
+        streams().count()
+    );
     Ok(())
 }
 
@@ -30,9 +35,8 @@ fn check_source(source: &SourceConfig) -> Result<(), Failure> {
     let mut ledger = Ledger::new(epsilon, delta);
     println!("source {} protects one {}, with {}", source.name, unit(source), budget(source));
     for stream in &source.streams {
-        let within = |error: &dyn std::fmt::Display| format!("stream {:?}: {error}", stream.name);
-        let settings = stream.settings(source).map_err(|error| within(&error))?;
-        let plan = stream.plan(settings).map_err(|error| within(&error))?;
+        let settings = stream.settings(source)?;
+        let plan = stream.plan(settings).map_err(|error| format!("stream {:?}: {error}", stream.name))?;
         ledger.charge(&format!("stream {:?}", stream.name), cost(&plan)?)?;
         println!("  stream {}: {}", stream.name, plan.contract());
     }
@@ -49,9 +53,9 @@ fn cost(plan: &Plan) -> Result<Cost, Failure> {
 
 fn unit(source: &SourceConfig) -> &'static str {
     match source.protects {
-        dpsw_server::config::Protects::Event => "event's item",
-        dpsw_server::config::Protects::Presence => "event's presence",
-        dpsw_server::config::Protects::Users => "user",
+        Protects::Event => "event's item",
+        Protects::Presence => "event's presence",
+        Protects::Users => "user",
     }
 }
 

@@ -18,8 +18,10 @@ fn main() -> ExitCode {
     let args = Args::parse();
     let done = match (&args.check, &args.command) {
         (Some(path), _) => check::check(path),
-        (None, Some(Command::Token(command))) => args.settings().and_then(|settings| tokens::run(&settings, command)),
-        (None, None) => args.settings().and_then(run::run),
+        (None, Some(Command::Token(command))) => {
+            args.settings().and_then(|settings| tokens::run(&settings, command))
+        }
+        (None, None) => args.settings().and_then(|settings| run::run(&settings)),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

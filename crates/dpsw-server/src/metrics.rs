@@ -73,7 +73,11 @@ impl Metrics {
         for (stream, bytes) in now.plans {
             page.line("dpsw_plan_bytes", &[("stream", stream)], bytes);
         }
-        page.begin("dpsw_events_total", "counter", "Events of a source whose arrivals are public, since the start.");
+        page.begin(
+            "dpsw_events_total",
+            "counter",
+            "Events of a source whose arrivals are public, since the start.",
+        );
         for (source, events) in self.events.read().unwrap_or_else(PoisonError::into_inner).iter() {
             page.line("dpsw_events_total", &[("source", source)], events.load(Ordering::Relaxed));
         }

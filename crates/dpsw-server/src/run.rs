@@ -32,17 +32,17 @@ const ANSWERING_MAX: usize = 4;
 /// The status of a process that was interrupted twice.
 const INTERRUPTED: i32 = 130;
 
-pub(crate) fn run(settings: Settings) -> Result<(), Failure> {
+pub(crate) fn run(settings: &Settings) -> Result<(), Failure> {
     settings.check_address()?;
-    start_log(&settings);
+    start_log(settings);
     let tls = settings.tls.clone().map(Tls::open).transpose()?;
-    let engine = open_engine(&settings)?;
+    let engine = open_engine(settings)?;
     settings.make_sources(&engine)?;
     let keeper = Keeper::make(&settings.data, &settings.limits)?;
     let first_token = first_token(&keeper, &settings.data)?;
-    let app = app(&settings, Arc::clone(&engine), keeper);
+    let app = app(settings, Arc::clone(&engine), keeper);
     let runtime = runtime()?;
-    runtime.block_on(answer(&settings, app, tls, first_token))?;
+    runtime.block_on(answer(settings, app, tls, first_token))?;
     engine.shutdown()?;
     tracing::info!("everything is saved");
     Ok(())
@@ -55,7 +55,8 @@ async fn answer(
     first_token: Option<PathBuf>,
 ) -> Result<(), Failure> {
     let listener = TcpListener::bind(settings.address).await;
-    let listener = listener.map_err(|error| format!("{} cannot be listened on: {error}", settings.address))?;
+    let listener =
+        listener.map_err(|error| format!("{} cannot be listened on: {error}", settings.address))?;
     let scheme = if tls.is_some() { "https" } else { "http" };
     greet(&format!("{scheme}://{}", listener.local_addr()?), first_token.as_deref());
     serve(listener, ServeSettings { app, tls }, told_to_end()).await?;
@@ -88,7 +89,9 @@ fn greet(address: &str, first_token: Option<&Path>) {
     println!("dpsw-server {} listens on {address}", env!("CARGO_PKG_VERSION"));
     if let Some(path) = first_token {
         let path = path.display();
-        println!("The first token, which may do everything, is in {path}: move it to where you keep secrets. Try:");
+        println!(
+            "The first token, which may do everything, is in {path}: move it to where you keep secrets. Try:"
+        );
         println!("  curl -H \"Authorization: Bearer $(cat {path})\" {address}/v1/sources");
     }
     let _ = std::io::stdout().flush();

@@ -203,7 +203,9 @@ impl Settings {
             match engine.source(&source.name) {
                 Ok(report) if report.config == alone => {}
                 Ok(_) => return Err(SettingsError::Differs(name)),
-                Err(_) => engine.create_source(alone).map_err(|source| SettingsError::Change { name, source })?,
+                Err(_) => {
+                    engine.create_source(alone).map_err(|source| SettingsError::Change { name, source })?;
+                }
             }
             make_streams(engine, source)?;
         }
@@ -265,7 +267,10 @@ mod tests {
             ("adress = '127.0.0.1:1'", "unknown field `adress`"),
             ("address = 'localhost'", "address"),
             ("[limits]\nbody = 0", "body must be from 1"),
-            ("[[source]]\nname = '/'\nprotects = 'event'\nepsilon = 1\ncolumns = { a = 'text' }", "a name has"),
+            (
+                "[[source]]\nname = '/'\nprotects = 'event'\nepsilon = 1\ncolumns = { a = 'text' }",
+                "a name has",
+            ),
         ] {
             let error = load(text).expect_err(text).to_string();
             assert!(error.contains(wanted), "{error}");

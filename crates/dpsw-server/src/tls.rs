@@ -98,7 +98,8 @@ impl Tls {
     pub(crate) fn server_config(self: &Arc<Self>) -> Arc<ServerConfig> {
         let builder = ServerConfig::builder_with_provider(Arc::clone(&self.provider));
         let builder = builder.with_safe_default_protocol_versions().expect("ring knows the usual versions");
-        let mut config = builder.with_no_client_auth().with_cert_resolver(Arc::new(Resolver(Arc::clone(self))));
+        let mut config =
+            builder.with_no_client_auth().with_cert_resolver(Arc::new(Resolver(Arc::clone(self))));
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Arc::new(config)
     }

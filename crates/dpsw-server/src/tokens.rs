@@ -25,7 +25,8 @@ pub(crate) fn run(settings: &Settings, command: &TokenCommand) -> Result<(), Fai
 
 impl NewToken {
     fn grant(&self) -> Grant {
-        let some = |names: &[String]| (!names.is_empty()).then(|| names.iter().cloned().collect::<BTreeSet<_>>());
+        let some =
+            |names: &[String]| (!names.is_empty()).then(|| names.iter().cloned().collect::<BTreeSet<_>>());
         Grant {
             roles: self.roles.iter().map(|role| (*role).into()).collect(),
             sources: some(&self.sources),
@@ -35,7 +36,8 @@ impl NewToken {
 }
 
 fn line(token: &TokenReport) -> String {
-    let roles: Vec<String> = token.grant.roles.iter().map(|role| format!("{role:?}").to_lowercase()).collect();
+    let roles: Vec<String> =
+        token.grant.roles.iter().map(|role| format!("{role:?}").to_lowercase()).collect();
     let names = |what: &str, names: &Option<BTreeSet<String>>| {
         names.iter().flatten().map(|name| format!(" {what} {name}")).collect::<String>()
     };

@@ -184,7 +184,8 @@ impl Keeper {
     #[must_use]
     pub fn list(&self) -> Vec<TokenReport> {
         let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
-        let report = |KeptToken { id, name, grant, made_ms, .. }: KeptToken| TokenReport { id, name, grant, made_ms };
+        let report =
+            |KeptToken { id, name, grant, made_ms, .. }: KeptToken| TokenReport { id, name, grant, made_ms };
         known.file.tokens.iter().cloned().map(report).collect()
     }
 

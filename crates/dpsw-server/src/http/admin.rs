@@ -7,6 +7,7 @@ use axum::http::{HeaderMap, StatusCode};
 
 use crate::auth::Role;
 use crate::config::{SourceConfig, StreamConfig};
+use crate::engine::Engine;
 use crate::http::app::App;
 use crate::http::body::{Shown, receive_json};
 use crate::http::caller::Asker;
@@ -128,7 +129,7 @@ pub(crate) async fn streams(
     params: Params,
 ) -> Result<Json<Streams>, Problem> {
     params.done()?;
-    let reports = app.engine(|engine| engine.streams()).await?;
+    let reports = app.engine(Engine::streams).await?;
     let seen = reports.iter().filter(|report| {
         [Role::Query, Role::Admin]
             .into_iter()

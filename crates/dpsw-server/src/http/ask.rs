@@ -80,16 +80,14 @@ impl NamedItems {
 }
 
 /// The items of a question, if there are not too many and the stream could have counted each.
-fn countable(
-    items: impl Iterator<Item = Option<AskedItem>>,
-    most: usize,
-) -> Result<Vec<AskedItem>, Problem> {
+fn countable(items: impl Iterator<Item = Option<AskedItem>>, most: usize) -> Result<Vec<AskedItem>, Problem> {
     let mut countable = Vec::new();
     for (index, item) in items.enumerate() {
         if index == most {
             return Err(Problem::parameter(format!("a question has at most {most} items")));
         }
-        countable.push(item.ok_or_else(|| wrong_item(index, "the stream counts integers, or it is no base64"))?);
+        countable
+            .push(item.ok_or_else(|| wrong_item(index, "the stream counts integers, or it is no base64"))?);
     }
     Ok(countable)
 }
@@ -109,7 +107,9 @@ fn frequencies<'i>(view: &WindowView, items: &'i [AskedItem]) -> Result<Vec<Rank
     for (index, item) in items.iter().enumerate() {
         let asked = view.frequencies(&[item.item()]);
         rows.extend(asked.map_err(|error| match error {
-            QueryError::NotInDomain => wrong_item(index, "it is not in the public list, so it was not counted"),
+            QueryError::NotInDomain => {
+                wrong_item(index, "it is not in the public list, so it was not counted")
+            }
             error => error.into(),
         })?);
     }
@@ -142,7 +142,9 @@ pub(crate) async fn frequency(
     let trends = params.flag("trend")?;
     params.done()?;
     let most = app.limits.question_items;
-    ask(&app, &asker, &stream, scope, move |view| asked(view, &items.items(view, most)?, trends)).await.map(Json)
+    ask(&app, &asker, &stream, scope, move |view| asked(view, &items.items(view, most)?, trends))
+        .await
+        .map(Json)
 }
 
 /// How often many items occurred.
@@ -289,9 +291,8 @@ pub(crate) async fn heavy_hitters(
     params.done()?;
     let share = share.ok_or_else(|| Problem::parameter("say which share, as in ?threshold=0.01"))?;
     let threshold = threshold(share)?;
-    let answer = move |view: &WindowView| {
-        Ok(rows.answer(view, view.heavy_hitters_with(threshold, side.into())?))
-    };
+    let answer =
+        move |view: &WindowView| Ok(rows.answer(view, view.heavy_hitters_with(threshold, side.into())?));
     ask(&app, &asker, &stream, scope, answer).await.map(Json)
 }
 
@@ -349,7 +350,8 @@ fn history_of(view: &WindowView, items: &NamedItems, scope: &Scope) -> Result<Hi
     let item = items.one(view)?;
     let asked = scope.of(view)?;
     let window = if scope.is_whole() { view.retained() } else { asked.window() };
-    let lies_inside = |estimate: &Estimate| window.start <= estimate.window.start && estimate.window.end <= window.end;
+    let lies_inside =
+        |estimate: &Estimate| window.start <= estimate.window.start && estimate.window.end <= window.end;
     let estimates: Vec<Estimate> = view.history(item.item())?.into_iter().filter(lies_inside).collect();
     Ok(History::new(&asked, item.item(), &estimates))
 }

@@ -22,7 +22,11 @@ pub(crate) struct Received<'a> {
 }
 
 /// Reads a body.
-pub(crate) async fn receive<'a>(app: &'a App, headers: &HeaderMap, body: Body) -> Result<Received<'a>, Problem> {
+pub(crate) async fn receive<'a>(
+    app: &'a App,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<Received<'a>, Problem> {
     let most = Limits::bytes(app.limits.body);
     let len = stated_len(headers)?;
     if len.is_some_and(|len| most < len) {
@@ -104,7 +108,11 @@ fn unreadable(error: &serde_json::Error, shown: Shown) -> Problem {
     let detail = match shown {
         Shown::Words => error.to_string(),
         Shown::PlaceAlone => {
-            format!("the body is not the JSON that is wanted, from line {} column {} on", error.line(), error.column())
+            format!(
+                "the body is not the JSON that is wanted, from line {} column {} on",
+                error.line(),
+                error.column()
+            )
         }
     };
     Problem::new(Code::BadJson, detail)

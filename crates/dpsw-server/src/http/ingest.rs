@@ -144,7 +144,9 @@ fn packing(headers: &HeaderMap) -> Result<Option<Packing>, Problem> {
         None | Some("identity") => Ok(None),
         Some("gzip" | "x-gzip") => Ok(Some(Packing::Gzip)),
         Some("zstd") => Ok(Some(Packing::Zstd)),
-        Some(_) => Err(Problem::new(Code::UnknownContent, "a body is packed with gzip or zstd, or not at all")),
+        Some(_) => {
+            Err(Problem::new(Code::UnknownContent, "a body is packed with gzip or zstd, or not at all"))
+        }
     }
 }
 

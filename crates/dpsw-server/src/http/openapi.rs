@@ -13,8 +13,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::http::app::App;
-use crate::wire::problem::ProblemShape;
 use crate::http::{admin, ask, caller, ingest, live, operate, prometheus, request, views};
+use crate::wire::problem::ProblemShape;
 
 #[derive(utoipa::OpenApi)]
 #[openapi(
@@ -24,7 +24,7 @@ use crate::http::{admin, ask, caller, ingest, live, operate, prometheus, request
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0")
     ),
     security(("token" = [])),
-    components(schemas(ProblemShape)),
+    components(schemas(ProblemShape, ask::Side)),
     tags(
         (name = "events", description = "Batches of events"),
         (name = "questions", description = "What occurred how often. Everything is answered from what is sealed, so any number of \
@@ -42,7 +42,8 @@ struct Described;
 pub fn router(app: App) -> Router {
     let (router, document) = routes_of(&app).split_for_parts();
     let document: Arc<str> = written(document).into();
-    let document = move || async move { ([(CONTENT_TYPE, "application/json")], document.to_string()).into_response() };
+    let document =
+        move || async move { ([(CONTENT_TYPE, "application/json")], document.to_string()).into_response() };
     router
         .route("/openapi.json", get(document))
         .fallback(operate::unknown_path)
@@ -59,7 +60,8 @@ pub fn openapi(app: &App) -> String {
 
 fn written(mut document: OpenApi) -> String {
     let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer);
-    let bearer = bearer.description(Some("A token: `dpsw-server token create` makes one, and so does POST /v1/tokens"));
+    let bearer = bearer
+        .description(Some("A token: `dpsw-server token create` makes one, and so does POST /v1/tokens"));
     let components = document.components.get_or_insert_default();
     components.add_security_scheme("token", SecurityScheme::Http(bearer.build()));
     let mut text = document.to_pretty_json().expect("a document is JSON");

@@ -7,6 +7,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 
 use crate::auth::Role;
+use crate::engine::Engine;
 use crate::http::app::App;
 use crate::http::caller::Asker;
 use crate::http::params::Params;
@@ -66,7 +67,7 @@ pub(crate) async fn metrics(
 ) -> Result<Response, Problem> {
     params.done()?;
     asker.may(Role::Query).or_else(|_| asker.may(Role::Admin))?;
-    let streams = app.engine(|engine| engine.streams()).await?;
+    let streams = app.engine(Engine::streams).await?;
     let plans: Vec<_> =
         streams.iter().map(|stream| (stream.config.name.clone(), stream.plan.resident_bytes())).collect();
     let is_ready = app.engine.health().is_ready();
@@ -79,5 +80,8 @@ pub(crate) async fn unknown_path() -> Problem {
 }
 
 pub(crate) async fn wrong_method() -> Problem {
-    Problem::new(Code::WrongMethod, "the address does not take this method; /openapi.json says which it takes")
+    Problem::new(
+        Code::WrongMethod,
+        "the address does not take this method; /openapi.json says which it takes",
+    )
 }

@@ -66,10 +66,13 @@ impl Params {
     }
 
     /// The same, read as a number or the like.
-    pub(crate) fn read<T: FromStr>(&mut self, name: &'static str, wanted: &str) -> Result<Option<T>, Problem> {
-        let read = |value: String| {
-            value.parse().map_err(|_| Problem::parameter(format!("{name} must be {wanted}")))
-        };
+    pub(crate) fn read<T: FromStr>(
+        &mut self,
+        name: &'static str,
+        wanted: &str,
+    ) -> Result<Option<T>, Problem> {
+        let read =
+            |value: String| value.parse().map_err(|_| Problem::parameter(format!("{name} must be {wanted}")));
         self.one(name)?.map(read).transpose()
     }
 
@@ -79,12 +82,7 @@ impl Params {
     }
 
     /// A whole number from 1 up to a limit.
-    pub(crate) fn count(
-        &mut self,
-        name: &'static str,
-        usual: usize,
-        most: usize,
-    ) -> Result<usize, Problem> {
+    pub(crate) fn count(&mut self, name: &'static str, usual: usize, most: usize) -> Result<usize, Problem> {
         let wanted = format!("a number from 1 to {most}");
         let count = self.read(name, &wanted)?.unwrap_or(usual.min(most));
         if (1..=most).contains(&count) {
@@ -101,7 +99,9 @@ impl Params {
             return Ok(());
         }
         let known = if self.known.is_empty() { "none".to_owned() } else { self.known.join(", ") };
-        Err(Problem::parameter(format!("there is an unknown parameter behind the address; known are: {known}")))
+        Err(Problem::parameter(format!(
+            "there is an unknown parameter behind the address; known are: {known}"
+        )))
     }
 }
 
@@ -150,13 +150,17 @@ fn len(text: &str, is_time: bool) -> Result<u64, Problem> {
         (Ok(Span::Items(items)), false) => Ok(items),
         (Ok(Span::Time(Millis(len))), true) => Ok(len),
         (_, false) => Err(Problem::parameter("window must be a number of items: the stream counts items")),
-        (_, true) => Err(Problem::parameter("window must be a time such as 30s, 5m or 6h: the stream has a time window")),
+        (_, true) => Err(Problem::parameter(
+            "window must be a time such as 30s, 5m or 6h: the stream has a time window",
+        )),
     }
 }
 
 fn position(text: &str, is_time: bool) -> Result<u64, Problem> {
     let (position, wanted) = match is_time {
-        true => (time::parse(text.as_bytes()), "a time: unix seconds or milliseconds, or 2026-01-31T12:00:00Z"),
+        true => {
+            (time::parse(text.as_bytes()), "a time: unix seconds or milliseconds, or 2026-01-31T12:00:00Z")
+        }
         false => (text.parse().ok(), "a position: a number of items since the stream began"),
     };
     position.ok_or_else(|| Problem::parameter(format!("as_of must be {wanted}")))

@@ -48,7 +48,10 @@ impl Problem {
     }
 
     pub(crate) fn internal() -> Self {
-        Self::new(Code::Internal, "the service made a mistake, which its log describes by the id of the request")
+        Self::new(
+            Code::Internal,
+            "the service made a mistake, which its log describes by the id of the request",
+        )
     }
 
     pub(crate) fn parameter(detail: impl Into<String>) -> Self {
@@ -78,7 +81,7 @@ impl IntoResponse for Problem {
 /// Every route may answer with a problem.
 impl IntoResponses for Problem {
     fn responses() -> BTreeMap<String, RefOr<openapi::Response>> {
-        let content = ContentBuilder::new().schema(Some(Ref::from_schema_name("ProblemShape"))).build();
+        let content = ContentBuilder::new().schema(Some(Ref::from_schema_name("Problem"))).build();
         let response = ResponseBuilder::new().description("A problem");
         let response = response.content("application/problem+json", content).build();
         BTreeMap::from([("default".to_owned(), response.into())])
@@ -167,7 +170,9 @@ impl From<InputError> for Problem {
 impl From<TokensError> for Problem {
     fn from(error: TokensError) -> Self {
         let code = match error {
-            TokensError::Unknown(_) => return Self::new(Code::UnknownToken, "there is no token with this id"),
+            TokensError::Unknown(_) => {
+                return Self::new(Code::UnknownToken, "there is no token with this id");
+            }
             TokensError::Many(_) => Code::TooMany,
             TokensError::Name(_) | TokensError::NoRole => Code::BadSettings,
             _ => {

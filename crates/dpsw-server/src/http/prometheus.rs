@@ -40,9 +40,12 @@ pub(crate) async fn prometheus(
     Ok(([(CONTENT_TYPE, PROMETHEUS)], page(&stream, &answer)).into_response())
 }
 
+/// What a metric takes from a row.
+type Value = fn(&Row) -> f64;
+
 fn page(stream: &str, answer: &Answer) -> String {
     let mut page = Page::default();
-    let metrics: [(&str, &str, fn(&Row) -> f64); 3] = [
+    let metrics: [(&str, &str, Value); 3] = [
         ("dpsw_item_estimate", "What an item probably counts in the window.", |row| row.count.estimate),
         ("dpsw_item_lower", "The lower end of its 95 % interval.", |row| row.count.lower),
         ("dpsw_item_upper", "The upper end of its 95 % interval.", |row| row.count.upper),
@@ -59,7 +62,11 @@ fn page(stream: &str, answer: &Answer) -> String {
             page.line(name, &labels, value(row));
         }
     }
-    page.begin("dpsw_window_end", "gauge", "Where the covered part of the window ends, in items or milliseconds.");
+    page.begin(
+        "dpsw_window_end",
+        "gauge",
+        "Where the covered part of the window ends, in items or milliseconds.",
+    );
     page.line("dpsw_window_end", &[("stream", stream)], answer.about.covered.end);
     page.0
 }

@@ -87,9 +87,25 @@ fn log(id: &RequestId, method: &Method, route: Option<&str>, response: &Response
     let method = if is_usual(method) { method.as_str() } else { "other" };
     let route = route.unwrap_or("none");
     if StatusCode::INTERNAL_SERVER_ERROR <= status {
-        tracing::warn!(request = id.0, method, route, status = status.as_u16(), problem, elapsed_us, "refused");
+        tracing::warn!(
+            request = id.0,
+            method,
+            route,
+            status = status.as_u16(),
+            problem,
+            elapsed_us,
+            "refused"
+        );
     } else {
-        tracing::info!(request = id.0, method, route, status = status.as_u16(), problem, elapsed_us, "answered");
+        tracing::info!(
+            request = id.0,
+            method,
+            route,
+            status = status.as_u16(),
+            problem,
+            elapsed_us,
+            "answered"
+        );
     }
 }
 

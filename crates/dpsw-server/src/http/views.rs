@@ -83,7 +83,8 @@ impl Merged {
             [count] => {
                 let most = app.limits.answer_rows;
                 let count = count.parse().ok().filter(|count| (1..=most).contains(count));
-                let count = count.ok_or_else(|| Problem::parameter(format!("count must be a number from 1 to {most}")))?;
+                let count = count
+                    .ok_or_else(|| Problem::parameter(format!("count must be a number from 1 to {most}")))?;
                 Ok(Self::Top(count, rows, scope))
             }
             _ => Err(Problem::parameter("count may be given once")),

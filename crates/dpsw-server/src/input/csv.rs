@@ -105,7 +105,8 @@ mod tests {
 
     #[test]
     fn columns_are_found_by_the_names_of_the_first_record() {
-        let body = b"\xef\xbb\xbfwho, x,at,status,\"page\"\r\nu,,1700000000,200,/a\r\nv\n\n,,x,y,much too long\n";
+        let body =
+            b"\xef\xbb\xbfwho, x,at,status,\"page\"\r\nu,,1700000000,200,/a\r\nv\n\n,,x,y,much too long\n";
         let events = read(body, &wanted(), LIMITS).expect("CSV");
         assert_eq!(show(&events), ["/a 200 1700000000000 u", "- - - v", "- - - ", "- - - "]);
     }

@@ -40,10 +40,7 @@ pub(crate) fn unpack(packing: Packing, body: &[u8], most: usize) -> Result<Bytes
 
 fn read(decoder: impl Read, packed_len: usize, most: usize, packing: Packing) -> Result<Bytes, InputError> {
     let mut bytes = Vec::with_capacity(most.min(4 * packed_len));
-    decoder
-        .take(most as u64 + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|_| InputError::Packed(packing.name()))?;
+    decoder.take(most as u64 + 1).read_to_end(&mut bytes).map_err(|_| InputError::Packed(packing.name()))?;
     if most < bytes.len() { Err(InputError::UnpackedBytes { most }) } else { Ok(bytes.into()) }
 }
 

@@ -175,12 +175,7 @@ impl Answer {
         Self::of(view, rows, |ranked| plain(&ranked.estimate), trends)
     }
 
-    fn of(
-        view: &WindowView,
-        rows: &[Ranked<'_>],
-        shown: fn(&Ranked<'_>) -> [f64; 3],
-        trends: bool,
-    ) -> Self {
+    fn of(view: &WindowView, rows: &[Ranked<'_>], shown: fn(&Ranked<'_>) -> [f64; 3], trends: bool) -> Self {
         let total = view.items();
         let row = |(index, ranked): (usize, &Ranked<'_>)| {
             let (item, item_base64) = names(ranked.item);

@@ -12,6 +12,7 @@ use utoipa::{PartialSchema, ToSchema};
 /// An item of an answer: text, or an integer where the stream counts integers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(untagged)]
+#[schema(as = Item)]
 pub(crate) enum ItemShape {
     /// Of a stream of integers.
     Integer(u64),

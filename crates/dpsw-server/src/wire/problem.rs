@@ -6,6 +6,7 @@ use utoipa::ToSchema;
 
 /// A problem (RFC 9457). `code` stays the same from version to version; `detail` is for people and may change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = Problem)]
 pub(crate) struct ProblemShape {
     /// `urn:dpsw:problem:` and the code.
     #[serde(rename = "type")]

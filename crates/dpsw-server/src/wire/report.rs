@@ -12,6 +12,7 @@ use crate::wire::token::TokenInfo;
 
 /// The batch is durable and will be counted once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = Receipt)]
 pub(crate) struct ReceiptShape {
     /// How many events the batch had.
     pub(crate) events: usize,

@@ -12,6 +12,7 @@ use crate::wire::answer::promised;
 /// A source of events: whose privacy one event is, its columns, and the budget of all its streams together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = Source)]
 pub(crate) struct SourceShape {
     /// Its name: 1 to 64 letters, digits, `-`, `_` and `.`.
     #[schema(example = "web", min_length = 1, max_length = 64)]

@@ -13,6 +13,7 @@ use crate::wire::source::Ledger;
 /// A stream: a window over one column of a source, and what it may spend.
 #[derive(Debug, Clone, PartialEq, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = Stream)]
 pub(crate) struct StreamShape {
     /// Its name, of which the service has one: 1 to 64 letters, digits, `-`, `_` and `.`.
     #[schema(example = "pages", min_length = 1, max_length = 64)]
@@ -53,6 +54,7 @@ fn one() -> u32 {
 /// Which keys may be listed. A list must not be made from the stream itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = Keys)]
 pub(crate) enum KeysShape {
     /// None: questions name the keys.
     #[default]

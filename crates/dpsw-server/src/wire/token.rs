@@ -10,6 +10,7 @@ use crate::auth::token::NewToken;
 /// A token that is asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
+#[schema(as = Token)]
 pub(crate) struct TokenShape {
     /// What people call it.
     #[serde(default)]

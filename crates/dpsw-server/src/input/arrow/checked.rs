@@ -61,7 +61,8 @@ fn rows_of(metadata: &[u8], body: &[u8]) -> Result<usize, InputError> {
 
 fn check_batch(batch: RecordBatch<'_>, body_len: usize) -> Result<usize, InputError> {
     let lies_inside = |buffer: &Buffer| {
-        let end = usize::try_from(buffer.offset()).ok()?.checked_add(usize::try_from(buffer.length()).ok()?)?;
+        let end =
+            usize::try_from(buffer.offset()).ok()?.checked_add(usize::try_from(buffer.length()).ok()?)?;
         (end <= body_len).then_some(())
     };
     let buffers = batch.buffers().unwrap_or_default();
