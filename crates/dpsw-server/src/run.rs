@@ -86,15 +86,20 @@ async fn told_to_end() {
 
 /// Says where the service is and how to ask it. The token itself stays in its file, out of whatever keeps this output.
 fn greet(address: &str, first_token: Option<&Path>) {
-    println!("dpsw-server {} listens on {address}", env!("CARGO_PKG_VERSION"));
+    say(&format!("dpsw-server {} listens on {address}", env!("CARGO_PKG_VERSION")));
     if let Some(path) = first_token {
         let path = path.display();
-        println!(
-            "The first token, which may do everything, is in {path}: move it to where you keep secrets. Try:"
-        );
-        println!("  curl -H \"Authorization: Bearer $(cat {path})\" {address}/v1/sources");
+        say(&format!(
+            "The first token, which may do everything, is in {path}: move it to where you keep secrets. Try:\n  \
+            curl -H \"Authorization: Bearer $(cat {path})\" {address}/v1/sources"
+        ));
     }
-    let _ = std::io::stdout().flush();
+}
+
+/// A service goes on if nobody listens to what it says.
+fn say(text: &str) {
+    let mut stdout = std::io::stdout().lock();
+    let _ = writeln!(stdout, "{text}").and_then(|()| stdout.flush());
 }
 
 /// Writes our own events to stderr, and no others: libraries could write what clients send.
@@ -127,10 +132,10 @@ fn key(settings: &Settings) -> Result<Key, Failure> {
     let path = settings.key_path();
     let (key, origin) = Key::of_file(&path)?;
     if origin == Origin::Made {
-        println!(
-            "The data will be encrypted with a new key in {}: keep a copy of it apart from the data.",
-            path.display()
-        );
+        let path = path.display();
+        say(&format!(
+            "The data will be encrypted with a new key in {path}: keep a copy of it apart from the data."
+        ));
     }
     Ok(key)
 }
