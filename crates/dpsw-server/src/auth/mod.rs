@@ -29,12 +29,15 @@ pub enum Role {
 #[serde(deny_unknown_fields)]
 pub struct Grant {
     /// What it may do.
+    #[schema(value_type = Vec<Role>, min_items = 1)]
     pub roles: BTreeSet<Role>,
     /// The sources that it is for, with all their streams; without them and streams, all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<String>>)]
     pub sources: Option<BTreeSet<String>>,
     /// The streams that it is for, beside those of the sources.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<String>>)]
     pub streams: Option<BTreeSet<String>>,
 }
 

@@ -275,7 +275,8 @@ fn threshold(share: f64) -> Result<Threshold, Problem> {
 #[utoipa::path(
     get, path = "/v1/streams/{stream}/heavy-hitters", tag = "questions",
     params(("stream" = String, Path, description = "The stream"),
-           ("threshold" = f64, Query, description = "The share of the window that a heavy hitter has at least"),
+           ("threshold" = f64, Query, description = "The share of the window that a heavy hitter has at least",
+            exclusive_minimum = 0.0, maximum = 1.0, example = 0.01),
            ("certainty" = Option<Side>, Query, description = "On which side to err"), Rows, Scope),
     responses((status = 200, description = "The largest first", body = Answer),
               Problem))]

@@ -19,6 +19,14 @@ use crate::http::problem::Problem;
 use crate::wire::answer::Answer;
 use crate::wire::problem::Code;
 
+/// Views, one per part.
+#[derive(utoipa::ToSchema)]
+#[expect(dead_code, reason = "describes a form, whose parts are read one by one")]
+pub(crate) struct ViewsForm {
+    #[schema(value_type = Vec<String>, format = Binary, min_items = 1)]
+    view: Vec<Bytes>,
+}
+
 const VIEW: &str = "application/vnd.dpsw.view";
 
 /// The view of a stream as bytes. They may be published: they hold nothing that cannot be asked of the stream.
@@ -49,7 +57,7 @@ pub(crate) async fn view(
     post, path = "/v1/views/merge", tag = "views",
     params(("count" = Option<usize>, Query, description = "Answer with so many of the most frequent items instead", minimum = 1),
            Rows, Scope),
-    request_body(content = Vec<Vec<u8>>, content_type = "multipart/form-data", description = "Views, one per part"),
+    request_body(content = ViewsForm, content_type = "multipart/form-data", description = "Views, one per part"),
     responses((status = 200, description = "The merged view, or an answer",
                content((Vec<u8> = "application/vnd.dpsw.view"), (Answer = "application/json"))),
               Problem))]

@@ -68,6 +68,7 @@ pub(crate) struct Tokens {
 #[serde(deny_unknown_fields)]
 pub(crate) struct FrequenciesQuestion {
     /// The items, answered in this order.
+    #[schema(min_items = 1)]
     pub(crate) items: Vec<QuestionItem>,
 }
 
@@ -76,9 +77,10 @@ pub(crate) struct FrequenciesQuestion {
 #[serde(deny_unknown_fields)]
 pub(crate) struct CandidatesQuestion {
     /// The items to choose from.
+    #[schema(min_items = 1)]
     pub(crate) items: Vec<QuestionItem>,
     /// The share of the window that a heavy hitter has at least.
-    #[schema(example = 0.01, exclusive_minimum = 0, exclusive_maximum = 1)]
+    #[schema(example = 0.01, exclusive_minimum = 0, maximum = 1)]
     pub(crate) threshold: f64,
 }
 

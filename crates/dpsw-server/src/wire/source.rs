@@ -45,8 +45,18 @@ pub(crate) struct SourceShape {
 /// A source with its streams and what they spend.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub(crate) struct SourceInfo {
-    #[serde(flatten)]
-    pub(crate) source: SourceShape,
+    pub(crate) name: String,
+    /// Whose privacy one event is.
+    pub(crate) protects: Protects,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) items_per_user: Option<u32>,
+    /// The columns of items, and what stands in them.
+    pub(crate) columns: BTreeMap<String, ColumnKind>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) time_column: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) user_column: Option<String>,
+    pub(crate) routing: Routing,
     /// The names of its streams.
     pub(crate) streams: Vec<String>,
     pub(crate) ledger: Ledger,
@@ -115,7 +125,17 @@ impl From<SourceConfig> for SourceShape {
 impl From<SourceReport> for SourceInfo {
     fn from(report: SourceReport) -> Self {
         let SourceReport { config, streams, ledger, .. } = report;
-        Self { source: config.into(), streams, ledger: ledger.into() }
+        Self {
+            name: config.name,
+            protects: config.protects,
+            items_per_user: config.items_per_user,
+            columns: config.columns,
+            time_column: config.time_column,
+            user_column: config.user_column,
+            routing: config.routing,
+            streams,
+            ledger: ledger.into(),
+        }
     }
 }
 
