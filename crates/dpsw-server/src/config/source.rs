@@ -43,7 +43,7 @@ pub struct SourceConfig {
     /// How events find their way to the producers that send them here.
     #[serde(default)]
     pub routing: Routing,
-    /// Its streams, in a settings file; they are made one by one.
+    /// Its streams, in a settings file. A source that is made by itself has none yet.
     #[serde(default, rename = "stream", skip_serializing_if = "Vec::is_empty")]
     pub streams: Vec<StreamConfig>,
 }

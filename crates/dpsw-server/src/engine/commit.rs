@@ -29,6 +29,8 @@ const GROUP_MAX: usize = 4096;
 const GROUP_BYTES_MAX: usize = 4 << 20;
 /// Beyond this many bytes of journal the streams of a source are saved, so that it can be emptied.
 const JOURNAL_BYTES_MAX: usize = 256 << 20;
+/// Beyond this many, no batch is taken until some are gone: something keeps checkpoints from being committed.
+const JOURNAL_BYTES_FULL: usize = 1 << 30;
 /// How often the clock is looked at.
 const TICK: Duration = Duration::from_millis(100);
 
@@ -161,6 +163,11 @@ impl Committer {
             let _ = ingest.reply.send(Err(unknown.into()));
             return;
         };
+        if JOURNAL_BYTES_FULL < book.journal_bytes() {
+            let full = "the journal is full, because what was sealed cannot be released".to_owned();
+            let _ = ingest.reply.send(Err(Unavailable::Storage(full).into()));
+            return;
+        }
         groups.entry(id).or_default().take(ingest, book, self.shared.clock.now_ms());
     }
 

@@ -77,10 +77,10 @@ impl Engine {
         Ok(Self { shared, threads })
     }
 
-    /// Makes a source. Streams that its settings bring are made one by one with [`create_stream`](Self::create_stream).
+    /// Makes a source without streams; [`ensure`](Self::ensure) makes one with them.
     ///
     /// # Errors
-    /// The settings cannot be meant, or the name was ever taken: the ledger of a source outlives it.
+    /// The settings cannot be meant or have streams, or the name was ever taken: the ledger of a source outlives it.
     pub fn create_source(&self, config: SourceConfig) -> Result<(), ChangeError> {
         self.ask(|reply| Request::CreateSource { config, reply })
     }

@@ -38,7 +38,9 @@ impl Store {
         let transaction = self.database()?.begin_write()?;
         changes.write(&transaction, self.cipher(), &mut scratch)?;
         transaction.commit()?;
-        self.scratch = scratch;
+        if scratch.capacity() <= SCRATCH_LEN_MAX {
+            self.scratch = scratch;
+        }
         Ok(())
     }
 }
@@ -131,6 +133,8 @@ impl Changes<'_> {
     }
 }
 
+/// The room of longer records is given back.
+const SCRATCH_LEN_MAX: usize = 16 << 20;
 /// Records of the journal are cut into pieces that fill a page of the database: it has pages of powers of two, and fills up what
 /// is left with zeros. A little less, for what the database adds.
 const PIECE_LEN: usize = (128 << 10) - 256;
