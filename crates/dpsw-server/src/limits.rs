@@ -45,6 +45,8 @@ pub struct Limits {
     pub answer_rows: usize,
     /// Views that are merged at a time.
     pub merged_views: usize,
+    /// Streams up to which requests may make new ones.
+    pub streams: usize,
     /// Tokens that exist at a time.
     pub tokens: usize,
     /// How long a client may take to send the head of a request, or to begin with one.
@@ -73,6 +75,7 @@ impl Default for Limits {
             question_items: 1000,
             answer_rows: 10_000,
             merged_views: 64,
+            streams: 1000,
             tokens: 1000,
             head_time: Millis(10_000),
             body_time: Millis(30_000),

@@ -262,6 +262,23 @@ mod tests {
     }
 
     #[test]
+    fn the_sample_shows_every_default_and_its_streams_can_be_planned() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/dpsw-server.toml");
+        let sample = Settings::load(&path).expect("the sample");
+        let shown = Settings { data: DATA.into(), sources: Vec::new(), ..sample.clone() };
+        assert_eq!(shown, Settings::default());
+        let text = fs::read_to_string(&path).expect("the sample");
+        let table: toml::Table = toml::from_str(&text).expect("TOML");
+        let limits = format!("{:?}", Limits::default());
+        assert_eq!(table["limits"].as_table().map(toml::Table::len), Some(limits.matches(": ").count()), "{limits}");
+        for source in &sample.sources {
+            for stream in &source.streams {
+                stream.settings(source).expect("settings").plan().expect("a plan");
+            }
+        }
+    }
+
+    #[test]
     fn what_cannot_be_meant_is_refused_with_its_place() {
         for (text, wanted) in [
             ("adress = '127.0.0.1:1'", "unknown field `adress`"),

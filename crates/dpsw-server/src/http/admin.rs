@@ -8,6 +8,7 @@ use axum::http::{HeaderMap, StatusCode};
 use crate::auth::Role;
 use crate::config::{SourceConfig, StreamConfig};
 use crate::engine::Engine;
+use crate::error::ChangeError;
 use crate::http::app::App;
 use crate::http::body::{Shown, receive_json};
 use crate::http::caller::Asker;
@@ -94,9 +95,9 @@ pub(crate) async fn check_source(
     asker.may(Role::Admin)?;
     let shape: SourceShape = receive_json(&app, &headers, body, Shown::Words).await?;
     let config = SourceConfig::from(shape);
-    config.check().map_err(crate::error::ChangeError::from)?;
+    config.check().map_err(ChangeError::from)?;
     if app.engine.source(&config.name).is_ok() {
-        return Err(crate::error::ChangeError::Exists { what: "source", name: config.name }.into());
+        return Err(ChangeError::Exists { what: "source", name: config.name }.into());
     }
     Ok(Json(config.into()))
 }
@@ -171,14 +172,20 @@ pub(crate) async fn create_stream(
     params.done()?;
     asker.may_source(Role::Admin, &source)?;
     let shape: StreamShape = receive_json(&app, &headers, body, Shown::Words).await?;
-    let name = shape.name.clone();
+    let (name, most) = (shape.name.clone(), app.limits.streams);
     let made = app.engine(move |engine| {
+        at_most(engine, most)?;
         engine.create_stream(&source, shape.into())?;
         Ok::<_, Problem>(engine.stream(&name)?)
     });
     let report = made.await??;
     app.forget_wanted();
     Ok((StatusCode::CREATED, Json((&report).into())))
+}
+
+fn at_most(engine: &Engine, most: usize) -> Result<(), ChangeError> {
+    let streams: usize = engine.sources().iter().map(|source| source.streams.len()).sum();
+    if streams < most { Ok(()) } else { Err(ChangeError::Many { what: "stream", most }) }
 }
 
 /// The plan of a stream that could be made. Nothing is charged or made.

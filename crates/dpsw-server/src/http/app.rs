@@ -63,7 +63,15 @@ pub struct Shared {
     pub(crate) live_clients: Arc<Semaphore>,
     /// Set when the service shuts down.
     pub(crate) closing: watch::Sender<bool>,
-    wanted: RwLock<BTreeMap<String, Arc<Wanted>>>,
+    wanted: RwLock<Remembered>,
+}
+
+/// What is taken of the events of sources, until sources or streams change.
+#[derive(Debug, Default)]
+struct Remembered {
+    /// How often they have changed.
+    changes: u64,
+    wanted: BTreeMap<String, Arc<Wanted>>,
 }
 
 /// Room for bodies is counted in pieces of this many bytes, as a semaphore counts to less than 2^32 on some machines.
@@ -105,17 +113,28 @@ impl App {
 impl Shared {
     /// What is taken of the events of a source.
     pub(crate) fn wanted(&self, source: &str) -> Result<Arc<Wanted>, Unknown> {
-        let known = self.wanted.read().unwrap_or_else(PoisonError::into_inner).get(source).cloned();
-        if let Some(wanted) = known {
-            return Ok(wanted);
+        let changes = {
+            let remembered = self.wanted.read().unwrap_or_else(PoisonError::into_inner);
+            if let Some(wanted) = remembered.wanted.get(source) {
+                return Ok(Arc::clone(wanted));
+            }
+            remembered.changes
+        };
+        let wanted = Arc::new(self.wanted_now(source)?);
+        let mut remembered = self.wanted.write().unwrap_or_else(PoisonError::into_inner);
+        // What was looked up before a change must not outlive it: a new stream would count nothing.
+        if remembered.changes == changes {
+            remembered.wanted.insert(source.to_owned(), Arc::clone(&wanted));
         }
-        let report = self.engine.source(source)?;
-        let streams = report.streams.iter().map(|stream| Ok(self.engine.stream(stream)?.config.item));
-        let columns = streams.collect::<Result<Vec<String>, Unknown>>()?;
-        let wanted = Arc::new(Wanted::new(&report.config, columns.iter().map(String::as_str)));
-        let mut all = self.wanted.write().unwrap_or_else(PoisonError::into_inner);
-        all.insert(source.to_owned(), Arc::clone(&wanted));
         Ok(wanted)
+    }
+
+    fn wanted_now(&self, source: &str) -> Result<Wanted, Unknown> {
+        let report = self.engine.source(source)?;
+        // A stream that is deleted meanwhile wants nothing.
+        let streams = report.streams.iter().filter_map(|stream| self.engine.stream(stream).ok());
+        let columns: Vec<String> = streams.map(|stream| stream.config.item.clone()).collect();
+        Ok(Wanted::new(&report.config, columns.iter().map(String::as_str)))
     }
 
     /// The source that a stream belongs to.
@@ -125,7 +144,9 @@ impl Shared {
 
     /// Call it whenever sources or streams have changed.
     pub(crate) fn forget_wanted(&self) {
-        self.wanted.write().unwrap_or_else(PoisonError::into_inner).clear();
+        let mut remembered = self.wanted.write().unwrap_or_else(PoisonError::into_inner);
+        remembered.changes += 1;
+        remembered.wanted.clear();
     }
 }
 

@@ -18,7 +18,7 @@ use crate::http::body::receive;
 use crate::http::caller::Asker;
 use crate::http::params::{Name, Params};
 use crate::http::problem::Problem;
-use crate::http::request::Unlogged;
+use crate::http::request::PublicArrival;
 use crate::input::unpack::{Packing, unpack};
 use crate::input::{self, Format, InputError, InputLimits, Wanted};
 use crate::limits::Limits;
@@ -66,15 +66,10 @@ pub(crate) async fn ingest(
         count(&app, &source, receipt);
     }
     let mut response = receipt.map(acknowledge).unwrap_or_else(IntoResponse::into_response);
-    if is_unlogged(&wanted, &response) {
-        response.extensions_mut().insert(Unlogged);
+    if wanted.has_public_arrivals {
+        response.extensions_mut().insert(PublicArrival);
     }
     Ok(response)
-}
-
-/// Where whether an event came is private, that a batch came is so too. Elsewhere it would only fill the log.
-fn is_unlogged(wanted: &Wanted, response: &Response) -> bool {
-    !wanted.has_public_arrivals || response.status().is_success()
 }
 
 fn count(app: &App, source: &str, receipt: &Receipt) {

@@ -15,7 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 use crate::auth::Role;
 use crate::engine::published::Published;
 use crate::http::app::App;
-use crate::http::ask::{Rows, read_count, top_of};
+use crate::http::lists::{Rows, read_count, top_of};
 use crate::http::caller::Asker;
 use crate::http::params::{Name, Params, Scope};
 use crate::http::problem::Problem;

@@ -2,12 +2,16 @@
 
 mod admin;
 mod app;
-#[expect(unused_qualifications, reason = "the macro that describes handlers writes them")]
 mod ask;
 mod body;
 mod caller;
+mod frequency;
 mod ingest;
+mod items;
+#[expect(unused_qualifications, reason = "the macro that describes handlers writes them")]
+mod lists;
 mod live;
+mod moves;
 mod openapi;
 mod operate;
 mod params;

@@ -13,7 +13,9 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::http::app::App;
-use crate::http::{admin, ask, caller, ingest, live, operate, prometheus, request, views};
+use crate::http::{
+    admin, ask, caller, frequency, ingest, lists, live, moves, operate, prometheus, request, views,
+};
 use crate::wire::problem::ProblemShape;
 
 #[derive(utoipa::OpenApi)]
@@ -24,7 +26,7 @@ use crate::wire::problem::ProblemShape;
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0")
     ),
     security(("token" = [])),
-    components(schemas(ProblemShape, ask::Side)),
+    components(schemas(ProblemShape, lists::Side)),
     tags(
         (name = "events", description = "Batches of events"),
         (name = "questions", description = "What occurred how often. Everything is answered from what is sealed, so any number of \
@@ -87,12 +89,12 @@ fn open() -> OpenApiRouter<App> {
 
 fn questions() -> OpenApiRouter<App> {
     OpenApiRouter::new()
-        .routes(routes!(ask::frequency))
-        .routes(routes!(ask::frequencies_of_many))
-        .routes(routes!(ask::top))
-        .routes(routes!(ask::heavy_hitters, ask::heavy_hitters_among))
-        .routes(routes!(ask::history))
-        .routes(routes!(ask::trend))
+        .routes(routes!(frequency::frequency))
+        .routes(routes!(frequency::frequencies_of_many))
+        .routes(routes!(lists::top))
+        .routes(routes!(lists::heavy_hitters, lists::heavy_hitters_among))
+        .routes(routes!(moves::history))
+        .routes(routes!(moves::trend))
         .routes(routes!(views::view))
         .routes(routes!(prometheus::prometheus))
 }

@@ -3,10 +3,12 @@
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
+use dpsw::WindowView;
 
 use crate::http::app::App;
-use crate::http::ask::{Rows, ask, read_count, top_of};
+use crate::http::ask::{Effort, ask};
 use crate::http::caller::Asker;
+use crate::http::lists::{Rows, read_count, top_of};
 use crate::http::operate::PROMETHEUS;
 use crate::http::params::{Name, Params, Scope};
 use crate::http::problem::Problem;
@@ -36,7 +38,8 @@ pub(crate) async fn prometheus(
         let detail = "the settings do not name this stream under prometheus";
         return Err(Problem::new(Code::NotOffered, detail));
     }
-    let answer = ask(&app, &asker, &stream, scope, move |view| top_of(view, count, Rows::default())).await?;
+    let top = move |view: &WindowView| top_of(view, count, Rows::default());
+    let answer = ask(&app, &asker, &stream, (scope, Effort::of(count, false)), top).await?;
     Ok(([(CONTENT_TYPE, PROMETHEUS)], page(&stream, &answer)).into_response())
 }
 

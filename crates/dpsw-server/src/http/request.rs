@@ -32,9 +32,12 @@ pub(crate) struct RequestIds {
 #[derive(Debug, Clone)]
 pub(crate) struct RequestId(pub(crate) String);
 
-/// Marks a reply of which the log says nothing.
+/// The route that brings events.
+pub(crate) const EVENTS: &str = "/v1/sources/{source}/events";
+
+/// Marks a reply about a batch whose arrival is public.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Unlogged;
+pub(crate) struct PublicArrival;
 
 impl RequestIds {
     fn next(&self) -> RequestId {
@@ -77,7 +80,7 @@ fn panicked(id: &RequestId, _panic: &(dyn Any + Send)) -> Response {
 }
 
 fn log(id: &RequestId, method: &Method, route: Option<&str>, response: &Response, started: Instant) {
-    if response.extensions().get::<Unlogged>().is_some() {
+    if route == Some(EVENTS) && !may_log_events(response) {
         return;
     }
     let status = response.status();
@@ -107,6 +110,15 @@ fn log(id: &RequestId, method: &Method, route: Option<&str>, response: &Response
             "answered"
         );
     }
+}
+
+/// Batches that were taken would only fill the log. That one was refused is said where arrivals are public, or if it was no
+/// batch: whoever sent it may not send any, or there is no such source.
+fn may_log_events(response: &Response) -> bool {
+    let is_stranger =
+        matches!(response.status(), StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::NOT_FOUND);
+    let is_public = response.extensions().get::<PublicArrival>().is_some();
+    is_stranger || is_public && !response.status().is_success()
 }
 
 fn is_usual(method: &Method) -> bool {

@@ -11,7 +11,7 @@ use dpsw::WindowView;
 
 use crate::auth::Role;
 use crate::http::app::App;
-use crate::http::ask::{Rows, top_of};
+use crate::http::lists::{Rows, top_of};
 use crate::http::body::receive;
 use crate::http::caller::Asker;
 use crate::http::params::{Name, Params, Scope};

@@ -137,8 +137,22 @@ async fn questions_and_answers_have_limits() {
 }
 
 #[tokio::test]
-async fn there_are_only_so_many_tokens() {
-    let rig = with(|limits| limits.tokens = 2).await;
+async fn a_list_that_is_too_long_is_refused() {
+    let rig = with(|limits| limits.answer_rows = 2).await;
+    rig.count(&["a", "a", "b", "c", "d"], 1000).await;
+    rig.get("/v1/streams/pages/heavy-hitters?threshold=0.3").await.expect(StatusCode::OK);
+    let detail = rig.get("/v1/streams/pages/heavy-hitters?threshold=0.01").await.problem(400, "bad-parameter");
+    assert!(detail.contains("4 items") && detail.contains("at most 2"), "{detail}");
+}
+
+#[tokio::test]
+async fn there_are_only_so_many_streams_and_tokens() {
+    let rig = with(|limits| (limits.tokens, limits.streams) = (2, 2)).await;
+    let mut stream = pages();
+    for (name, status) in [("second", StatusCode::CREATED), ("third", StatusCode::CONFLICT)] {
+        stream["name"] = json!(name);
+        rig.post("/v1/sources/web/streams", stream.clone()).await.expect(status);
+    }
     let wish = json!({"grant": {"roles": ["query"]}});
     rig.post("/v1/tokens", wish.clone()).await.expect(StatusCode::CREATED);
     rig.post("/v1/tokens", wish).await.problem(409, "too-many");
