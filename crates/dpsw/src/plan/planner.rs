@@ -14,7 +14,9 @@ use crate::plan::counts::Counts;
 use crate::plan::discovery::PlannedDiscovery;
 use crate::plan::false_rows::LISTED;
 use crate::plan::layout::{kept, open_max, substream_items, touched};
-use crate::plan::limits::{LEASE_LEN, LEFT_SHARE, LIST_KEYS, RUNGS_MAX, TRACKED_MAX, check, check_settings};
+use crate::plan::limits::{
+    LEASE_LEN, LEFT_SHARE, LIST_KEYS, RUNGS_MAX, SUBSTREAM_ITEMS_MAX, TRACKED_MAX, check, check_settings,
+};
 use crate::plan::memory::overflow_bytes;
 use crate::plan::predict::{ALL_PHASES, Expectation, NO_PHASE, Prediction, RankError, Structure, Tracked};
 use crate::plan::reach::Reach;
@@ -41,6 +43,8 @@ pub struct Request {
     /// Whether nothing but the last window of a stream is asked, which ends with a substream: see
     /// [`for_last_window`](Self::for_last_window).
     pub is_last: bool,
+    /// The steps in which the times of events go, in ticks; 1 where nothing else is said. See [`with_step`](Self::with_step).
+    pub step: u64,
 }
 
 /// Sketches take this many bytes where nothing else is said.
@@ -164,7 +168,7 @@ impl Request {
         };
         let bytes = if keys.is_some_and(fits) { IDENTITY_BYTES } else { BYTES };
         let expectation = Expectation::zipf(keys.unwrap_or(KEYS_EXPECTED).max(1));
-        Self { settings, bytes, expectation, rungs: RUNGS, is_last: false }
+        Self { settings, bytes, expectation, rungs: RUNGS, is_last: false, step: 1 }
     }
 
     /// The same with this many bytes.
@@ -185,6 +189,14 @@ impl Request {
     #[must_use]
     pub fn for_last_window(self) -> Self {
         Self { is_last: true, ..self }
+    }
+
+    /// The same for events whose times go in steps of so many ticks, as days do in milliseconds: substreams are whole steps long
+    /// where the window allows it, so that none is cut inside one. All that happens in a step happens at once, and a part of it
+    /// cannot be told.
+    #[must_use]
+    pub fn with_step(self, step: u64) -> Self {
+        Self { step, ..self }
     }
 
     /// The same with another guess.
@@ -248,16 +260,19 @@ impl Request {
     /// Every structure that fits, with its score: at least one.
     fn choices(&self, score: impl Fn(&Prediction) -> f64) -> Result<Vec<Choice>, PlanError> {
         check_settings(&self.settings)?;
+        let timed = self.settings.window.time();
+        let name = timed.map_or(Quantity::WindowLen, |_| Quantity::ExpectedItems);
+        check(name, self.items(), 1, SUBSTREAM_ITEMS_MAX * SUBSTREAMS.end())?;
         check(Quantity::Rungs, self.rungs.into(), 1, RUNGS_MAX.into())?;
         let counts = self.expectation.counts(self.items())?;
         let mut choices = Vec::new();
         let (mut laws, mut share, mut refused) = (Vec::new(), None, None);
-        let numbers = if self.is_last { LAST_SUBSTREAMS } else { SUBSTREAMS };
-        for substreams in numbers.filter(|&substreams| substreams <= self.settings.window.len()) {
+        for substreams in self.numbers() {
             let keys = match self.keys(substreams) {
                 Ok(keys) => keys,
                 Err(error) => {
-                    refused.get_or_insert(error);
+                    // More substreams are shorter, so the last refusal is the nearest to a plan.
+                    refused = Some(error);
                     continue;
                 }
             };
@@ -290,6 +305,20 @@ impl Request {
             return Err(refused.unwrap_or(PlanError::TooSmall { bytes: self.bytes }));
         }
         Ok(choices)
+    }
+
+    /// How many substreams of a window are tried: no more than it has steps, and where that can be those that are whole steps
+    /// long.
+    fn numbers(&self) -> Vec<u64> {
+        let len = self.settings.window.len();
+        let is_whole = |number: &u64| len.div_ceil(*number).is_multiple_of(self.step);
+        let numbers: Vec<u64> = match len / self.step.max(1) {
+            few if few < *SUBSTREAMS.start() => (1..=few.max(1)).collect(),
+            _ if self.is_last => LAST_SUBSTREAMS.collect(),
+            _ => SUBSTREAMS.filter(|&number| number <= len).collect(),
+        };
+        let whole: Vec<u64> = numbers.iter().copied().filter(is_whole).collect();
+        if whole.is_empty() { numbers } else { whole }
     }
 
     fn predict(&self, substreams: u64, tried: &Tried, counts: &Arc<Counts>, least_fitted: f64) -> Prediction {
@@ -643,6 +672,16 @@ mod tests {
     }
 
     #[test]
+    fn windows_of_a_few_items_are_planned_or_refused_for_their_noise() {
+        for window in 1..=10 {
+            let settings = |epsilon| Settings::last_items(window, epsilon).expect("in range").with_keys(0..3);
+            assert!(matches!(settings(0.1).plan(), Err(PlanError::OnlyNoise { .. })), "{window}");
+            let planned = Request::new(settings(100.0)).plan().expect("a plan");
+            assert!(planned.plan.substream_len() <= window, "{planned}");
+        }
+    }
+
+    #[test]
     fn both_directions_agree() {
         let forward = request(560_000).plan().expect("a plan");
         let target = Target::Absolute(Group::Frequent, forward.prediction.frequent() * 1.001);
@@ -667,6 +706,8 @@ mod tests {
         assert!(small.contains("100 bytes"), "{small}");
         let endless = message(Settings::last_items(1 << 50, 1.0).expect("in range"));
         assert!(endless.starts_with("window length must lie"), "{endless}");
+        let long = message(Settings::last_items(1_000_000_000_000, 1.0).expect("in range").with_keys(0..3));
+        assert_eq!(long, "window length must lie between 1 and 53687091200, got 1000000000000");
         let found = settings().with_found_keys().with_delta(1e-10).expect("in range");
         let nobody = found.clone().with_users(0).plan();
         assert!(matches!(nobody, Err(PlanError::OutOfRange { value: 0, .. })));
@@ -733,8 +774,27 @@ mod tests {
             assert!((last.prediction.frequent() / (0.797_884_56 * deviation) - 1.0).abs() < 1e-6, "{last}");
             assert!(last.prediction.frequent() < 0.7 * any.prediction.frequent(), "{last} {any}");
         }
-        let single = Settings::last_items(1, 1000.0).expect("in range").with_keys(0..2);
-        assert!(Request::new(single).for_last_window().plan().is_err(), "it has no halves");
+    }
+
+    #[test]
+    fn substreams_are_whole_steps_long_where_the_window_allows_it() {
+        const DAY: u64 = 86_400_000;
+        for (window, step, wanted) in [
+            (7 * DAY, DAY, &[DAY][..]),
+            (DAY, DAY, &[DAY]),
+            (3 * DAY, DAY, &[DAY]),
+            (30 * DAY, DAY, &[DAY, 2 * DAY, 3 * DAY, 5 * DAY, 6 * DAY]),
+            (364 * DAY, DAY, &[7 * DAY, 13 * DAY, 14 * DAY, 26 * DAY, 28 * DAY, 52 * DAY]),
+        ] {
+            let settings = Settings::last_ticks(window, 10_000, 1.0).expect("in range").with_keys(0..100);
+            let planned = Request::new(settings).with_step(step).plan().expect("a plan");
+            assert!(wanted.contains(&planned.plan.substream_len()), "{planned}");
+        }
+        // 53 is a prime number, and too many substreams.
+        let settings = Settings::last_ticks(53 * DAY, 10_000, 1.0).expect("in range").with_keys(0..100);
+        let any = Request::new(settings.clone()).plan().expect("a plan");
+        let steps = Request::new(settings).with_step(DAY).plan().expect("a plan");
+        assert_eq!(steps.plan.substream_len(), any.plan.substream_len());
     }
 
     #[test]
