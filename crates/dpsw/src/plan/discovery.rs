@@ -106,16 +106,46 @@ impl PlannedDiscovery {
         self.count_found(probability) / self.items() as f64
     }
 
+    /// The smallest share of so many items, in which it comes evenly, that lists a key by their end with this probability at
+    /// least; the first of them may be any of a search. Above 1 if none does.
+    #[must_use]
+    pub fn share_listed(&self, items: u64, probability: f64) -> f64 {
+        let items = items as f64;
+        self.least_share(|share| probability <= self.listed_within(share, items))
+    }
+
+    /// The same where these are all items of a stream that is over with them.
+    #[must_use]
+    pub fn share_listed_in_all(&self, items: u64, probability: f64) -> f64 {
+        let items = items as f64;
+        self.least_share(|share| probability <= 1.0 - self.missed(share, 0.0, items))
+    }
+
+    /// The smallest share that is enough, to a thousandth of it; 2 if none is.
+    fn least_share(&self, is_enough: impl Fn(f64) -> bool) -> f64 {
+        if !is_enough(1.0) {
+            return 2.0;
+        }
+        let (mut low, mut high) = (f64::MIN_POSITIVE, 1.0);
+        while 1.001 * low < high {
+            let middle = (low * high).sqrt();
+            if is_enough(middle) { high = middle } else { low = middle }
+        }
+        high
+    }
+
+    /// With which probability a key is listed that has this share of so many items, averaged over where they begin.
+    fn listed_within(&self, share: f64, items: f64) -> f64 {
+        let step = self.items() as f64 / f64::from(PHASES);
+        let starts = (0..PHASES).map(|phase| (f64::from(phase) + 0.5) * step);
+        starts.map(|start| self.listed(share, start, start + items)).sum::<f64>() / f64::from(PHASES)
+    }
+
     /// How many items pass until a key is listed, with this probability at least, that takes this share of the items from
     /// some moment on; the moment may be any of a search. `None` if it may never be.
     #[must_use]
     pub fn items_until_listed(&self, share: f64, probability: f64) -> Option<f64> {
-        let is_listed = |items: f64| {
-            let listed = |start: f64| self.listed(share, start, start + items);
-            let step = self.items() as f64 / f64::from(PHASES);
-            let phases = (0..PHASES).map(|phase| (f64::from(phase) + 0.5) * step);
-            probability <= phases.map(listed).sum::<f64>() / f64::from(PHASES)
-        };
+        let is_listed = |items: f64| probability <= self.listed_within(share, items);
         let enough = (0..50).map(|power| 2_f64.powi(power)).find(|&items| is_listed(items))?;
         let (mut low, mut high) = (enough / 2.0, enough);
         while 1.0 < high - low {
@@ -128,18 +158,22 @@ impl PlannedDiscovery {
     /// With which probability a key is listed at position `end` that has this share of the items from `start` on, both
     /// counted from the beginning of a search.
     fn listed(&self, share: f64, start: f64, end: f64) -> f64 {
-        let search = self.items() as f64;
         let step = match self.discovery.tracking {
             Tracking::Exact => self.substream_items as f64,
-            Tracking::Summary { .. } => search,
+            Tracking::Summary { .. } => self.items() as f64,
         };
-        let checked = (end / step).floor() * step;
+        1.0 - self.missed(share, start, (end / step).floor() * step)
+    }
+
+    /// With which probability it is not, if all searches are looked at when they end and at position `checked`.
+    fn missed(&self, share: f64, start: f64, checked: f64) -> f64 {
+        let search = self.items() as f64;
         let missed = |items: f64| 1.0 - self.release.found(share * items.max(0.0), self.missing());
         if checked <= search {
-            return 1.0 - missed(checked - start);
+            return missed(checked - start);
         }
         let (whole, rest) = ((checked / search).floor() - 1.0, checked % search);
-        1.0 - missed(search - start) * missed(search).powf(whole) * missed(rest)
+        missed(search - start) * missed(search).powf(whole) * missed(rest)
     }
 
     /// The table of the noise that a key keeps for a search.
@@ -520,6 +554,20 @@ mod tests {
         }
         let summary = four_looks(Tracking::Summary { keys: 1000 });
         assert_eq!(summary.listed(0.9, 0.0, 399.0), 0.0, "a summary is looked at when its search ends");
+    }
+
+    #[test]
+    fn the_share_of_some_items_that_is_listed_agrees_with_the_items_until_a_share_is() {
+        let found = four_looks(Tracking::Exact);
+        for (share, probability) in [(0.1, 0.5), (0.1, 0.9), (0.5, 0.99)] {
+            let items = found.items_until_listed(share, probability).expect("listed");
+            let again = found.share_listed(items as u64, probability);
+            assert!((0.98..=1.001).contains(&(again / share)), "{share}: {again} of {items}");
+        }
+        // A stream of its own has a look at its end, in one search if it is short.
+        let all = found.share_listed_in_all(250, 0.9);
+        assert!((all * 250.0 / found.count_found(0.9) - 1.0).abs() < 0.2, "{all}");
+        assert!(found.share_listed_in_all(4, 0.5) > 1.0, "fewer items than any key needs");
     }
 
     #[test]

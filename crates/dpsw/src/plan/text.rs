@@ -176,14 +176,13 @@ impl Plan {
                 grouped(*threshold as f64)
             ),
         ];
-        let share = discovery.share_found(0.99);
-        if 1.0 <= share {
-            lines.push("no key can be frequent enough to be surely found".to_owned());
+        let share = discovery.share_listed(self.settings().window.expected_items(), 0.9);
+        if 1.0 < share {
+            lines.push("no key can be frequent enough in a window to be usually found by its end".to_owned());
             return lines;
         }
-        let needed = count(discovery.count_found(0.99).ceil() as u64, "occurrence");
         lines.push(format!(
-            "{needed} there ({} of the items) are found with 99 % probability",
+            "a key with {} of a window is found by its end with 90 % probability",
             percent(share)
         ));
         lines.push("how soon a new key is listed, with 50 % and with 99 % probability:".to_owned());
