@@ -95,20 +95,30 @@ pub(crate) struct Answer {
     pub(crate) headline: Vec<String>,
 }
 
-/// How frequent a key must be to be found nine times out of ten.
+/// How frequent a key must be in a window to be found by its end nine times out of ten.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub(crate) struct FoundFrom {
-    /// Occurrences within one search.
+    /// Occurrences within the window.
     pub(crate) count: u64,
-    /// The same as a share of the items of a search; above 1 if no key can be found.
+    /// The same as a share of the items of the window; above 1 if no key can be found.
     pub(crate) share: f64,
 }
 
 impl FoundFrom {
-    fn new(plan: &Plan) -> Option<Self> {
-        let found = plan.discovery()?;
-        let share = rounded_share(found.share_found(USUALLY));
-        Some(Self { count: found.count_found(USUALLY).ceil() as u64, share })
+    /// In the window of a plan, or if a stream is over with fewer items, in all of them.
+    pub(crate) fn new(plan: &Plan, all: Option<u64>) -> Option<Self> {
+        let (found, window) = (plan.discovery()?, plan.settings().window.expected_items());
+        let (items, share) = match all {
+            Some(all) if all <= window => (all, found.share_listed_in_all(all, USUALLY)),
+            _ => (window, found.share_listed(window, USUALLY)),
+        };
+        Some(Self { count: (share * items as f64).ceil().max(1.0) as u64, share: rounded_share(share) })
+    }
+
+    fn of(view: &WindowView) -> Option<Self> {
+        let is_counted = view.plan().settings().window.time().is_none();
+        let all = view.finished().filter(|_| is_counted).map(|end| end - view.began());
+        Self::new(view.plan(), all)
     }
 }
 
@@ -206,7 +216,7 @@ impl Question {
             delta,
             claim: claim(view),
             below_noise: self.below_noise(view),
-            found_from: FoundFrom::new(plan),
+            found_from: FoundFrom::of(view),
             read,
             items: rows.collect(),
             hidden,

@@ -449,8 +449,8 @@ pub(crate) struct Means {
     /// The delta of the promise; 1e-10 if the plan needs one and none is given. Giving one allows Gaussian noise
     #[arg(long)]
     pub(crate) delta: Option<f64>,
-    /// Memory for the counters; by default as many as listed keys need, up to 64MB; without a list 400KB, or more if
-    /// finding keys needs it
+    /// Memory for the counters; by default as many as listed keys need, up to 64MB; else from 400KB to 12.8MB, as much
+    /// as lowers the error
     #[arg(long, value_parser = quantity::bytes, value_name = "SIZE")]
     pub(crate) memory: Option<u64>,
     /// `tuned` has the smaller errors; `paper` is the method of the DPSW-Sketch paper, for comparison
@@ -478,9 +478,9 @@ pub(crate) struct Past {
     /// How far an event may lag behind the newest one and still be counted
     #[arg(long, value_parser = quantity::duration, default_value = "0", value_name = "TIME")]
     pub(crate) lateness: Duration,
-    /// About how many items a time window holds: a public guess
-    #[arg(long, value_parser = quantity::count, default_value = "1000000", value_name = "COUNT")]
-    pub(crate) expected_items: u64,
+    /// About how many items a time window holds: a public guess. By default what a file looks like, else 1000000
+    #[arg(long, value_parser = quantity::count, value_name = "COUNT")]
+    pub(crate) expected_items: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -17,7 +17,7 @@ use crate::remark;
 use crate::structure::{self, Asked, Wish};
 
 /// What is assumed of the past and of a time window.
-const PAST: Past = Past { retention: 1, lateness: Duration::ZERO, expected_items: 1_000_000 };
+const PAST: Past = Past { retention: 1, lateness: Duration::ZERO, expected_items: None };
 
 /// Runs `dpsw audit`.
 pub(crate) fn run(command: &Audit) -> Result<()> {
@@ -63,6 +63,7 @@ fn settings(command: &Audit) -> Result<Settings> {
         retention: PAST.retention,
         paper: &command.paper,
         asked: Asked::Any,
+        step: 1,
     };
     Ok(wish.plan()?.plan.settings().clone())
 }

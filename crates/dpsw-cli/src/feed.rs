@@ -37,6 +37,9 @@ pub(crate) struct Feed<'a> {
     /// Where the records come from, for errors.
     pub(crate) source: String,
     pending: Pending,
+    /// The steps in which times go, in milliseconds. The first record happens at the start of its step and the others at the end,
+    /// so that the stream, and a window that ends with its newest event, hold whole steps.
+    pub(crate) step: u64,
     /// The newest time that was read.
     newest: Option<u64>,
     /// Skipped records before the first time.
@@ -141,6 +144,7 @@ impl<'a> Feed<'a> {
             on_error,
             source: String::new(),
             pending: Pending::default(),
+            step: 1,
             newest: None,
             untimed: 0,
             counts: Counts::default(),
@@ -339,6 +343,8 @@ impl<'a> Feed<'a> {
 
     /// The time of a record; a record without one takes the newest time before it.
     fn place(&mut self, time: Option<u64>) -> Result<Option<u64>> {
+        let later = if self.newest.is_none() { 0 } else { self.step - 1 };
+        let time = time.map(|time| time - time % self.step + later);
         if let (Some(time), None) = (time, self.newest) {
             let nobody = self.user(None);
             for _ in 0..std::mem::take(&mut self.untimed) {

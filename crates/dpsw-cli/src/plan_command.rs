@@ -9,9 +9,10 @@ use dpsw::{Clock, Domain, Expectation, Group, Keys, Plan, Prediction, Prior, Tar
 use serde::Serialize;
 
 use crate::answer;
-use crate::arguments::{MethodName, PlanCommand, UnitName};
+use crate::arguments::{Means, MethodName, PlanCommand, UnitName};
 use crate::domain;
 use crate::fault::Fault;
+use crate::memory;
 use crate::output;
 use crate::quantity::{Span, grouped};
 use crate::remark::{self, Style, is_coloured, paint};
@@ -22,12 +23,12 @@ use crate::words::{self, percent};
 /// Runs `dpsw plan`.
 pub(crate) fn run(command: &PlanCommand) -> Result<()> {
     let wish = wish(command)?;
-    let Chosen { plan, prediction } = planned(command, &wish)?;
-    if command.means.delta.is_none() && plan.settings().delta.is_some() {
-        remark::note(format!("delta = {:e}, the default where one is needed", structure::DELTA));
+    let chosen = planned(command, &wish)?;
+    let curve = curve(&wish, &chosen);
+    let Chosen { plan, prediction, .. } = chosen;
+    if let (None, Some(delta)) = (command.means.delta, plan.settings().delta) {
+        remark::note(format!("delta = {:e}, the default where one is needed", delta.get()));
     }
-    let epsilon = plan.settings().epsilon.get();
-    let curve = curve(&Wish { epsilon, ..wish })?;
     if command.json {
         let document = Page { plan: PlanDocument::new(&plan, prediction.as_ref()), error_by_epsilon: curve };
         return output::print_json(&document);
@@ -59,6 +60,7 @@ fn wish(command: &PlanCommand) -> Result<Wish<'_>> {
         expectation,
         paper: &command.paper,
         asked: Asked::Any,
+        step: 1,
     })
 }
 
@@ -86,12 +88,14 @@ fn planned(command: &PlanCommand, wish: &Wish<'_>) -> Result<Chosen> {
         ));
     }
     let request = wish.at(wish.epsilon).request()?;
-    let found = if command.smallest_memory {
-        request.smallest_bytes(target)
-    } else {
-        request.smallest_epsilon(target)
+    let request = if command.means.memory.is_none() { memory::with_most(request) } else { request };
+    let found = match command.smallest_memory {
+        true => request.smallest_bytes(target),
+        false => request.smallest_epsilon(target),
     };
-    found.map(Chosen::from).map_err(|error| domain::explain(error, wish.domain_file))
+    let found = found.map_err(|error| structure::explained(error, wish.window, wish.domain_file))?;
+    let bytes = if command.smallest_memory { found.plan.sketch_bytes() } else { request.bytes };
+    Ok(Chosen::new(found, request.with_bytes(bytes)))
 }
 
 fn check_target(name: &str, target: Option<f64>) -> Result<()> {
@@ -114,19 +118,28 @@ pub(crate) struct Point {
 /// Factors of the epsilons in the chart.
 const FACTORS: [f64; 7] = [0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0];
 
-fn curve(wish: &Wish<'_>) -> Result<Vec<Point>> {
-    let mut points = Vec::new();
-    for factor in FACTORS {
+/// The chosen plan, and the plans of the same size with other epsilons.
+fn curve(wish: &Wish<'_>, chosen: &Chosen) -> Vec<Point> {
+    let memory = chosen.request.as_ref().map(|request| request.bytes).or(wish.means.memory);
+    let wish =
+        Wish { means: Means { memory, ..wish.means }, ..wish.at(chosen.plan.settings().epsilon.get()) };
+    let point = |factor: f64| {
         let epsilon = wish.epsilon * factor;
+        if factor == 1.0 {
+            return error(chosen).map(|error| Point { epsilon, error });
+        }
         // Where noise hides everything, or the arithmetic overflows, the curve has no point.
-        let Ok(Chosen { plan, prediction }) = wish.at(epsilon).plan() else { continue };
-        let error = match prediction {
-            Some(prediction) => Some(prediction.frequent()),
-            None => plan.paper_bounds().map(|bounds| bounds.frequency),
-        };
-        points.extend(error.map(|error| Point { epsilon, error }));
+        let chosen = wish.at(epsilon).plan().ok()?;
+        error(&chosen).map(|error| Point { epsilon, error })
+    };
+    FACTORS.into_iter().filter_map(point).collect()
+}
+
+fn error(Chosen { plan, prediction, .. }: &Chosen) -> Option<f64> {
+    match prediction {
+        Some(prediction) => Some(prediction.frequent()),
+        None => plan.paper_bounds().map(|bounds| bounds.frequency),
     }
-    Ok(points)
 }
 
 #[derive(Debug, Serialize)]

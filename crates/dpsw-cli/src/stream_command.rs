@@ -1,18 +1,17 @@
 //! `dpsw top` and `dpsw count`: from a stream or from a saved view.
 
-use std::io::{IsTerminal, stdin};
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use dpsw::error::PlanError;
-use dpsw::{Clock, Domain, DpswSketch, Plan, Unit, Window, WindowView};
+use dpsw::{Clock, Domain, DpswSketch, TimeWindow, Unit, Window, WindowView};
 
 use crate::answer::{Question, Rows, Which};
 use crate::arguments::{Count, Input, MethodName, Source, Stream, Top};
 use crate::domain;
 use crate::dry_run;
 use crate::fault::{self, Fault, Kind};
-use crate::feed::{Counts, Feed, Long, Pace};
+use crate::feed::{Feed, Pace};
 use crate::input::check::{check, check_arrival};
 use crate::input::columnar::Selection;
 use crate::input::file::{is_missing, is_stdin, read_all};
@@ -21,16 +20,16 @@ use crate::input::reader::Files;
 use crate::input::start::Told;
 use crate::ledger;
 use crate::output::{self, Writer};
-use crate::quantity::{Span, grouped, size, time};
+use crate::quantity::Span;
 use crate::remark;
 use crate::run::{self, Alone, End};
+use crate::said;
 use crate::same_file;
 use crate::structure::{self, Asked, Chosen, Wish, millis};
-use crate::survey;
+use crate::survey::{self, Known, Times};
 use crate::trailing;
 use crate::view_file;
 use crate::watch::{self, Watch};
-use crate::words;
 
 /// How many rows are shown if nobody says.
 const ROWS: usize = 20;
@@ -122,14 +121,15 @@ impl Read<'_> {
         let (files, wanted) = self.sources()?;
         let is_once = every.is_none() && !is_watched && self.source.stream.save.is_none();
         let known = self.known(&files, &wanted);
-        let Chosen { plan, prediction } = self.plan(&wanted, known, is_once)?;
+        let chosen = self.plan(&wanted, known, is_once)?;
+        let (plan, prediction) = (&chosen.plan, chosen.prediction.as_ref());
         self.source.stream.save.as_deref().map_or(Ok(()), view_file::check)?;
         if self.source.account.dry_run {
-            return dry_run::show(&plan, prediction.as_ref(), &files, self.source, writer);
+            return dry_run::show(plan, prediction, &files, self.source, writer);
         }
-        let question = Question::new(which.clone(), &plan, prediction.as_ref());
-        let spending = ledger::charge(&self.source.account, &plan, &files.paths)?;
-        say_before(&self.source.stream, &plan, &files.paths, self.source.account.ledger.is_some());
+        let question = Question::new(which.clone(), plan, prediction);
+        let spending = ledger::charge(&self.source.account, plan, &files.paths)?;
+        said::before(self.source, &chosen, &files.paths, known);
         for path in files.paths.iter().filter(|path| files.follow && is_missing(path) && !is_stdin(path)) {
             remark::note(format!("{} is not there yet; waiting for it", path.display()));
         }
@@ -142,10 +142,11 @@ impl Read<'_> {
         let waits = !is_followed && files.paths.iter().all(|path| path.is_file());
         let pace = Pace { every, is_live: is_followed, waits };
         let sketch = match known {
-            Some(records) => DpswSketch::ending_after(plan, records)?,
-            None => DpswSketch::new(plan)?,
+            Known::Records(records) => DpswSketch::ending_after(chosen.plan, records)?,
+            _ => DpswSketch::new(chosen.plan)?,
         };
         let mut feed = Feed::new(sketch, self.source.input.on_error, pace, due)?;
+        feed.step = known.step();
         let keep = |view: &WindowView| match &self.source.stream.save {
             Some(path) => {
                 spending.answer();
@@ -172,8 +173,7 @@ impl Read<'_> {
                 feed.answer()?;
             }
         }
-        say_after(counts);
-        say_long(long);
+        said::after(counts, long);
         match end {
             End::Complete | End::Left => Ok(()),
             End::Interrupted => Err(Fault::of(Kind::Interrupted, "interrupted; this is what was there")),
@@ -210,27 +210,41 @@ impl Read<'_> {
         Ok((files, wanted))
     }
 
-    /// How many records there are, where that is known and the planner can make use of it.
-    fn known(&self, files: &Files, wanted: &Wanted) -> Option<u64> {
-        let is_counted = matches!(self.source.stream.window, Some(Span::Items(_)));
-        let is_tuned = self.source.stream.means.method == MethodName::Tuned;
-        if is_counted && is_tuned { survey::records(files, wanted) } else { None }
+    /// What is known of the files, as far as the planner can make use of it.
+    fn known(&self, files: &Files, wanted: &Wanted) -> Known {
+        let Stream { window, means, .. } = &self.source.stream;
+        match window {
+            Some(Span::Items(_)) if means.method == MethodName::Tuned => survey::records(files, wanted),
+            Some(Span::Time(len)) if self.has_times().unwrap_or(false) => {
+                survey::times(files, wanted, millis(*len))
+            }
+            _ => Known::Nothing,
+        }
     }
 
-    /// The plan for the records that are known, or for the window as it was asked. Where it is asked once, nothing else is
-    /// planned for.
-    fn plan(&self, wanted: &Wanted, known: Option<u64>, is_once: bool) -> Result<Chosen> {
-        let wish = self.wish(wanted)?;
-        let (Some(records), Window::Items(len)) = (known.filter(|records| 0 < *records), wish.window) else {
-            return wish.plan();
+    /// The plan for what is known, or for the window as it was asked if noise would hide the little that there is: then the
+    /// answer says so. Where a window is asked once, nothing else is planned for.
+    fn plan(&self, wanted: &Wanted, known: Known, is_once: bool) -> Result<Chosen> {
+        let asked = self.wish(wanted)?;
+        let is_last = is_once && asked.retention == 1;
+        let wish = asked.at(asked.epsilon);
+        let wish = match (known, wish.window) {
+            (Known::Records(records), Window::Items(len)) => Wish {
+                window: Window::Items(len.min(records)),
+                asked: if is_last { Asked::Last } else { Asked::Any },
+                ..wish
+            },
+            (Known::Times(Times { expected_items, step }), Window::Time(time)) => {
+                let given = self.source.stream.past.expected_items;
+                let expected_items = given.unwrap_or(expected_items);
+                Wish { window: Window::Time(TimeWindow { expected_items, ..time }), step, ..wish }
+            }
+            _ => return asked.plan(),
         };
-        let is_last = is_once && wish.retention == 1;
-        let asked = if is_last { Asked::Last } else { Asked::Any };
-        let chosen = Wish { window: Window::Items(len.min(records)), asked, ..wish.at(wish.epsilon) }.plan();
-        match &chosen {
-            // Few records are hidden by the noise whatever is planned; the answer says so.
-            Err(error) if records < len && is_only_noise(error) => wish.plan(),
-            _ => chosen,
+        let is_other = wish.window != asked.window;
+        match wish.plan() {
+            Err(error) if is_other && is_only_noise(&error) => asked.plan(),
+            chosen => chosen,
         }
     }
 
@@ -255,6 +269,7 @@ impl Read<'_> {
             retention: stream.past.retention,
             paper,
             asked: Asked::Any,
+            step: 1,
         })
     }
 
@@ -295,132 +310,7 @@ fn spent(error: anyhow::Error, save: Option<&Path>) -> anyhow::Error {
 }
 
 fn is_only_noise(error: &anyhow::Error) -> bool {
-    matches!(error.downcast_ref(), Some(PlanError::OnlyNoise { .. } | PlanError::TooSmall { .. }))
-}
-
-fn say_before(stream: &Stream, plan: &Plan, paths: &[PathBuf], has_ledger: bool) {
-    let names: Vec<String> = paths
-        .iter()
-        .map(|path| if is_stdin(path) { "standard input".to_owned() } else { path.display().to_string() })
-        .collect();
-    let names = names.join(", ");
-    let whom = match plan.settings().unit {
-        Unit::Users { .. } => "in each window on the users of",
-        _ => "on the events of",
-    };
-    remark::note(format!(
-        "this run spends {} {whom} {names}; each run on them spends it again (--save and --view do not{})",
-        plan.claim(),
-        if has_ledger { "" } else { "; --ledger FILE adds it up" }
-    ));
-    if let Unit::Users { per_substream } = plan.settings().unit {
-        remark::note(format!(
-            "whole users are protected, for each window separately; {} of each user count in every {}, and shares \
-            are of all items",
-            words::count(per_substream.into(), "item"),
-            substream(plan)
-        ));
-        say_room(plan);
-    }
-    if stream.domain.is_some() {
-        remark::note("the domain must be public: a list made from the stream itself reveals who was in it");
-    }
-    if let Some(found) = plan.discovery() {
-        say_found(found.share_found(0.5), plan.settings().window);
-    }
-    if stream.means.memory.is_none() && structure::MEMORY < plan.sketch_bytes() {
-        let taken = size(plan.sketch_bytes());
-        remark::note(format!(
-            "each key has counters of its own: {taken}; --memory takes less, for larger errors"
-        ));
-    }
-    if structure::MEMORY < plan.search_bytes() {
-        remark::note(format!("finding keys takes up to {} more while it counts", size(plan.search_bytes())));
-    }
-    if stream.means.delta.is_none() && plan.settings().delta.is_some() {
-        remark::note(format!("delta = {:e}, the default where one is needed", structure::DELTA));
-    }
-    if paths.iter().any(|path| is_stdin(path)) && stdin().is_terminal() {
-        remark::note("reading what is typed here; Ctrl-D ends it");
-    }
-    remark::detail(format!("the plan:\n{}", words::plan(plan)));
-}
-
-/// A time window may bring more users than it has room for.
-fn say_room(plan: &Plan) {
-    if let (Some(_), Some(room)) = (plan.settings().window.time(), plan.user_room()) {
-        remark::note(format!(
-            "of the users of {}, {} count: twice as many as --expected-items makes room for",
-            substream(plan),
-            grouped(room as f64)
-        ));
-    }
-}
-
-/// How long a substream is, for people.
-fn substream(plan: &Plan) -> String {
-    match plan.settings().window.time() {
-        Some(_) => time(plan.substream_len()),
-        None => format!("{} items", grouped(plan.substream_len() as f64)),
-    }
-}
-
-/// Says what share of the items a key needs to be found half of the time.
-fn say_found(share: f64, window: Window) {
-    if 1.0 <= share {
-        return remark::note(
-            "no key can be frequent enough to be found: raise --epsilon, use a longer --window, or give a --domain",
-        );
-    }
-    let of = match window.time() {
-        Some(time) => format!("{} items per window (--expected-items)", grouped(time.expected_items as f64)),
-        None => "the items".to_owned(),
-    };
-    remark::note(format!(
-        "without --domain, frequent keys are found in the stream, privately: about those with {} of {of}",
-        words::percent(share)
-    ));
-}
-
-fn say_after(counts: Counts) {
-    let Counts { records, skipped, late, early, capped } = counts;
-    let number = |count: u64| grouped(count as f64);
-    if 0 < skipped {
-        remark::note(format!(
-            "{} of {} records could not be read and were skipped",
-            number(skipped),
-            number(records)
-        ));
-    }
-    if 0 < late {
-        remark::note(format!(
-            "{} records came too late for their interval; --lateness waits for them, and older files are named first",
-            number(late)
-        ));
-    }
-    if 0 < early {
-        remark::note(format!("{} records have times beyond what can be kept", number(early)));
-    }
-    if 0 < capped {
-        remark::note(format!(
-            "{} of {} records count for no item: their users had sent --per-user items, or there was no room for them; \
-            intervals are about the others",
-            number(capped),
-            number(records)
-        ));
-    }
-    remark::detail(format!("{} records were read", number(records)));
-}
-
-/// Never beside the results: it depends on the items.
-fn say_long(Long { limit, records }: Long) {
-    if let (Some(limit), 1..) = (limit, records) {
-        remark::note(format!(
-            "{} records have items of more than {limit} bytes; such items count but cannot be found: name them with --domain \
-            or dpsw count",
-            grouped(records as f64)
-        ));
-    }
+    matches!(error.downcast_ref(), Some(PlanError::OnlyNoise { .. }))
 }
 
 /// A file as text; errors name the file.

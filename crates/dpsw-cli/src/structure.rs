@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Result;
-use dpsw::error::{ParameterError, PlanError};
+use dpsw::error::{ParameterError, PlanError, Quantity};
 use dpsw::{
     Clock, CounterLayout, Delta, Domain, Expectation, Grid, Keys, PaperMethod, Plan, Planned, Prediction,
     Ratio, Request, Settings, Shares, SubstreamLen, TimeWindow, Unit, Window,
@@ -13,12 +13,13 @@ use dpsw::{
 use crate::arguments::{Means, MethodName, Paper, Past, Protects, UnitName};
 use crate::domain;
 use crate::fault::Fault;
-use crate::quantity::Span;
+use crate::memory::{self, MEMORY};
+use crate::quantity::{Span, grouped, time};
 
 /// The delta if a plan needs one and none is given.
 pub(crate) const DELTA: f64 = 1e-10;
-/// The bytes of sketches in which keys share counters, if none are given.
-pub(crate) const MEMORY: u64 = 400_000;
+/// The items of a time window, if nobody says how many there are.
+pub(crate) const EXPECTED_ITEMS: u64 = 1_000_000;
 
 /// What a plan is wanted for, whatever command asks.
 pub(crate) struct Wish<'a> {
@@ -33,6 +34,8 @@ pub(crate) struct Wish<'a> {
     pub(crate) expectation: Expectation,
     pub(crate) paper: &'a Paper,
     pub(crate) asked: Asked,
+    /// The steps in which times go, in milliseconds.
+    pub(crate) step: u64,
 }
 
 /// Which windows of a stream are asked.
@@ -48,11 +51,13 @@ pub(crate) enum Asked {
 pub(crate) struct Chosen {
     pub(crate) plan: Plan,
     pub(crate) prediction: Option<Prediction>,
+    /// What the planner was asked.
+    pub(crate) request: Option<Request>,
 }
 
-impl From<Planned> for Chosen {
-    fn from(Planned { plan, prediction, .. }: Planned) -> Self {
-        Self { plan, prediction: Some(prediction) }
+impl Chosen {
+    pub(crate) fn new(Planned { plan, prediction, .. }: Planned, request: Request) -> Self {
+        Self { plan, prediction: Some(prediction), request: Some(request) }
     }
 }
 
@@ -64,15 +69,23 @@ impl<'a> Wish<'a> {
 
     /// The plan of the chosen method.
     pub(crate) fn plan(self) -> Result<Chosen> {
-        let file = self.domain_file;
+        let (window, file) = (self.window, self.domain_file);
         let chosen = match self.means.method {
             MethodName::Tuned if self.paper.is_given() => {
                 return Err(Fault::usage("the parameters of the paper need --method paper"));
             }
-            MethodName::Tuned => self.request()?.plan().map(Chosen::from),
-            MethodName::Paper => self.paper_plan().map(|plan| Chosen { plan, prediction: None }),
+            MethodName::Tuned if self.means.memory.is_none() => {
+                memory::plan(self.request()?).map(|(planned, request)| Chosen::new(planned, request))
+            }
+            MethodName::Tuned => {
+                let request = self.request()?;
+                request.plan().map(|planned| Chosen::new(planned, request))
+            }
+            MethodName::Paper => {
+                self.paper_plan().map(|plan| Chosen { plan, prediction: None, request: None })
+            }
         };
-        chosen.map_err(|error| domain::explain(error, file))
+        chosen.map_err(|error| explained(error, window, file))
     }
 
     /// What the planner is asked. A large domain is moved, not copied.
@@ -85,7 +98,7 @@ impl<'a> Wish<'a> {
             retention: self.retention,
             ..Settings::new(self.window, self.epsilon)?
         };
-        let request = Request::new(settings).with_expectation(self.expectation);
+        let request = Request::new(settings).with_expectation(self.expectation).with_step(self.step);
         let request = if self.asked == Asked::Last { request.for_last_window() } else { request };
         Ok(match self.means.memory {
             Some(bytes) => request.with_bytes(bytes),
@@ -95,7 +108,12 @@ impl<'a> Wish<'a> {
 
     /// The delta that was given, or the default where finding keys needs one.
     fn delta_needed(&self) -> Option<f64> {
-        self.means.delta.or(self.domain.discovery().map(|_| DELTA))
+        self.means.delta.or(self.domain.discovery().map(|_| self.delta_default()))
+    }
+
+    /// Windows that are longer than any of today need a smaller one.
+    fn delta_default(&self) -> f64 {
+        DELTA.min(1.0 / (self.window.expected_items().max(1) as f64 * f64::from(self.retention)))
     }
 
     /// Columns that are not given are as many as the memory allows.
@@ -115,12 +133,36 @@ impl<'a> Wish<'a> {
     fn paper_settings(&self, columns: u32) -> Result<Settings, ParameterError> {
         Ok(Settings {
             unit: self.unit,
-            delta: Some(Delta::new(self.means.delta.unwrap_or(DELTA))?),
+            delta: Some(Delta::new(self.means.delta.unwrap_or(self.delta_default()))?),
             domain: self.domain.clone(),
             method: Some(paper_method(self.paper, columns)?.into()),
             retention: self.retention,
             ..Settings::new(self.window, self.epsilon)?
         })
+    }
+}
+
+/// A plan that was refused, in the words of the command line.
+pub(crate) fn explained(error: PlanError, window: Window, file: Option<&Path>) -> anyhow::Error {
+    let PlanError::OutOfRange { name, value, high, .. } = error else { return domain::explain(error, file) };
+    match (name, window.time()) {
+        (Quantity::WindowLen, Some(_)) => {
+            Fault::usage(format!("a window of time has at most {}, got {}", time(high), time(value)))
+        }
+        (Quantity::SearchItems | Quantity::SearchBytes, of_time) => {
+            let items = window.expected_items();
+            let most = u128::from(items) * u128::from(high) / u128::from(value.max(1));
+            // Substreams are rounded up.
+            let most = most - most % 1000;
+            let counted = if of_time.is_some() { " (--expected-items)" } else { "" };
+            Fault::usage(format!(
+                "keys are found in windows of up to {} items, got {}{counted}; use a shorter --window, or list the keys \
+                with --domain",
+                grouped(most as f64),
+                grouped(items as f64)
+            ))
+        }
+        _ => error.into(),
     }
 }
 
@@ -171,7 +213,7 @@ pub(crate) fn window(span: Span, past: Past, clock: Clock) -> Window {
             len: millis(len),
             lateness: millis(past.lateness),
             clock,
-            expected_items: past.expected_items,
+            expected_items: past.expected_items.unwrap_or(EXPECTED_ITEMS),
         }),
     }
 }

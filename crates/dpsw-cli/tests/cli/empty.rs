@@ -67,6 +67,7 @@ fn a_plan_for_far_more_items_than_there_are_is_named_first() {
     let sandbox = Sandbox::new();
     sandbox.write("t.tsv", records(1000, |n, item| format!("{n}\t{item}\n")));
     let top = ["t.tsv", "--column", "2", "--time-column", "1", "--window", "1000s", "--epsilon", "1"];
+    let top = [&top[..], &["--expected-items", "1000000"]].concat();
     check(&sandbox, &top, "nothing-found", &["what helps: say --expected-items 1000,", "not 1,000,000"]);
 }
 

@@ -183,6 +183,90 @@ fn a_window_longer_than_the_stream_counts_all_of_it() {
     }
 }
 
+/// January, with 100 records a day: all but 30 of them the same, those the day's own. Dates have no time of day, so a window of
+/// days is one of calendar days, the last one included whole; the same for hours.
+#[test]
+fn dates_make_windows_of_whole_days() {
+    let sandbox = Sandbox::new();
+    let record = |n: usize, _: &str| {
+        let day = n / 100 + 1;
+        let item = if n % 100 < 30 { format!("day {day}") } else { "same".to_owned() };
+        format!("2026-01-{day:02},2026-01-01T{:02}:00:00Z,{item}\n", day.min(24) - 1)
+    };
+    sandbox.write("t.csv", format!("date,hour,k\n{}", records(3100, record)));
+    sandbox.write("keys.txt", (1..=31).map(|day| format!("day {day}\n")).collect::<String>() + "same\n");
+    let start = 1_767_225_600_000_u64; // 2026-01-01T00:00:00Z
+    for (column, window, len, days) in [
+        ("date", "7d", 86_400_000, 25..=31),
+        ("date", "1d", 86_400_000, 31..=31),
+        ("date", "3d", 86_400_000, 29..=31),
+        ("date", "30d", 86_400_000, 2..=31),
+        ("date", "365d", 86_400_000, 1..=31),
+        ("hour", "7h", 3_600_000, 18..=23),
+    ] {
+        let arguments =
+            [&timed("t.csv", "k", column, window)[..], &["--json", "--all", "--top", "100"]].concat();
+        let answer = json(&sandbox.run(&[&arguments[..], &EXACT].concat()));
+        let end = start + len * if column == "date" { 31 } else { 24 };
+        assert_eq!(answer["window"]["end"], end, "{window}");
+        for row in answer["items"].as_array().expect("items") {
+            let day =
+                row["item"].as_str().and_then(|item| item.strip_prefix("day ")).map(|day| day.parse::<u64>());
+            let Some(Ok(day)) = day else { continue };
+            // In the hours all days from the 24th on are one.
+            let is_inside = days.contains(&day) || (column == "hour" && 24 <= day);
+            assert_eq!(row["estimate"], if is_inside { 30.0 } else { 0.0 }, "{window}: {row}");
+        }
+    }
+    let table = text(&sandbox.run(&[&timed("t.csv", "k", "date", "7d")[..], &EXACT].concat()));
+    assert!(table.contains("2026-01-25 00:00:00 to 2026-02-01 00:00:00 UTC"), "{table}");
+}
+
+/// Substreams of a window, as `--dry-run` says.
+fn substreams(sandbox: &Sandbox, arguments: &[&str]) -> u64 {
+    let plan = json(&sandbox.run(&[arguments, &["--epsilon", "1", "--dry-run", "--json"]].concat()));
+    plan["plan"]["structure"]["substreams_kept"].as_u64().unwrap_or_else(|| panic!("{plan}"))
+}
+
+#[test]
+fn a_window_of_time_is_planned_for_the_records_that_a_file_has() {
+    let sandbox = Sandbox::new();
+    sandbox.write("t.tsv", records(20_000, |n, item| format!("{n}\t{item}\n")));
+    let window = timed("t.tsv", "2", "1", "2000s");
+    let [guessed, given] = [&[][..], &["--expected-items", "1000000"]]
+        .map(|more| substreams(&sandbox, &[&window, more].concat()));
+    assert!(guessed < 10 && 10 < given, "{guessed} and {given}");
+    let right = substreams(&sandbox, &[&window[..], &["--expected-items", "4000"]].concat());
+    assert_eq!(guessed, right, "twice as many as usual");
+}
+
+#[test]
+fn windows_that_are_too_short_or_too_long_are_refused_for_what_they_are() {
+    let sandbox = Sandbox::new();
+    let lines = records(1000, |_, item| format!("{item}\n"));
+    sandbox.write("t.tsv", "1\ta\n");
+    let pipe = |arguments: &[&str]| {
+        sandbox.pipe(&[&["top", "--epsilon", "1"], arguments].concat(), lines.as_bytes())
+    };
+    for window in ["1", "2", "3", "10"] {
+        let wanted = format!("the noise would hide an item that fills a whole window of {window} items");
+        fails(&pipe(&["--window", window]), 3, &[&wanted, "raise epsilon or take a longer window"]);
+        fails(&pipe(&["--window", window, "--domain", "keys.txt"]), 3, &[&wanted]);
+    }
+    let long = ["--window", "1000000000000"];
+    fails(&pipe(&long), 2, &["window length must lie between 1 and 53687091200, got 1000000000000"]);
+    fails(&pipe(&[&long[..], &["--domain", "keys.txt"]].concat()), 2, &["window length must lie"]);
+    let found = pipe(&["--window", "1000000000"]);
+    fails(
+        &found,
+        2,
+        &["windows of up to 838,860,000 items, got 1,000,000,000", "shorter --window", "--domain"],
+    );
+    assert!(pipe(&["--window", "838860000"]).status.success());
+    let years = [&timed("t.tsv", "2", "1", "20000d")[..], &["--epsilon", "1"]].concat();
+    fails(&sandbox.run(&years), 2, &["a window of time has at most 12725", "got 20000 d"]);
+}
+
 #[test]
 fn late_records_are_counted_while_their_interval_waits() {
     let sandbox = Sandbox::new();
@@ -344,17 +428,92 @@ fn listed_keys_get_counters_of_their_own_unless_a_size_is_given() {
 #[test]
 fn the_list_of_found_keys_is_in_the_memory_and_what_counts_them_is_said() {
     let sandbox = Sandbox::new();
-    sandbox.write("t.tsv", records(200, |n, item| format!("{n}\t{item}\n")));
+    sandbox.write("t.tsv", records(2000, |n, item| format!("{n}\t{item}\n")));
     let fixed = ["top", "t.tsv", "--column", "2", "--time-column", "1", "--window", "15m", "--epsilon", "1"];
     let output = sandbox.run(&fixed);
     assert!(output.status.success(), "{}", errors(&output));
-    for part in ["finding keys takes up to", "% of 1,000,000 items per window (--expected-items)"] {
+    // In 2,000 seconds there is a record a second, so 900 in 15 minutes: twice as many are planned for.
+    for part in
+        ["finding keys takes up to", "% of the window, which holds about 1,800 items (--expected-items)"]
+    {
         assert!(errors(&output).contains(part), "{part:?} in {}", errors(&output));
     }
     fails(&sandbox.run(&[&fixed[..], &["--memory", "50KB"]].concat()), 2, &["50000 bytes; give more"]);
     let strict = ["--window", "100", "--epsilon", "1", "--delta", "1e-200"];
     let short = sandbox.run(&[&["top", "t.tsv", "--column", "2"][..], &strict].concat());
     assert!(errors(&short).contains("no key can be frequent enough to be found"), "{}", errors(&short));
+}
+
+/// The share of a window with which keys are found, in the words of a plan and of a run.
+#[test]
+fn plans_and_runs_say_the_same_of_the_keys_that_are_found() {
+    let sandbox = Sandbox::new();
+    let after = |text: &str, before: &str| {
+        let text = text.replace('\n', " ").split_whitespace().collect::<Vec<_>>().join(" ");
+        let (_, rest) = text.split_once(before).unwrap_or_else(|| panic!("{before:?} in {text}"));
+        rest.split(" of ").next().expect("a share").to_owned()
+    };
+    for (window, more) in [
+        ("1000", &[][..]),
+        ("10000", &[]),
+        ("1000000", &[]),
+        ("10m", &["--arrival-time"]),
+        ("10m", &["--arrival-time", "--expected-items", "20000"]),
+    ] {
+        let given: Vec<&str> = more.iter().copied().filter(|word| *word != "--arrival-time").collect();
+        let plan = sandbox.run(&[&["plan", "--window", window, "--epsilon", "2"][..], &given].concat());
+        let run = sandbox.pipe(&[&["top", "--window", window, "--epsilon", "2"][..], more].concat(), b"a\n");
+        let (planned, said) =
+            (after(&text(&plan), "a key with "), after(&errors(&run), "usually those with "));
+        assert_eq!(planned, said, "{window} {more:?}");
+    }
+}
+
+#[test]
+fn the_chart_of_a_plan_has_the_error_that_its_text_has() {
+    let sandbox = Sandbox::new();
+    for more in [
+        &["--epsilon", "1"][..],
+        &["--epsilon", "1", "--keys", "25000"],
+        &["--epsilon", "1", "--keys", "1000000", "--memory", "1MB"],
+        &["--target-error", "50"],
+        &["--keys", "25000", "--target-share", "0.05"],
+        &["--keys", "25000", "--target-error", "250", "--epsilon", "1", "--smallest-memory"],
+    ] {
+        let plan = json(&sandbox.run(&[&["plan", "--window", "1000000", "--json"][..], more].concat()));
+        let chart = plan["error_by_epsilon"].as_array().expect("a chart");
+        let here = chart.iter().find(|point| point["epsilon"] == plan["ledger"]["epsilon"]).expect("a point");
+        assert_eq!(here["error"], plan["predicted"]["frequent"], "{more:?}");
+        // The others are of the same size: with half of the epsilon no structure errs less.
+        assert!(
+            chart.windows(2).all(|pair| pair[1]["error"].as_f64() <= pair[0]["error"].as_f64()),
+            "{more:?}"
+        );
+    }
+}
+
+#[test]
+fn counters_take_as_much_memory_as_lowers_the_error_and_say_what_less_would_cost() {
+    let sandbox = Sandbox::new();
+    let plan = |more: &[&str]| json(&sandbox.run(&[&["plan", "--json"], more].concat()));
+    let bytes = |plan: &Value| plan["bytes"]["sketch"].as_u64().expect("a size");
+    let error = |plan: &Value| {
+        let of = |group: &str| plan["predicted"][group].as_f64().expect("an error");
+        of("frequent") + of("rare")
+    };
+    for (window, epsilon, helps) in [("10000", "1", false), ("1000000", "5", true), ("1h", "1", true)] {
+        let asked = ["--window", window, "--epsilon", epsilon];
+        let [small, large] =
+            ["400KB", "12.8MB"].map(|memory| plan(&[&asked[..], &["--memory", memory]].concat()));
+        let chosen = plan(&asked);
+        assert!(error(&chosen) <= 1.05 * error(&large), "{window}");
+        assert_eq!(400_000 < bytes(&chosen), helps, "{window}: {}", bytes(&chosen));
+        assert_eq!(error(&chosen) < 0.9 * error(&small), helps, "{window}");
+    }
+    let run = sandbox.pipe(&["top", "--window", "1000000", "--epsilon", "5"], b"a\n");
+    for part in ["counters take ", "with a tenth of it (--memory) errors would be "] {
+        assert!(errors(&run).contains(part), "{part:?} in {}", errors(&run));
+    }
 }
 
 #[test]
