@@ -14,7 +14,7 @@ use ratatui::widgets::Paragraph;
 use crate::answer::{Answer, Question};
 use crate::chart::{self, Bar};
 use crate::fault::Fault;
-use crate::feed::Feed;
+use crate::feed::{Counts, Feed};
 use crate::interrupt;
 use crate::quantity::grouped;
 use crate::remark;
@@ -95,15 +95,17 @@ impl Watch {
     fn draw(&mut self, feed: &Feed<'_>, is_complete: bool) -> Result<()> {
         let answer = self.question.ask(&feed.sketch.view(), Some(feed.counts))?;
         let footer = if is_complete { "end of the input · q to leave" } else { "q to leave" };
-        let records = feed.counts.records;
-        let rate = records as f64 / self.started.elapsed().as_secs_f64();
-        let title = format!(
-            "dpsw top  {}  {} records, {} per second",
-            feed.source,
-            grouped(records as f64),
-            grouped(rate)
-        );
+        let title = format!("dpsw top  {}{}", feed.source, self.pace(answer.read));
         self.screen.draw(|width| page(&title, &answer, width), footer)
+    }
+}
+
+impl Watch {
+    /// How many records there were, where that is public.
+    fn pace(&self, read: Option<Counts>) -> String {
+        let Some(Counts { records, .. }) = read else { return String::new() };
+        let rate = records as f64 / self.started.elapsed().as_secs_f64();
+        format!("  {} records, {} per second", grouped(records as f64), grouped(rate))
     }
 }
 
