@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn a_law_says_what_it_is() {
         assert_eq!(laplace(20).to_string(), "discrete Laplace noise of scale 20");
-        assert_eq!(gaussian(220).to_string(), "discrete Gaussian, variance 220");
+        assert_eq!(gaussian(220).to_string(), "discrete Gaussian noise of variance 220");
         assert_eq!((laplace(20).scale(), gaussian(220).scale()), (Some(20.0), None));
     }
 
