@@ -328,7 +328,7 @@ impl Request {
             least_fitted,
             keys,
             tracked,
-            phases: if self.is_last { NO_PHASE } else { ALL_PHASES },
+            phases: if self.is_last { &NO_PHASE } else { &ALL_PHASES },
             ..structure(self.settings.window.len(), substreams, tried.counters, tried.law)
         };
         let prediction = Prediction::new(structure, counts, self.expectation.drift);
@@ -581,7 +581,7 @@ pub(crate) fn structure(window_len: u64, substreams: u64, counters: CounterLayou
         CounterLayout::Hashed { rows, columns } => (rows.into(), Some(columns.into())),
         _ => (1.0, None),
     };
-    let (least_fitted, keys, tracked, phases) = (0.0, 0, None, ALL_PHASES);
+    let (least_fitted, keys, tracked, phases) = (0.0, 0, None, &ALL_PHASES);
     Structure { substreams, rows, columns, law, least_fitted, keys, tracked, phases }
 }
 

@@ -1,7 +1,7 @@
 //! What error a plan of the tuned method will have, before any item arrives: from a public guess of how counts are
 //! spread, never from the stream.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use crate::error::ParameterError;
 use crate::noise::law::Law;
@@ -82,11 +82,27 @@ const SURE_CANDIDATE_DEVIATIONS: f64 = CANDIDATE_DEVIATIONS + 1.0;
 const SURE_TRACKED_DEVIATIONS: f64 = TRACKED_DEVIATIONS + 1.0;
 
 /// A number for each phase of the window at which errors are averaged.
-pub(crate) type PerPhase = [f64; 8];
-/// The parts of a substream that have passed when a window is asked at any time.
-pub(crate) const ALL_PHASES: PerPhase = [0.0625, 0.1875, 0.3125, 0.4375, 0.5625, 0.6875, 0.8125, 0.9375];
-/// None has passed when a window ends with a substream.
-pub(crate) const NO_PHASE: PerPhase = [0.0; 8];
+type PerPhase = [f64; 8];
+
+/// When windows are asked: the parts of a substream that have passed by then.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Phases {
+    parts: PerPhase,
+    /// Of each part, for each of the spans: the planner asks for them a million times.
+    misfits: [[Misfit; 8]; SPANS.len()],
+}
+
+/// At any time.
+pub(crate) static ALL_PHASES: LazyLock<Phases> =
+    LazyLock::new(|| Phases::new([0.0625, 0.1875, 0.3125, 0.4375, 0.5625, 0.6875, 0.8125, 0.9375]));
+/// At the end of a substream: none has passed.
+pub(crate) static NO_PHASE: LazyLock<Phases> = LazyLock::new(|| Phases::new([0.0; 8]));
+
+impl Phases {
+    fn new(parts: PerPhase) -> Self {
+        Self { parts, misfits: SPANS.map(|span| parts.map(|x| Misfit::at_phase(x, span.into()))) }
+    }
+}
 
 impl Expectation {
     /// What to expect without knowing better: Zipf with exponent 1 over this many keys, drifting moderately.
@@ -141,7 +157,7 @@ pub(crate) struct Structure {
     /// Keys that have counters of their own beside hashed ones.
     pub(crate) tracked: Option<Tracked>,
     /// How much of a substream has passed when a window is asked.
-    pub(crate) phases: PerPhase,
+    pub(crate) phases: &'static Phases,
 }
 
 /// Keys that have counters of their own beside hashed ones.
@@ -181,7 +197,7 @@ pub struct RankError {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prediction {
     counts: Arc<Counts>,
-    phases: PerPhase,
+    phases: &'static Phases,
     /// Variance of noise and collisions at each phase.
     floor: PerPhase,
     substreams: f64,
@@ -195,7 +211,8 @@ pub struct Prediction {
 
 impl Prediction {
     pub(crate) fn new(structure: Structure, counts: &Arc<Counts>, drift: Option<Drift>) -> Self {
-        let noise = structure.phases.map(|x| structure.draws(x) * structure.law.variance() / structure.rows);
+        let noise =
+            structure.phases.parts.map(|x| structure.draws(x) * structure.law.variance() / structure.rows);
         let own = (structure.law.variance(), f64::NEG_INFINITY);
         let (floor, collisions, own) = match structure.columns {
             None => (noise, None, Some(own)),
@@ -208,7 +225,7 @@ impl Prediction {
                 (shared.floor, Some(collisions), own)
             }
         };
-        let draws = mean(structure.phases.iter().map(|&x| structure.draws(x)));
+        let draws = mean(structure.phases.parts.iter().map(|&x| structure.draws(x)));
         let listing = Listing {
             noise: Moments::of(structure.law, draws).mean_of(structure.rows),
             collisions,
@@ -230,17 +247,18 @@ impl Prediction {
     pub fn error_of(&self, count: f64) -> f64 {
         let nodes = self.substreams * f64::from(1 << self.rung(count));
         let (rate, own_noise) = (count / nodes, self.own_noise(count));
-        let span = self.span(rate, nodes, own_noise);
+        let place = self.span(rate, nodes, own_noise);
+        let span = f64::from(SPANS[place]);
         let floor = |(x, floor): (f64, f64)| match own_noise {
             Some(noise) => noise * (nodes + x * x * (1.0 + 1.0 / span)),
             None => floor,
         };
-        let errors = self.phases.into_iter().zip(self.floor).map(|(x, at_phase)| {
-            let misfit = Misfit::at_phase(x, span);
+        let phases = self.phases.parts.into_iter().zip(self.floor).zip(self.phases.misfits[place]);
+        let errors = phases.map(|((x, at_phase), misfit)| {
             let drift = rate.powi(2) * self.walk / nodes * misfit.walk;
             MEAN_ABSOLUTE * (floor((x, at_phase)) + rate * misfit.sampling + drift).sqrt()
         });
-        errors.sum::<f64>() / self.phases.len() as f64 + self.unseen(count)
+        errors.sum::<f64>() / self.floor.len() as f64 + self.unseen(count)
     }
 
     /// The variance of the noise on the counters of an item with this count, if it has its own.
@@ -252,13 +270,17 @@ impl Prediction {
         self.own_noise(count).map_or(0, |_| self.rungs.rung(count))
     }
 
-    /// From how many nodes the next one is predicted best, for an item that comes this often in a node.
-    fn span(&self, rate: f64, nodes: f64, own_noise: Option<f64>) -> f64 {
-        let Some(noise) = own_noise else { return 1.0 };
-        let variance = |span: &f64| (noise + rate) / span + rate.powi(2) * self.walk / nodes * span / 3.0;
+    /// From how many nodes the next one is predicted best, for an item that comes this often in a node: a place among the
+    /// spans.
+    fn span(&self, rate: f64, nodes: f64, own_noise: Option<f64>) -> usize {
+        let Some(noise) = own_noise else { return 0 };
+        let variance = |span: f64| (noise + rate) / span + rate.powi(2) * self.walk / nodes * span / 3.0;
         let fits = |span: &f64| *span == 1.0 || *span <= LONGEST_SPAN * nodes;
-        let spans = SPANS.into_iter().map(f64::from).filter(fits);
-        spans.min_by(|one, other| variance(one).total_cmp(&variance(other))).unwrap_or(1.0)
+        let variances = SPANS.into_iter().map(f64::from).filter(fits).map(variance);
+        variances
+            .enumerate()
+            .min_by(|(_, one), (_, other)| one.total_cmp(other))
+            .map_or(0, |(place, _)| place)
     }
 
     /// A key that was rare is cut coarsely until the next substream: what that costs a frequent one on average.
@@ -389,7 +411,7 @@ mod tests {
             least_fitted: 0.0,
             keys: 0,
             tracked: None,
-            phases: ALL_PHASES,
+            phases: &ALL_PHASES,
         }
     }
 
