@@ -11,7 +11,7 @@ use crate::item::value::Item;
 use crate::noise::generator::Noise;
 
 /// The multiplier of the fold of integers: 2⁶⁴ divided by the golden ratio.
-pub(super) const FOLD: u64 = 0x9e37_79b9_7f4a_7c15;
+const FOLD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// The master key of a stream, from which all its hash keys come by a one-way function. Workers and sites that
 /// share it count alike. It is in no view.

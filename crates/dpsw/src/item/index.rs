@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, RandomState};
 
 use crate::error::PlanError;
-use crate::item::hash::{FOLD, FingerprintKey};
+use crate::item::hash::FingerprintKey;
 use crate::item::keys::Keys;
 
 /// Which place a key has in a public list, by fingerprint: open addressing at a load of at most one half.
@@ -13,8 +13,8 @@ use crate::item::keys::Keys;
 pub(crate) struct Index {
     /// Fingerprint and place; `u32::MAX` marks an empty slot.
     slots: Box<[(u64, u32)]>,
-    /// Known to nobody, so that nobody can choose keys that crowd in one place.
-    seed: u64,
+    /// Odd, and known to nobody, so that nobody can choose keys that crowd in one place.
+    factor: u64,
 }
 
 impl Index {
@@ -45,7 +45,7 @@ impl Index {
 
     fn with_room(keys: usize) -> Self {
         let slots = vec![(0, u32::MAX); Self::slots(keys)].into_boxed_slice();
-        Self { slots, seed: RandomState::new().hash_one(0_u8) }
+        Self { slots, factor: RandomState::new().hash_one(0_u8) | 1 }
     }
 
     /// Gives a fingerprint its place, unless it has one already.
@@ -64,8 +64,8 @@ impl Index {
     #[inline]
     fn slot(&self, fingerprint: u64) -> usize {
         let mask = self.slots.len() - 1;
-        let product = u128::from(fingerprint ^ self.seed) * u128::from(FOLD);
-        let mut slot = (product as u64 ^ (product >> 64) as u64) as usize & mask;
+        // The upper bits of a product with a random odd number are spread evenly whatever is multiplied.
+        let mut slot = (fingerprint.wrapping_mul(self.factor) >> (mask as u64).leading_zeros()) as usize;
         while self.slots[slot].1 != u32::MAX && self.slots[slot].0 != fingerprint {
             slot = (slot + 1) & mask;
         }
