@@ -8,8 +8,8 @@ use crate::noise::table::Table;
 use crate::plan::budget::Budget;
 use crate::plan::layout::{open_max, substream_items, touched};
 use crate::plan::limits::{
-    KEY_LEN_MAX, KEYS_MAX, LIST_BYTES, LIST_KEYS, RECENT_LEN, ROOM, SEARCH_BYTES, SEARCH_ITEMS,
-    SEARCH_ITEMS_MAX, SEARCH_LEN_MAX, SEARCH_WINDOWS, SEARCHED_LEN, check,
+    KEY_LEN_MAX, KEYS_MAX, LIST_BYTES, LIST_KEYS, ROOM, SEARCH_BYTES, SEARCH_ITEMS, SEARCH_ITEMS_MAX,
+    SEARCH_LEN_MAX, SEARCH_ROOM, SEARCH_WINDOWS, SEARCHED_LEN, check,
 };
 use crate::plan::range::LazyTable;
 use crate::plan::release::Release;
@@ -248,7 +248,7 @@ impl PlannedDiscovery {
             Kind::Integers => 0,
             Kind::Bytes => entries * u64::from(self.discovery.key_len_max),
         };
-        slots * 8 + entries.next_power_of_two() * self.entry_len() + keys + RECENT_LEN as u64
+        slots * 8 + entries.next_power_of_two() * self.entry_len() + keys + SEARCH_ROOM as u64
     }
 
     /// The most bytes that the keys of all running searches take.

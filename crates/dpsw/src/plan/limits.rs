@@ -58,8 +58,9 @@ pub(crate) const SEARCH_BYTES: u64 = 64 << 20;
 pub(crate) const ROOM: u64 = 2;
 /// Bytes of a key in the map of a search, without those of a byte string.
 pub(crate) const SEARCHED_LEN: usize = 24;
-/// Bytes of the keys of a search that were met lately.
-pub(crate) const RECENT_LEN: usize = 1 << 16;
+/// Bytes of a search beside its map and its keys: far more than there are, but how long searches are depends on it, and with that
+/// which saved states can go on.
+pub(crate) const SEARCH_ROOM: usize = 1 << 16;
 /// The most found keys that are listed, and the most bytes of their names together, unless one name is longer.
 pub(crate) const LIST_KEYS: usize = 1024;
 pub(crate) const LIST_BYTES: usize = 32 * LIST_KEYS;

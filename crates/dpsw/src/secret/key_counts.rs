@@ -6,7 +6,7 @@ use zeroize::Zeroize;
 
 use crate::item::hash::FingerprintKey;
 use crate::item::value::Item;
-use crate::plan::limits::{RECENT_LEN, SEARCHED_LEN};
+use crate::plan::limits::SEARCHED_LEN;
 
 /// A key, how often it came, and where it stands in its search.
 pub(super) struct Entry<K> {
@@ -55,7 +55,6 @@ pub(super) struct Placed {
 }
 
 const _: () = assert!(size_of::<Entry<Placed>>() <= SEARCHED_LEN, "the plan counts on it");
-const _: () = assert!(RECENT * size_of::<u32>() == RECENT_LEN, "the plan counts on it");
 
 /// A key of the map, as it is stored.
 pub(super) trait Key: Sized {
@@ -114,7 +113,7 @@ impl Key for Placed {
 
     #[inline]
     fn is(&self, hash: u64, key: &[u8], arena: &[u8]) -> bool {
-        self.hash == hash && self.bytes(arena) == key
+        self.hash == hash && are_equal(self.bytes(arena), key)
     }
 
     fn hash(&self, _: FingerprintKey) -> u64 {
@@ -134,10 +133,18 @@ impl Key for Placed {
     }
 }
 
+/// Most keys are short: comparing them takes less time than a call that does.
+#[inline]
+fn are_equal(one: &[u8], other: &[u8]) -> bool {
+    let ends = |key: &[u8]| Some([*key.first_chunk()?, *key.last_chunk()?].map(u64::from_ne_bytes));
+    match one.len() {
+        8..=16 if one.len() == other.len() => ends(one) == ends(other),
+        _ => one == other,
+    }
+}
+
 /// No search sees more arrivals; saved ones with more are refused.
 pub(super) const ARRIVALS_MAX: u64 = 1 << 62;
-/// Places of entries that were met lately, by the last bits of their hashes.
-const RECENT: usize = 16_384;
 /// Keys that are counted at a time.
 pub(super) const BLOCK: usize = 128;
 /// The fewest slots of a map.
@@ -150,56 +157,49 @@ pub(super) struct Counts<K> {
     pub(super) arena: Vec<u8>,
     /// The last 32 bits of a hash, and a place plus one; 0 is free.
     slots: Vec<u64>,
-    recent: Box<[u32]>,
     /// The hash of a key.
     pub(super) by: FingerprintKey,
 }
 
 impl<K: Key> Counts<K> {
     pub(super) fn new(by: FingerprintKey) -> Self {
-        let recent = vec![0; RECENT].into();
-        Self { entries: Vec::new(), arena: Vec::new(), slots: vec![0; SLOTS_MIN], recent, by }
+        Self { entries: Vec::new(), arena: Vec::new(), slots: vec![0; SLOTS_MIN], by }
     }
 
-    /// Counts the keys that were met lately; the others are `missed`.
+    /// Counts at most a block of keys. Where they may be is looked up first, so that none waits for another.
     pub(super) fn count_block<'b>(
         &mut self,
         block: Range<usize>,
         at: impl Fn(usize) -> Option<(u64, K::Borrowed<'b>)>,
-        missed: &mut [usize; BLOCK],
-    ) -> usize {
-        let mut misses = 0;
-        for index in block {
-            let Some((hash, key)) = at(index) else { continue };
-            let entry = self.entries.get_mut(self.recent[hash as usize % RECENT] as usize);
-            let is_hit = entry.is_some_and(|entry| {
-                let is_it = entry.key.is(hash, key, &self.arena);
-                entry.count = entry.count.saturating_add(is_it.into());
-                is_it
-            });
-            missed[misses] = index;
-            misses += usize::from(!is_hit);
+    ) {
+        let mut places = [0; BLOCK];
+        for (place, index) in places.iter_mut().zip(block.clone()) {
+            *place = at(index).map_or(0, |(hash, _)| self.likely(hash));
         }
-        misses
+        for (place, index) in places.into_iter().zip(block) {
+            let Some((hash, key)) = at(index) else { continue };
+            let is_it = |entry: &&mut Entry<K>| entry.key.is(hash, key, &self.arena);
+            if let Some(entry) = self.entries.get_mut((place as usize).wrapping_sub(1)).filter(is_it) {
+                entry.count = entry.count.saturating_add(1);
+            } else if !self.count(hash, key) {
+                self.insert(hash, key, 1, Standing::NEW);
+            }
+        }
+    }
+
+    /// The place plus one of a key that is probably the one of this hash; 0 if there is none.
+    #[inline]
+    fn likely(&self, hash: u64) -> u32 {
+        let mut slot = self.first_slot(hash);
+        while self.slots[slot] != 0 && (self.slots[slot] >> 32) as u32 != hash as u32 {
+            slot = (slot + 1) & (self.slots.len() - 1);
+        }
+        self.slots[slot] as u32
     }
 
     /// Counts a known key; `false` for one that is not known.
-    #[inline]
     pub(super) fn count(&mut self, hash: u64, key: K::Borrowed<'_>) -> bool {
-        let recent = self.recent[hash as usize % RECENT];
-        let is_recent = |entry: &&mut Entry<K>| entry.key.is(hash, key, &self.arena);
-        if let Some(entry) = self.entries.get_mut(recent as usize).filter(is_recent) {
-            entry.count = entry.count.saturating_add(1);
-            return true;
-        }
-        self.count_known(hash, key)
-    }
-
-    /// The same for a key that was not met lately.
-    #[inline]
-    pub(super) fn count_known(&mut self, hash: u64, key: K::Borrowed<'_>) -> bool {
         let Some(place) = self.find(hash, key) else { return false };
-        self.recent[hash as usize % RECENT] = place;
         let count = &mut self.entries[place as usize].count;
         *count = count.saturating_add(1);
         true
@@ -230,7 +230,6 @@ impl<K: Key> Counts<K> {
             self.map_again(self.slots.len() * 2);
         }
         let key = K::new(hash, key, &mut self.arena);
-        self.recent[hash as usize % RECENT] = self.entries.len() as u32;
         self.entries.push(Entry { key, count, standing });
         self.put(hash, self.entries.len());
     }
@@ -276,7 +275,6 @@ impl<K: Key> Counts<K> {
         self.entries.clear();
         self.arena.zeroize();
         self.slots.fill(0);
-        self.recent.fill(0);
     }
 
     /// Lowers all counts by one and forgets keys without a count.
@@ -291,7 +289,6 @@ impl<K: Key> Counts<K> {
             self.entries.iter_mut().for_each(|entry| entry.key.move_to(&self.arena, &mut kept));
             std::mem::swap(&mut self.arena, &mut kept);
             kept.zeroize();
-            self.recent.fill(0);
             self.map_again(self.slots.len());
         }
     }
@@ -314,6 +311,22 @@ mod tests {
         assert_eq!([&b"a"[..], b"b", b"c"].map(|key| counts.find(7, key)), [Some(0), Some(1), None]);
         assert_eq!([&b"a"[..], b"b", b"c"].map(|key| counts.count(7, key)), [true, true, false]);
         assert_eq!(counts.entries.iter().map(|entry| entry.count).collect::<Vec<_>>(), [2, 2]);
+        let keys: [&[u8]; 5] = [b"b", b"c", b"a", b"c", b"b"];
+        counts.count_block(0..5, |index| Some((7, keys[index])));
+        assert_eq!(counts.entries.iter().map(|entry| entry.count).collect::<Vec<_>>(), [3, 4, 2]);
+    }
+
+    #[test]
+    fn keys_are_equal_if_all_their_bytes_are() {
+        for len in 0..40 {
+            let key: Vec<u8> = (0..len).collect();
+            assert!(are_equal(&key, &key.clone()));
+            for place in 0..key.len() {
+                let mut other = key.clone();
+                other[place] ^= 1;
+                assert!(!are_equal(&key, &other) && !are_equal(&key, &key[..place]), "{place} of {len}");
+            }
+        }
     }
 
     #[test]

@@ -253,7 +253,11 @@ fn count_all<'b, K: Key>(
     limit: Option<usize>,
     lowered: &mut u64,
 ) {
-    let Some(limit) = limit else { return count_in_blocks(counts, len, at) };
+    let Some(limit) = limit else {
+        return (0..len)
+            .step_by(BLOCK)
+            .for_each(|start| counts.count_block(start..len.min(start + BLOCK), &at));
+    };
     for (hash, key) in (0..len).filter_map(at) {
         if counts.count(hash, key) {
             continue;
@@ -264,23 +268,6 @@ fn count_all<'b, K: Key>(
             counts.lower();
         } else {
             counts.insert(hash, key, 1, Standing::NEW);
-        }
-    }
-}
-
-/// Keys that were met lately go first, without waiting for one another.
-fn count_in_blocks<'b, K: Key>(
-    counts: &mut Counts<K>,
-    len: usize,
-    at: impl Fn(usize) -> Option<(u64, K::Borrowed<'b>)>,
-) {
-    let mut missed = [0; BLOCK];
-    for start in (0..len).step_by(BLOCK) {
-        let misses = counts.count_block(start..len.min(start + BLOCK), &at, &mut missed);
-        for (hash, key) in missed[..misses].iter().filter_map(|&index| at(index)) {
-            if !counts.count_known(hash, key) {
-                counts.insert(hash, key, 1, Standing::NEW);
-            }
         }
     }
 }
