@@ -23,6 +23,7 @@ mod structure;
 mod interrupt;
 mod progress;
 mod feed;
+mod line_count;
 mod survey;
 mod said;
 mod run;

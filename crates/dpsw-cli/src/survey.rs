@@ -1,25 +1,23 @@
 //! What is known of files before any item is counted: how many records they have and how their times go. That is public
 //! wherever arrivals are.
 
-use std::path::PathBuf;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::Result;
-use memchr::memchr_iter;
 
-use crate::arguments::Format;
+use crate::input::packing::Packing;
 use crate::input::parser::{Parser, Wanted};
-use crate::input::reader::{Files, Message, Reader};
+use crate::input::reader::{Counted, Files, read_block};
 use crate::input::start::Start;
-use crate::input::{Record, Sink};
-use crate::interrupt;
+use crate::input::{Record, Sink, columnar, file};
+use crate::{interrupt, line_count};
 
 /// Files that are longer together are not read twice.
 const LEN_MAX: u64 = 1 << 30;
 /// Times are looked at in so many records.
 const TIMES_MAX: u64 = 1 << 18;
-/// How often an interrupt is looked for.
-const PATIENCE: Duration = Duration::from_millis(50);
 /// The steps in which times may go, in milliseconds: days, hours, minutes. Shorter ones are no matter in most windows.
 const STEPS: [u64; 3] = [86_400_000, 3_600_000, 60_000];
 /// More than this many times the usual number of records are rarely in a window.
@@ -58,7 +56,7 @@ pub(crate) struct Times {
 /// The records of all files, if there are any.
 pub(crate) fn records(files: &Files, wanted: &Wanted) -> Known {
     let len = len(files).filter(|len| *len <= LEN_MAX);
-    let survey = len.and_then(|_| Survey::of(files, wanted, u64::MAX));
+    let survey = len.and_then(|_| Survey::of(files, wanted, None));
     match survey.map(|survey| survey.tally.records) {
         Some(records @ 1..) => Known::Records(records),
         _ => Known::Nothing,
@@ -67,7 +65,7 @@ pub(crate) fn records(files: &Files, wanted: &Wanted) -> Known {
 
 /// How the times of the first records go, and so those of a window of so many milliseconds.
 pub(crate) fn times(files: &Files, wanted: &Wanted, window: u64) -> Known {
-    let survey = len(files).and_then(|len| Some((len, Survey::of(files, wanted, TIMES_MAX)?)));
+    let survey = len(files).and_then(|len| Some((len, Survey::of(files, wanted, Some(TIMES_MAX))?)));
     survey.and_then(|(len, survey)| survey.times(len, window)).map_or(Known::Nothing, Known::Times)
 }
 
@@ -87,28 +85,17 @@ struct Survey {
 }
 
 impl Survey {
-    /// `None` if they cannot be read, or it was interrupted.
-    fn of(files: &Files, wanted: &Wanted, records_max: u64) -> Option<Self> {
-        let reader = Reader::start(files.clone());
-        let mut tally = Tally { are_whole: [true; STEPS.len()], ..Tally::default() };
-        let mut part = Part::Rows;
-        while !interrupt::is_requested() {
-            match reader.next(PATIENCE).ok()? {
-                Message::Idle => {}
-                Message::Done => return Some(Self { tally, read: None }),
-                Message::Start(_, start) => part = Part::new(&start, wanted).ok()?,
-                Message::Bytes(_, block) => {
-                    part.push(&block, &mut tally).ok()?;
-                    reader.give_back(block);
-                }
-                Message::Rows(_, rows) => rows.feed(1, &mut tally).ok()?,
-                Message::End(_) => part.finish(&mut tally).ok()?,
-            }
-            if records_max <= tally.records {
-                return Some(Self { tally, read: Some(reader.bytes_read()) });
-            }
+    /// Looks at the times of about so many records, or counts all of them. `None` if they cannot be read, or it was
+    /// interrupted.
+    fn of(files: &Files, wanted: &Wanted, looked_at: Option<u64>) -> Option<Self> {
+        let mut tally = Tally { are_whole: [true; STEPS.len()], looked_at, ..Tally::default() };
+        let read = Arc::new(AtomicU64::new(0));
+        for path in &files.paths {
+            tally.read(path, files, wanted, &read).ok()?;
         }
-        None
+        let is_over = tally.goes_on();
+        let survey = Self { tally, read: (!is_over).then(|| read.load(Ordering::Relaxed)) };
+        (!interrupt::is_requested()).then_some(survey)
     }
 }
 
@@ -133,47 +120,6 @@ impl Survey {
     }
 }
 
-/// A file whose records are counted.
-enum Part {
-    /// Line by line, which needs no parser; and whether the last one has not ended.
-    Lines(bool),
-    Parsed(Box<Parser>),
-    Rows,
-}
-
-impl Part {
-    fn new(start: &Start, wanted: &Wanted) -> Result<Self> {
-        Ok(match start.format {
-            Format::Lines => Self::Lines(false),
-            Format::Arrow | Format::Parquet => Self::Rows,
-            format => Self::Parsed(Box::new(Parser::new(format, wanted, &start.bytes)?)),
-        })
-    }
-
-    fn push(&mut self, block: &[u8], tally: &mut Tally) -> Result<()> {
-        match self {
-            Self::Lines(is_open) => {
-                tally.records += memchr_iter(b'\n', block).count() as u64;
-                *is_open = block.last().is_some_and(|last| *last != b'\n');
-                Ok(())
-            }
-            Self::Parsed(parser) => parser.push(block, tally),
-            Self::Rows => Ok(()),
-        }
-    }
-
-    fn finish(&mut self, tally: &mut Tally) -> Result<()> {
-        match self {
-            Self::Lines(is_open) => {
-                tally.records += u64::from(std::mem::take(is_open));
-                Ok(())
-            }
-            Self::Parsed(parser) => parser.finish(tally),
-            Self::Rows => Ok(()),
-        }
-    }
-}
-
 /// Counts records, whatever is in them, and looks at their times.
 #[derive(Default)]
 struct Tally {
@@ -182,9 +128,38 @@ struct Tally {
     span: Option<(u64, u64)>,
     /// Which of the steps all times go in.
     are_whole: [bool; STEPS.len()],
+    /// How many records are enough to tell; `None` if only their number is asked for.
+    looked_at: Option<u64>,
 }
 
 impl Tally {
+    fn goes_on(&self) -> bool {
+        self.looked_at.is_none_or(|most| self.records < most) && !interrupt::is_requested()
+    }
+
+    fn read(&mut self, path: &Path, files: &Files, wanted: &Wanted, read: &Arc<AtomicU64>) -> Result<()> {
+        let file = Counted { file: file::open(path)?, progress: Arc::clone(read) };
+        let (start, mut source) = Start::read(path, file, files.told)?;
+        if start.is_columnar() {
+            let rows = |rows: columnar::Rows| rows.feed(1, self).is_ok() && self.goes_on();
+            return columnar::read(path, &start, source, &files.selection, read, rows);
+        }
+        let mut parser = Parser::new(start.format, wanted, &start.bytes)?;
+        let lines = parser.lines().filter(|_| start.packing == Packing::Plain && self.looked_at.is_none());
+        if let Some(records) = lines.map(|lines| line_count::records(path, lines)).transpose()?.flatten() {
+            self.records += records;
+            return Ok(());
+        }
+        let mut block = Vec::new();
+        while self.goes_on() {
+            if read_block(&mut source, &mut block)? == 0 {
+                return parser.finish(self);
+            }
+            parser.push(&block, self)?;
+        }
+        Ok(())
+    }
+
     fn look(&mut self, time: u64) {
         let (first, last) = self.span.unwrap_or((time, time));
         self.span = Some((first.min(time), last.max(time)));

@@ -108,6 +108,11 @@ impl Delimited {
         self.awaits_header
     }
 
+    /// Whether fields may be quoted.
+    pub(crate) fn may_quote(&self) -> bool {
+        self.is_quoted
+    }
+
     /// Records without quotes, times and users.
     fn take_plain(&self, buffer: &[u8], line: u64, sink: &mut impl Sink) -> Result<(usize, u64)> {
         let mut batch: [&[u8]; BATCH] = [&[]; BATCH];

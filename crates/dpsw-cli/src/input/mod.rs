@@ -14,7 +14,7 @@ mod follow;
 pub(crate) mod format;
 pub(crate) mod json;
 pub(crate) mod lines;
-mod packing;
+pub(crate) mod packing;
 pub(crate) mod parser;
 pub(crate) mod reader;
 pub(crate) mod start;

@@ -42,6 +42,15 @@ pub(crate) struct Parser {
     passing: Option<Scanner>,
 }
 
+/// What lines say of records.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Lines {
+    /// The first one is none.
+    pub(crate) has_header: bool,
+    /// Quotes may hold line ends.
+    pub(crate) may_quote: bool,
+}
+
 enum Records {
     Lines,
     Delimited(Delimited),
@@ -59,6 +68,18 @@ impl Parser {
             is_at_start: true,
             passing: None,
         })
+    }
+
+    /// How lines are records, if they are; before anything was parsed.
+    pub(crate) fn lines(&self) -> Option<Lines> {
+        match &self.records {
+            Records::Lines => Some(Lines { has_header: false, may_quote: false }),
+            Records::Delimited(records) => {
+                Some(Lines { has_header: records.awaits_header(), may_quote: records.may_quote() })
+            }
+            // Blank lines are none.
+            Records::Json(_) | Records::AccessLog(_) => None,
+        }
     }
 
     /// Takes the records that are complete with this block.

@@ -223,7 +223,7 @@ pub(crate) fn check_followed(start: &Start) -> Result<()> {
 }
 
 /// Fills a block with what one read gives; 0 at the end.
-fn read_block(source: &mut impl Read, block: &mut Vec<u8>) -> io::Result<usize> {
+pub(crate) fn read_block(source: &mut impl Read, block: &mut Vec<u8>) -> io::Result<usize> {
     block.resize(BLOCK_LEN, 0);
     loop {
         match source.read(block) {
@@ -237,10 +237,10 @@ fn read_block(source: &mut impl Read, block: &mut Vec<u8>) -> io::Result<usize> 
     }
 }
 
-/// Counts what was read, for the progress bar.
-struct Counted {
-    file: File,
-    progress: Arc<AtomicU64>,
+/// Counts what was read.
+pub(crate) struct Counted {
+    pub(crate) file: File,
+    pub(crate) progress: Arc<AtomicU64>,
 }
 
 impl Read for Counted {
