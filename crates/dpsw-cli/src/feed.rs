@@ -362,11 +362,15 @@ impl<'a> Feed<'a> {
 }
 
 impl Sink for Feed<'_> {
-    fn items(&mut self, items: &[&[u8]]) -> Result<()> {
+    fn items(&mut self, items: &[&[u8]], times: &[u64]) -> Result<()> {
+        if let Some(&first) = times.first() {
+            self.place(Some(first))?;
+            self.newest = self.newest.max(times.iter().copied().max());
+        }
         if !self.pending.ends.is_empty() {
             self.flush()?;
         }
-        self.take(&Batch { items, times: &[], users: &[] })
+        self.take(&Batch { items, times, users: &[] })
     }
 
     fn record(&mut self, line: u64, record: Record<'_>) -> Result<()> {

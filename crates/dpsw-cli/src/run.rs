@@ -5,12 +5,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use crate::arguments::Format;
 use crate::feed::Feed;
-use crate::input::file::named;
-use crate::input::parser::{Parser, Wanted};
+use crate::input::file::name;
+use crate::input::parser::Wanted;
 use crate::input::reader::{Files, Message, Reader};
-use crate::input::start::Start;
 use crate::interrupt;
 use crate::progress::Progress;
 use crate::remark;
@@ -49,46 +47,13 @@ impl Companion for Alone {
     }
 }
 
-/// A file that is read.
-struct Part {
-    name: String,
-    format: Format,
-    /// `None` if it comes in rows.
-    parser: Option<Parser>,
-    row: u64,
-}
-
-impl Part {
-    fn new(start: &Start, wanted: &Wanted) -> Result<Self> {
-        wanted.check(start.format)?;
-        let mut part = Self { name: start.name.clone(), format: start.format, parser: None, row: 1 };
-        part.parse(wanted, &start.bytes)?;
-        Ok(part)
-    }
-
-    /// A growing file that was rotated starts anew.
-    fn restart(&mut self, wanted: &Wanted) -> Result<()> {
-        self.row = 1;
-        self.parse(wanted, &[])
-    }
-
-    fn parse(&mut self, wanted: &Wanted, start: &[u8]) -> Result<()> {
-        self.parser = match self.format {
-            Format::Arrow | Format::Parquet => None,
-            format => Some(Parser::new(format, wanted, start)?),
-        };
-        Ok(())
-    }
-}
-
 struct Run<'r, 'f, C> {
     reader: Reader,
-    wanted: Wanted,
     feed: &'r mut Feed<'f>,
     companion: &'r mut C,
     paths: Vec<PathBuf>,
-    /// By the numbers of the files; files that have not started have none.
-    parts: Vec<Option<Part>>,
+    /// The number of the next row of each file.
+    rows: Vec<u64>,
     progress: Progress,
     last_tick: Instant,
     last_answer: Instant,
@@ -105,13 +70,12 @@ pub(crate) fn run(
     let paths = files.paths.clone();
     let progress = if has_bar { Progress::over(&paths) } else { Progress::none() };
     let now = Instant::now();
-    let reader = Reader::start(files);
+    let reader = Reader::start(files, wanted);
     let mut run = Run {
         reader,
-        wanted,
         feed,
         companion,
-        parts: paths.iter().map(|_| None).collect(),
+        rows: vec![1; paths.len()],
         paths,
         progress,
         last_tick: now,
@@ -167,41 +131,26 @@ impl<C: Companion> Run<'_, '_, C> {
             Message::Done => return Ok(true),
             Message::Start(file, start) => {
                 start.remarks(&self.paths[file]).iter().for_each(remark::note);
-                let part = Part::new(&start, &self.wanted);
-                self.parts[file] = Some(part.map_err(|error| named(error, &start.name))?);
             }
-            Message::Bytes(file, block) => {
-                self.parse(file, |parser, feed| parser.push(&block, feed))?;
-                self.reader.give_back(block);
+            Message::Records(file, parsed) => {
+                self.turn_to(file)?;
+                parsed.feed(self.feed)?;
+                self.feed.flush()?;
+                self.reader.give_back(parsed);
             }
             Message::Rows(file, rows) => {
-                let Some(part) = &mut self.parts[file] else { return Ok(false) };
-                self.feed.arrive()?;
-                self.feed.source.clone_from(&part.name);
-                rows.feed(part.row, self.feed)?;
-                part.row += rows.len() as u64;
+                self.turn_to(file)?;
+                rows.feed(self.rows[file], self.feed)?;
+                self.rows[file] += rows.len() as u64;
                 self.feed.flush()?;
-            }
-            Message::End(file) => {
-                self.parse(file, |parser, feed| parser.finish(feed))?;
-                self.parts[file].as_mut().map_or(Ok(()), |part| part.restart(&self.wanted))?;
             }
         }
         Ok(false)
     }
 
-    fn parse(
-        &mut self,
-        file: usize,
-        act: impl FnOnce(&mut Parser, &mut Feed<'_>) -> Result<()>,
-    ) -> Result<()> {
-        let Some(part) = &mut self.parts[file] else { return Ok(()) };
+    fn turn_to(&mut self, file: usize) -> Result<()> {
         self.feed.arrive()?;
-        self.feed.source.clone_from(&part.name);
-        if let Some(parser) = &mut part.parser {
-            // The source stands in errors of records already.
-            act(parser, self.feed).map_err(|error| named(error, &part.name))?;
-        }
-        self.feed.flush()
+        self.feed.source = name(&self.paths[file]);
+        Ok(())
     }
 }

@@ -170,7 +170,7 @@ impl Tally {
 }
 
 impl Sink for Tally {
-    fn items(&mut self, items: &[&[u8]]) -> Result<()> {
+    fn items(&mut self, items: &[&[u8]], _: &[u64]) -> Result<()> {
         self.records += items.len() as u64;
         Ok(())
     }

@@ -105,15 +105,21 @@ struct Seen {
     newest: Option<u64>,
 }
 
+impl Seen {
+    fn see(&mut self, time: Option<u64>) {
+        self.first = self.first.or(time);
+        self.newest = self.newest.max(time);
+    }
+}
+
 impl Sink for Seen {
-    fn items(&mut self, _: &[&[u8]]) -> Result<()> {
+    fn items(&mut self, _: &[&[u8]], times: &[u64]) -> Result<()> {
+        times.iter().for_each(|time| self.see(Some(*time)));
         Ok(())
     }
 
     fn record(&mut self, _: u64, record: Record<'_>) -> Result<()> {
-        let time = record.time.and_then(Result::ok);
-        self.first = self.first.or(time);
-        self.newest = self.newest.max(time);
+        self.see(record.time.and_then(Result::ok));
         Ok(())
     }
 }

@@ -125,18 +125,18 @@ impl Delimited {
                     filled += 1;
                 }
                 Err(problem) => {
-                    sink.items(&batch[..filled])?;
+                    sink.items(&batch[..filled], &[])?;
                     sink.record(line + lines, Record::unreadable(problem))?;
                     filled = 0;
                 }
             }
             (start, lines) = (end + 1, lines + 1);
             if filled == BATCH {
-                sink.items(&batch)?;
+                sink.items(&batch, &[])?;
                 filled = 0;
             }
         }
-        sink.items(&batch[..filled])?;
+        sink.items(&batch[..filled], &[])?;
         Ok((start, lines))
     }
 

@@ -12,11 +12,11 @@ pub(crate) fn take(buffer: &[u8], sink: &mut impl Sink) -> Result<(usize, u64)> 
         batch[filled] = without_return(&buffer[start..end]);
         (filled, start) = (filled + 1, end + 1);
         if filled == BATCH {
-            sink.items(&batch)?;
+            sink.items(&batch, &[])?;
             (filled, lines) = (0, lines + BATCH as u64);
         }
     }
-    sink.items(&batch[..filled])?;
+    sink.items(&batch[..filled], &[])?;
     Ok((start, lines + filled as u64))
 }
 

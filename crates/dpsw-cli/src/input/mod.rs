@@ -1,7 +1,7 @@
 //! From files, pipes and growing files to items and times.
 //!
-//! A thread reads and unpacks blocks of bytes, so that the main thread is never stuck in a read and can be interrupted.
-//! The first block tells the format, and a parser of the format takes complete records out of all.
+//! A thread reads and unpacks blocks of bytes. The first block tells the format, and a parser of the format takes complete
+//! records out of all. The main thread counts them meanwhile; it is never stuck in a read and can be interrupted.
 
 pub(crate) mod access_log;
 pub(crate) mod check;
@@ -15,9 +15,11 @@ pub(crate) mod format;
 pub(crate) mod json;
 pub(crate) mod lines;
 pub(crate) mod packing;
+pub(crate) mod parsed;
 pub(crate) mod parser;
 pub(crate) mod reader;
 pub(crate) mod start;
+mod text;
 pub(crate) mod time;
 
 /// The longest record, in bytes; what is longer is refused like any other record that cannot be read.
@@ -67,8 +69,8 @@ impl Record<'_> {
 
 /// Takes what a parser finds, in order.
 pub(crate) trait Sink {
-    /// Items of records without times and users: the fast path.
-    fn items(&mut self, items: &[&[u8]]) -> anyhow::Result<()>;
+    /// Items of records without users, with their times where those are asked for: the fast path.
+    fn items(&mut self, items: &[&[u8]], times: &[u64]) -> anyhow::Result<()>;
     /// One record, which starts at this line or row from 1.
     fn record(&mut self, line: u64, record: Record<'_>) -> anyhow::Result<()>;
 }

@@ -278,13 +278,17 @@ impl Records {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::input::parsed::Parsed;
 
     #[derive(Default)]
     struct Seen(Vec<String>);
 
     impl Sink for Seen {
-        fn items(&mut self, items: &[&[u8]]) -> Result<()> {
-            self.0.extend(items.iter().map(|item| String::from_utf8_lossy(item).into_owned()));
+        fn items(&mut self, items: &[&[u8]], times: &[u64]) -> Result<()> {
+            for (index, item) in items.iter().enumerate() {
+                let time = times.get(index).map(|time| format!("@{time}")).unwrap_or_default();
+                self.0.push(String::from_utf8_lossy(item).into_owned() + &time);
+            }
             Ok(())
         }
 
@@ -329,7 +333,33 @@ mod tests {
             }
             parser.finish(&mut seen).expect("taken");
             assert_eq!(seen.0, records, "in blocks of {size}");
+            let handed_over = handed_over(format, wanted, text.chunks(size));
+            let heard = handed_over.iter().map(|record| readable(record));
+            assert!(heard.eq(records.iter().map(|record| readable(record))), "{handed_over:?}");
         }
+    }
+
+    /// A record as far as another thread hears of it.
+    fn readable(record: &str) -> &str {
+        if record.contains("bad ") || record.contains('?') { "unreadable" } else { record }
+    }
+
+    /// The same by way of another thread.
+    fn handed_over<'b>(
+        format: Format,
+        wanted: &Wanted,
+        blocks: impl Iterator<Item = &'b [u8]>,
+    ) -> Vec<String> {
+        let mut parser = Parser::new(format, wanted, b"").expect("a parser");
+        let (mut parsed, mut seen) = (Parsed::default(), Seen::default());
+        for block in blocks {
+            *parsed.block() = block.to_vec();
+            parsed.push_to(&mut parser).expect("taken");
+            parsed.feed(&mut seen).expect("taken");
+        }
+        parsed.finish(&mut parser).expect("taken");
+        parsed.feed(&mut seen).expect("taken");
+        seen.0
     }
 
     #[test]

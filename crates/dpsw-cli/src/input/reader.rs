@@ -1,4 +1,4 @@
-//! Reads files in a thread of its own and hands over their bytes in blocks: one file after the other, or, if they grow, as
+//! Reads and parses files in a thread of its own and hands over their records: one file after the other, or, if they grow, as
 //! their bytes come.
 
 use std::fs::File;
@@ -17,7 +17,10 @@ use crate::input::content;
 use crate::input::file::{self, cannot_read, is_pipe, is_stdin};
 use crate::input::follow::{Followed, Known, News};
 use crate::input::packing::{Packing, START_LEN};
+use crate::input::parsed::Parsed;
+use crate::input::parser::Wanted;
 use crate::input::start::{Start, Told};
+use crate::input::text::Text;
 
 const BLOCK_LEN: usize = 256 * 1024;
 /// Blocks that are read ahead.
@@ -29,16 +32,22 @@ const POLL: Duration = Duration::from_millis(100);
 pub(crate) enum Message {
     /// A file starts.
     Start(usize, Arc<Start>),
-    /// Some of its bytes.
-    Bytes(usize, Vec<u8>),
+    /// Some of its records.
+    Records(usize, Box<Parsed>),
     /// Some of its rows.
     Rows(usize, Box<Rows>),
-    /// It ends, or is continued in a new file after a rotation.
-    End(usize),
     /// Nothing came for a while.
     Idle,
     /// All files have ended.
     Done,
+}
+
+/// What is read of a file.
+enum Piece {
+    Start(Arc<Start>),
+    Bytes(Vec<u8>),
+    /// It ends, or is continued in a new file after a rotation.
+    End,
 }
 
 /// What is to be read.
@@ -53,17 +62,19 @@ pub(crate) struct Files {
 /// The main thread's end.
 pub(crate) struct Reader {
     messages: Receiver<Result<Message>>,
-    used: Sender<Vec<u8>>,
+    used: Sender<Box<Parsed>>,
     /// Bytes read from the files so far, before unpacking; Arrow files are not counted.
     progress: Arc<AtomicU64>,
 }
 
 impl Reader {
-    pub(crate) fn start(files: Files) -> Self {
+    pub(crate) fn start(files: Files, wanted: Wanted) -> Self {
         let (sender, messages) = sync_channel(BLOCKS_MAX);
         let (used, free) = channel();
         let progress = Arc::new(AtomicU64::new(0));
-        let thread = Thread { sender, free, progress: Arc::clone(&progress) };
+        let texts = files.paths.iter().map(|_| None).collect();
+        let counted = Arc::clone(&progress);
+        let mut thread = Thread { sender, free, progress: counted, wanted, texts, spare: Vec::new() };
         std::thread::spawn(move || thread.run(&files));
         Self { messages, used, progress }
     }
@@ -78,9 +89,9 @@ impl Reader {
     }
 
     /// Gives a block back to be filled again.
-    pub(crate) fn give_back(&self, block: Vec<u8>) {
+    pub(crate) fn give_back(&self, parsed: Box<Parsed>) {
         // The thread may be gone already.
-        let _ = self.used.send(block);
+        let _ = self.used.send(parsed);
     }
 
     pub(crate) fn bytes_read(&self) -> u64 {
@@ -93,19 +104,24 @@ struct Closed;
 
 struct Thread {
     sender: SyncSender<Result<Message>>,
-    free: Receiver<Vec<u8>>,
+    free: Receiver<Box<Parsed>>,
     progress: Arc<AtomicU64>,
+    wanted: Wanted,
+    /// By the numbers of the files; those that have not started, or come in rows, have none.
+    texts: Vec<Option<Text>>,
+    /// A block that is free.
+    spare: Vec<u8>,
 }
 
 impl Thread {
-    fn run(&self, files: &Files) {
+    fn run(&mut self, files: &Files) {
         let grows = files.follow && !files.paths.iter().any(|path| is_pipe(path));
         let read = if grows { self.follow(files) } else { self.in_order(files) };
         // If nobody listens, nobody misses it.
         let _ = self.sender.send(read.map(|()| Message::Done));
     }
 
-    fn in_order(&self, files: &Files) -> Result<()> {
+    fn in_order(&mut self, files: &Files) -> Result<()> {
         for (number, path) in files.paths.iter().enumerate() {
             let source: Box<dyn Read> = if is_stdin(path) {
                 Box::new(io::stdin().lock())
@@ -117,10 +133,10 @@ impl Thread {
         Ok(())
     }
 
-    fn file(&self, number: usize, path: &Path, source: Box<dyn Read>, files: &Files) -> Result<()> {
+    fn file(&mut self, number: usize, path: &Path, source: Box<dyn Read>, files: &Files) -> Result<()> {
         let (start, source) = Start::read(path, source, files.told)?;
         let start = Arc::new(start);
-        if self.send(Message::Start(number, Arc::clone(&start))).is_err() {
+        if self.say(number, Piece::Start(Arc::clone(&start))).is_err() {
             return Ok(());
         }
         if start.is_columnar() {
@@ -129,23 +145,22 @@ impl Thread {
         } else {
             self.blocks(number, source).map_err(|error| start.packing.damage(error))?;
         }
-        // Whoever no longer listens needs no end.
-        let _ = self.send(Message::End(number));
         Ok(())
     }
 
-    fn blocks(&self, number: usize, mut source: impl Read) -> io::Result<()> {
+    fn blocks(&mut self, number: usize, mut source: impl Read) -> io::Result<()> {
         loop {
             let mut block = self.block();
-            if read_block(&mut source, &mut block)? == 0 || self.send(Message::Bytes(number, block)).is_err()
-            {
+            let is_over = read_block(&mut source, &mut block)? == 0;
+            let piece = if is_over { Piece::End } else { Piece::Bytes(block) };
+            if self.say(number, piece).is_err() || is_over {
                 return Ok(());
             }
         }
     }
 
     /// Never ends, unless nobody listens.
-    fn follow(&self, files: &Files) -> Result<()> {
+    fn follow(&mut self, files: &Files) -> Result<()> {
         let mut tails: Vec<Tail> = files.paths.iter().map(|path| Tail::new(path)).collect();
         let mut known = Known::default();
         let mut block = Vec::new();
@@ -157,9 +172,9 @@ impl Thread {
                 is_quiet &= news == News::Nothing;
                 let new =
                     if news == News::More { std::mem::replace(&mut block, self.block()) } else { Vec::new() };
-                let messages = tail.take(number, news, new, files.told);
-                let messages = messages.map_err(|error| cannot_read(&tail.followed.path, error))?;
-                if messages.into_iter().any(|message| self.send(message).is_err()) {
+                let pieces = tail.take(news, new, files.told);
+                let pieces = pieces.map_err(|error| cannot_read(&tail.followed.path, error))?;
+                if pieces.into_iter().any(|piece| self.say(number, piece).is_err()) {
                     return Ok(());
                 }
             }
@@ -169,8 +184,41 @@ impl Thread {
         }
     }
 
-    fn block(&self) -> Vec<u8> {
-        self.free.try_recv().unwrap_or_default()
+    fn block(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.spare)
+    }
+
+    /// Parses a piece of a file and hands it over. What cannot be parsed ends the reading.
+    fn say(&mut self, number: usize, piece: Piece) -> Result<(), Closed> {
+        if let Piece::Start(start) = &piece {
+            self.send(Message::Start(number, Arc::clone(start)))?;
+        }
+        match self.parse(number, piece) {
+            Ok(None) => Ok(()),
+            Ok(Some(parsed)) => self.send(Message::Records(number, parsed)),
+            Err(error) => {
+                // If nobody listens, nobody misses it.
+                let _ = self.sender.send(Err(error));
+                Err(Closed)
+            }
+        }
+    }
+
+    fn parse(&mut self, number: usize, piece: Piece) -> Result<Option<Box<Parsed>>> {
+        if let Piece::Start(start) = &piece {
+            self.texts[number] = Text::new(start, &self.wanted)?;
+        }
+        let Some(text) = &mut self.texts[number] else { return Ok(None) };
+        let mut parsed = self.free.try_recv().unwrap_or_default();
+        match piece {
+            Piece::Start(_) => return Ok(None),
+            Piece::Bytes(block) => {
+                self.spare = std::mem::replace(parsed.block(), block);
+                text.push(&mut parsed)?;
+            }
+            Piece::End => text.finish(&mut parsed, &self.wanted)?,
+        }
+        Ok(Some(parsed))
     }
 
     fn send(&self, message: Message) -> Result<(), Closed> {
@@ -189,13 +237,13 @@ impl Tail {
         Self { followed: Followed::new(path), start: Some(Vec::new()) }
     }
 
-    /// What to say of news and new bytes.
-    fn take(&mut self, number: usize, news: News, block: Vec<u8>, told: Told) -> Result<Vec<Message>> {
+    /// What there is to parse after news and new bytes.
+    fn take(&mut self, news: News, block: Vec<u8>, told: Told) -> Result<Vec<Piece>> {
         let Some(start) = &mut self.start else {
             return Ok(match news {
                 News::Nothing => vec![],
-                News::More => vec![Message::Bytes(number, block)],
-                News::Anew => vec![Message::End(number)],
+                News::More => vec![Piece::Bytes(block)],
+                News::Anew => vec![Piece::End],
             });
         };
         start.extend(block);
@@ -208,9 +256,9 @@ impl Tail {
         self.start = None;
         let start = Start::new(&self.followed.path, Packing::of(&bytes), bytes.clone(), told)?;
         check_followed(&start)?;
-        let mut messages = vec![Message::Start(number, Arc::new(start)), Message::Bytes(number, bytes)];
-        messages.extend((news == News::Anew).then_some(Message::End(number)));
-        Ok(messages)
+        let mut pieces = vec![Piece::Start(Arc::new(start)), Piece::Bytes(bytes)];
+        pieces.extend((news == News::Anew).then_some(Piece::End));
+        Ok(pieces)
     }
 }
 

@@ -139,7 +139,7 @@ impl Rows {
             for (index, item) in batch[..len].iter_mut().enumerate() {
                 *item = self.items.value(start + index);
             }
-            sink.items(&batch[..len])?;
+            sink.items(&batch[..len], &[])?;
             start += len;
         }
         Ok(())

@@ -180,7 +180,7 @@ struct Seen {
 }
 
 impl Sink for Seen {
-    fn items(&mut self, items: &[&[u8]]) -> Result<()> {
+    fn items(&mut self, items: &[&[u8]], _: &[u64]) -> Result<()> {
         self.items.extend(items.iter().map(|item| Some(String::from_utf8_lossy(item).into_owned())));
         Ok(())
     }
