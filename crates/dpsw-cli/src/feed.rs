@@ -373,6 +373,13 @@ impl Sink for Feed<'_> {
         self.take(&Batch { items, times, users: &[] })
     }
 
+    fn pass(&mut self, records: u64) -> Result<()> {
+        self.flush()?;
+        self.count(dpsw::Batch::nulls(records as usize))?;
+        self.counts.records += records;
+        Ok(())
+    }
+
     fn record(&mut self, line: u64, record: Record<'_>) -> Result<()> {
         let Record { item, time, user } = record;
         let user = user.map(named);

@@ -27,6 +27,7 @@ mod line_count;
 mod survey;
 mod said;
 mod run;
+mod unasked;
 mod chart;
 mod watch;
 mod view_file;

@@ -28,6 +28,7 @@ use crate::same_file;
 use crate::structure::{self, Asked, Chosen, Wish, millis};
 use crate::survey::{self, Known, Times};
 use crate::trailing;
+use crate::unasked;
 use crate::view_file;
 use crate::watch::{self, Watch};
 
@@ -141,6 +142,9 @@ impl Read<'_> {
         });
         let waits = !is_followed && files.paths.iter().all(|path| path.is_file());
         let pace = Pace { every, is_live: is_followed, waits };
+        let counted = known.records().filter(|_| is_once);
+        let unasked = counted.map_or(0, |records| unasked::records(plan, records));
+        let wanted = Wanted { unasked, ..wanted };
         let sketch = match known {
             Known::Records(records) => DpswSketch::ending_after(chosen.plan, records)?,
             _ => DpswSketch::new(chosen.plan)?,
@@ -165,6 +169,9 @@ impl Read<'_> {
             keep(&feed.sketch.view())?;
         }
         let (end, counts, long) = (end?, feed.counts, feed.long);
+        if let Some(counted) = counted.filter(|_| 0 < unasked) {
+            unasked::check_complete(end, counts.records, counted)?;
+        }
         match end {
             End::Complete if !is_followed => feed.finish(keep)?,
             End::Complete | End::Left => feed.answer_at_last(keep)?,
@@ -201,7 +208,7 @@ impl Read<'_> {
         };
         let header =
             if self.source.input.header { Some(true) } else { self.source.input.no_header.then_some(false) };
-        let wanted = Wanted { selection, header, delimiter: *delimiter };
+        let wanted = Wanted { selection, header, delimiter: *delimiter, unasked: 0 };
         if self.source.input.arrival_time {
             check_arrival(&files)?;
         }

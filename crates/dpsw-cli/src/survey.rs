@@ -170,8 +170,9 @@ impl Tally {
 }
 
 impl Sink for Tally {
-    fn items(&mut self, items: &[&[u8]], _: &[u64]) -> Result<()> {
+    fn items(&mut self, items: &[&[u8]], times: &[u64]) -> Result<()> {
         self.records += items.len() as u64;
+        times.iter().for_each(|time| self.look(*time));
         Ok(())
     }
 
@@ -180,6 +181,16 @@ impl Sink for Tally {
         if let Some(Ok(time)) = record.time {
             self.look(time);
         }
+        Ok(())
+    }
+
+    /// Where times are not looked at, records need not be taken one by one.
+    fn unasked(&self) -> u64 {
+        if self.looked_at.is_none() { u64::MAX } else { 0 }
+    }
+
+    fn pass(&mut self, records: u64) -> Result<()> {
+        self.records += records;
         Ok(())
     }
 }

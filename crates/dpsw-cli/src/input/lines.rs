@@ -1,11 +1,15 @@
 //! Lines: each is an item.
 
 use anyhow::Result;
+use memchr::{memchr_iter, memrchr};
 
 use crate::input::{BATCH, Sink};
 
 /// Takes the complete lines, each an item. Returns how many bytes and how many lines they are.
 pub(crate) fn take(buffer: &[u8], sink: &mut impl Sink) -> Result<(usize, u64)> {
+    if let Some(passed) = pass(buffer, sink)? {
+        return Ok(passed);
+    }
     let mut batch: [&[u8]; BATCH] = [&[]; BATCH];
     let (mut filled, mut start, mut lines) = (0, 0, 0);
     for end in ends(buffer) {
@@ -18,6 +22,17 @@ pub(crate) fn take(buffer: &[u8], sink: &mut impl Sink) -> Result<(usize, u64)> 
     }
     sink.items(&batch[..filled], &[])?;
     Ok((start, lines + filled as u64))
+}
+
+/// Passes over all of them, if nobody asks about any.
+fn pass(buffer: &[u8], sink: &mut impl Sink) -> Result<Option<(usize, u64)>> {
+    let Some(last) = memrchr(b'\n', buffer).filter(|_| 0 < sink.unasked()) else { return Ok(None) };
+    let lines = memchr_iter(b'\n', buffer).count() as u64;
+    if sink.unasked() < lines {
+        return Ok(None);
+    }
+    sink.pass(lines)?;
+    Ok(Some((last + 1, lines)))
 }
 
 /// Calls for each complete line, with its end removed. Returns how many bytes they have.

@@ -73,6 +73,14 @@ pub(crate) trait Sink {
     fn items(&mut self, items: &[&[u8]], times: &[u64]) -> anyhow::Result<()>;
     /// One record, which starts at this line or row from 1.
     fn record(&mut self, line: u64, record: Record<'_>) -> anyhow::Result<()>;
+    /// How many records, from the next one on, nobody will ask about: they need not be taken one by one.
+    fn unasked(&self) -> u64 {
+        0
+    }
+    /// Passes over some of these. They take their places and count for no item.
+    fn pass(&mut self, _records: u64) -> anyhow::Result<()> {
+        Ok(())
+    }
 }
 
 /// Items handed over at a time.

@@ -17,6 +17,10 @@ pub(crate) struct Parsed {
 /// What a parser found, as places in the block.
 #[derive(Default)]
 struct Records {
+    /// How many records of this and the following blocks nobody asks about.
+    unasked: u64,
+    /// How many of them were in this block, before all others.
+    passed: u64,
     /// Where the block lies.
     block: Range<usize>,
     /// What does not lie in the block: fields without their quotes, records that began in an earlier block.
@@ -52,21 +56,26 @@ impl Parsed {
         &mut self.block
     }
 
-    /// Parses the block.
-    pub(crate) fn push_to(&mut self, parser: &mut Parser) -> Result<()> {
-        self.records.clear(&self.block);
-        parser.push(&self.block, &mut self.records)
+    /// Parses the block. Nobody asks about so many records from the next one on: says how many are left of them.
+    pub(crate) fn push_to(&mut self, parser: &mut Parser, unasked: u64) -> Result<u64> {
+        self.records.begin(&self.block, unasked);
+        parser.push(&self.block, &mut self.records)?;
+        Ok(self.records.unasked)
     }
 
-    /// Parses what is left when no block follows.
-    pub(crate) fn finish(&mut self, parser: &mut Parser) -> Result<()> {
+    /// The same of what is left when no block follows.
+    pub(crate) fn finish(&mut self, parser: &mut Parser, unasked: u64) -> Result<u64> {
         self.block.clear();
-        self.records.clear(&self.block);
-        parser.finish(&mut self.records)
+        self.records.begin(&self.block, unasked);
+        parser.finish(&mut self.records)?;
+        Ok(self.records.unasked)
     }
 
     /// Hands the records over, in order.
     pub(crate) fn feed(&self, sink: &mut impl Sink) -> Result<()> {
+        if 0 < self.records.passed {
+            sink.pass(self.records.passed)?;
+        }
         let mut done = 0;
         for Unreadable { after, line, problem, time, user } in &self.records.unreadable {
             self.feed_readable(done..*after, sink)?;
@@ -114,7 +123,8 @@ impl Parsed {
 }
 
 impl Records {
-    fn clear(&mut self, block: &[u8]) {
+    fn begin(&mut self, block: &[u8], unasked: u64) {
+        (self.unasked, self.passed) = (unasked, 0);
         let start = block.as_ptr() as usize;
         self.block = start..start + block.len();
         self.more.clear();
@@ -142,8 +152,11 @@ impl Records {
 
 impl Sink for Records {
     fn items(&mut self, items: &[&[u8]], times: &[u64]) -> Result<()> {
-        self.items.reserve(items.len());
-        for item in items {
+        let passed = self.unasked.min(items.len() as u64);
+        self.pass(passed)?;
+        let (asked, times) = (&items[passed as usize..], times.iter().skip(passed as usize));
+        self.items.reserve(asked.len());
+        for item in asked {
             let place = self.place(item);
             self.items.push(place);
         }
@@ -159,12 +172,25 @@ impl Sink for Records {
         if let Some(problem) = of_item.or(of_time).or(of_user) {
             let after = self.items.len();
             self.unreadable.push(Unreadable { after, line, problem, time, user });
+            self.unasked = self.unasked.saturating_sub(1);
+        } else if 0 < self.unasked {
+            self.pass(1)?;
         } else {
             let item = item.map(|item| self.place(item));
             self.items.extend(item);
             self.times.extend(time);
             self.users.extend(user.map(|user| (user, line)));
         }
+        Ok(())
+    }
+
+    fn unasked(&self) -> u64 {
+        self.unasked
+    }
+
+    fn pass(&mut self, records: u64) -> Result<()> {
+        self.unasked -= records;
+        self.passed += records;
         Ok(())
     }
 }
@@ -200,9 +226,14 @@ mod tests {
             self.0.push(format!("line {line}: {}, {time:?}, {user:?}", item.is_ok()));
             Ok(())
         }
+
+        fn pass(&mut self, records: u64) -> Result<()> {
+            self.0.push(format!("{records} passed over"));
+            Ok(())
+        }
     }
 
-    fn heard(text: &[u8], user: Option<&str>) -> Vec<String> {
+    fn heard(text: &[u8], user: Option<&str>, unasked: u64) -> (Vec<String>, u64) {
         let column = |name: &str| Some(name.to_owned());
         let selection = Selection {
             item: column("k"),
@@ -211,24 +242,29 @@ mod tests {
             user: user.map(str::to_owned),
             ..Selection::default()
         };
-        let wanted = Wanted { selection, header: None, delimiter: None };
+        let wanted = Wanted { selection, header: None, delimiter: None, unasked };
         let mut parser = Parser::new(Format::Csv, &wanted, &[]).expect("a parser");
         let (mut parsed, mut heard) = (Parsed::default(), Heard::default());
         *parsed.block() = text.to_vec();
-        parsed.push_to(&mut parser).expect("parsed");
+        let unasked = parsed.push_to(&mut parser, unasked).expect("parsed");
         parsed.feed(&mut heard).expect("it takes all");
-        heard.0
+        (heard.0, unasked)
     }
 
     #[test]
     fn a_record_that_cannot_be_read_keeps_its_line_its_time_and_its_user() {
         let text = b"t,k,u\n1,a,x\n2,\"b\",y\nz,c,x\n4\n5,d,y\n";
         assert_eq!(
-            heard(text, None),
-            ["2 items, [1000, 2000]", "line 4: false, None, None", "line 5: false, Some(Ok(4000)), None", "1 items, [5000]"]
+            heard(text, None, 0).0,
+            [
+                "2 items, [1000, 2000]",
+                "line 4: false, None, None",
+                "line 5: false, Some(Ok(4000)), None",
+                "1 items, [5000]"
+            ]
         );
         assert_eq!(
-            heard(text, Some("u")),
+            heard(text, Some("u"), 0).0,
             [
                 "line 2: true, Some(Ok(1000)), Some(Ok(\"x\"))",
                 "line 3: true, Some(Ok(2000)), Some(Ok(\"y\"))",
@@ -237,5 +273,26 @@ mod tests {
                 "line 6: true, Some(Ok(5000)), Some(Ok(\"y\"))",
             ]
         );
+    }
+
+    #[test]
+    fn records_that_nobody_asks_about_are_passed_over_and_those_that_cannot_be_read_are_still_told() {
+        let text = b"t,k,u\n1,a,x\n2,\"b\",y\nz,c,x\n4,d,x\n5,e,y\n";
+        let bad = "line 4: false, None, None".to_owned();
+        let passed = |records: u64| format!("{records} passed over");
+        assert_eq!(
+            heard(text, None, 1),
+            (
+                vec![
+                    passed(1),
+                    "1 items, [2000]".to_owned(),
+                    bad.clone(),
+                    "2 items, [4000, 5000]".to_owned()
+                ],
+                0
+            )
+        );
+        assert_eq!(heard(text, None, 4), (vec![passed(3), bad.clone(), "1 items, [5000]".to_owned()], 0));
+        assert_eq!(heard(text, None, 7), (vec![passed(4), bad], 2));
     }
 }

@@ -17,6 +17,8 @@ pub(crate) struct Wanted {
     pub(crate) header: Option<bool>,
     /// Between columns; a comma or a tab by default.
     pub(crate) delimiter: Option<u8>,
+    /// So many records, from the first one on, can change no answer.
+    pub(crate) unasked: u64,
 }
 
 impl Wanted {
@@ -314,7 +316,7 @@ mod tests {
     fn wanted(item: Option<&str>, time: Option<&str>) -> Wanted {
         let [item, time] = [item, time].map(|column| column.map(str::to_owned));
         let selection = Selection { item, times: time.is_some(), time, ..Selection::default() };
-        Wanted { selection, header: None, delimiter: None }
+        Wanted { selection, header: None, delimiter: None, unasked: 0 }
     }
 
     fn by_user(user: &str, mut wanted: Wanted) -> Wanted {
@@ -333,15 +335,26 @@ mod tests {
             }
             parser.finish(&mut seen).expect("taken");
             assert_eq!(seen.0, records, "in blocks of {size}");
-            let handed_over = handed_over(format, wanted, text.chunks(size));
-            let heard = handed_over.iter().map(|record| readable(record));
-            assert!(heard.eq(records.iter().map(|record| readable(record))), "{handed_over:?}");
+            for unasked in 0..=records.len() + 1 {
+                let handed_over = handed_over(format, wanted, text.chunks(size), unasked as u64);
+                let heard = handed_over.iter().map(|record| readable(record));
+                assert!(heard.eq(asked(records, unasked)), "{unasked} in blocks of {size}: {handed_over:?}");
+            }
         }
     }
 
     /// A record as far as another thread hears of it.
     fn readable(record: &str) -> &str {
-        if record.contains("bad ") || record.contains('?') { "unreadable" } else { record }
+        if record.contains("bad ") || record.contains('?') { UNREADABLE } else { record }
+    }
+
+    const UNREADABLE: &str = "unreadable";
+
+    /// What is left of records if nobody asks about the first so many: what cannot be read is still told.
+    fn asked<'r>(records: &[&'r str], unasked: usize) -> impl Iterator<Item = &'r str> {
+        let readable = records.iter().copied().map(readable).enumerate();
+        let asked = readable.filter(move |(index, record)| unasked <= *index || *record == UNREADABLE);
+        asked.map(|(_, record)| record)
     }
 
     /// The same by way of another thread.
@@ -349,15 +362,16 @@ mod tests {
         format: Format,
         wanted: &Wanted,
         blocks: impl Iterator<Item = &'b [u8]>,
+        mut unasked: u64,
     ) -> Vec<String> {
         let mut parser = Parser::new(format, wanted, b"").expect("a parser");
         let (mut parsed, mut seen) = (Parsed::default(), Seen::default());
         for block in blocks {
             *parsed.block() = block.to_vec();
-            parsed.push_to(&mut parser).expect("taken");
+            unasked = parsed.push_to(&mut parser, unasked).expect("taken");
             parsed.feed(&mut seen).expect("taken");
         }
-        parsed.finish(&mut parser).expect("taken");
+        parsed.finish(&mut parser, unasked).expect("taken");
         parsed.feed(&mut seen).expect("taken");
         seen.0
     }

@@ -73,8 +73,9 @@ impl Reader {
         let (used, free) = channel();
         let progress = Arc::new(AtomicU64::new(0));
         let texts = files.paths.iter().map(|_| None).collect();
-        let counted = Arc::clone(&progress);
-        let mut thread = Thread { sender, free, progress: counted, wanted, texts, spare: Vec::new() };
+        let (counted, unasked) = (Arc::clone(&progress), wanted.unasked);
+        let mut thread =
+            Thread { sender, free, progress: counted, wanted, texts, unasked, spare: Vec::new() };
         std::thread::spawn(move || thread.run(&files));
         Self { messages, used, progress }
     }
@@ -109,6 +110,8 @@ struct Thread {
     wanted: Wanted,
     /// By the numbers of the files; those that have not started, or come in rows, have none.
     texts: Vec<Option<Text>>,
+    /// How many records from here on nobody asks about.
+    unasked: u64,
     /// A block that is free.
     spare: Vec<u8>,
 }
@@ -214,9 +217,9 @@ impl Thread {
             Piece::Start(_) => return Ok(None),
             Piece::Bytes(block) => {
                 self.spare = std::mem::replace(parsed.block(), block);
-                text.push(&mut parsed)?;
+                self.unasked = text.push(&mut parsed, self.unasked)?;
             }
-            Piece::End => text.finish(&mut parsed, &self.wanted)?,
+            Piece::End => self.unasked = text.finish(&mut parsed, self.unasked, &self.wanted)?,
         }
         Ok(Some(parsed))
     }

@@ -26,15 +26,15 @@ impl Text {
         Ok(Some(Self { name: name.clone(), format: *format, parser }))
     }
 
-    /// Parses a block that follows.
-    pub(crate) fn push(&mut self, parsed: &mut Parsed) -> Result<()> {
-        parsed.push_to(&mut self.parser).map_err(|error| named(error, &self.name))
+    /// Parses a block that follows. Nobody asks about so many records from here on: says how many are left of them.
+    pub(crate) fn push(&mut self, parsed: &mut Parsed, unasked: u64) -> Result<u64> {
+        parsed.push_to(&mut self.parser, unasked).map_err(|error| named(error, &self.name))
     }
 
-    /// Parses what is left. A growing file that was rotated starts anew.
-    pub(crate) fn finish(&mut self, parsed: &mut Parsed, wanted: &Wanted) -> Result<()> {
-        parsed.finish(&mut self.parser).map_err(|error| named(error, &self.name))?;
+    /// The same of what is left. A growing file that was rotated starts anew.
+    pub(crate) fn finish(&mut self, parsed: &mut Parsed, unasked: u64, wanted: &Wanted) -> Result<u64> {
+        let unasked = parsed.finish(&mut self.parser, unasked).map_err(|error| named(error, &self.name))?;
         self.parser = Parser::new(self.format, wanted, &[])?;
-        Ok(())
+        Ok(unasked)
     }
 }
