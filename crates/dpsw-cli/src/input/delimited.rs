@@ -95,7 +95,7 @@ impl Delimited {
         }
         let rest = &buffer[start..];
         let is_plain = !self.is_quoted || memchr(b'"', rest).is_none();
-        let (len, more) = if is_plain && self.time.is_none() && self.user.is_none() {
+        let (len, more) = if is_plain && self.user.is_none() {
             self.take_plain(rest, line + lines, sink)?
         } else {
             self.take_records(rest, line + lines, sink)?
@@ -113,30 +113,48 @@ impl Delimited {
         self.is_quoted
     }
 
-    /// Records without quotes, times and users.
-    fn take_plain(&self, buffer: &[u8], line: u64, sink: &mut impl Sink) -> Result<(usize, u64)> {
-        let mut batch: [&[u8]; BATCH] = [&[]; BATCH];
-        let (mut filled, mut start, mut lines) = (0, 0, 0);
+    /// Records without quotes and users.
+    fn take_plain(&mut self, buffer: &[u8], line: u64, sink: &mut impl Sink) -> Result<(usize, u64)> {
+        let (delimiter, item, unit) = (self.delimiter, self.item, self.columns.time_unit);
+        let Some(time) = self.time else {
+            return self.take_read(buffer, line, sink, |text, len| {
+                let [item, _] = fields(text, len, delimiter, [item, item])?;
+                Some((item, None))
+            });
+        };
+        self.take_read(buffer, line, sink, |text, len| {
+            let [first, second] = fields(text, len, delimiter, [item.min(time), item.max(time)])?;
+            let (item, time) = if item < time { (first, second) } else { (second, first) };
+            Some((item, Some(time::parse(time, unit).ok()?)))
+        })
+    }
+
+    /// Reads item and time of the record of some length at the start of a text; what cannot be read so is read with care.
+    #[inline(always)]
+    fn take_read<'b>(
+        &mut self,
+        buffer: &'b [u8],
+        line: u64,
+        sink: &mut impl Sink,
+        read: impl Fn(&'b [u8], usize) -> Option<(&'b [u8], Option<u64>)>,
+    ) -> Result<(usize, u64)> {
+        let mut batch = Batch { items: Vec::with_capacity(BATCH), times: Vec::with_capacity(BATCH) };
+        let (mut start, mut lines) = (0, 0);
         for end in lines::ends(buffer) {
-            let record = without_return(&buffer[start..end]);
-            match self.plain_field(record, self.item) {
-                Ok(range) => {
-                    batch[filled] = &record[range];
-                    filled += 1;
-                }
-                Err(problem) => {
-                    sink.items(&batch[..filled], &[])?;
-                    sink.record(line + lines, Record::unreadable(problem))?;
-                    filled = 0;
-                }
+            let len = without_return(&buffer[start..end]).len();
+            if let Some((item, time)) = read(&buffer[start..], len) {
+                batch.items.push(item);
+                batch.times.extend(time);
+            } else {
+                batch.hand_over(sink)?;
+                self.take_record(&buffer[start..start + len], line + lines, sink)?;
+            }
+            if batch.items.len() == BATCH {
+                batch.hand_over(sink)?;
             }
             (start, lines) = (end + 1, lines + 1);
-            if filled == BATCH {
-                sink.items(&batch, &[])?;
-                filled = 0;
-            }
         }
-        sink.items(&batch[..filled], &[])?;
+        batch.hand_over(sink)?;
         Ok((start, lines))
     }
 
@@ -275,6 +293,39 @@ impl Delimited {
     pub(crate) fn scanner(&self) -> Scanner {
         Scanner { delimiter: self.delimiter, is_quoted: self.is_quoted, state: State::FieldStart }
     }
+}
+
+/// Items that are handed over together, with their times if they have some.
+struct Batch<'b> {
+    items: Vec<&'b [u8]>,
+    times: Vec<u64>,
+}
+
+impl Batch<'_> {
+    fn hand_over(&mut self, sink: &mut impl Sink) -> Result<()> {
+        sink.items(&self.items, &self.times)?;
+        self.items.clear();
+        self.times.clear();
+        Ok(())
+    }
+}
+
+/// The fields at two places, the first one first, of the record without quotes at the start of a text.
+#[inline(always)]
+fn fields(text: &[u8], len: usize, delimiter: u8, [first, second]: [usize; 2]) -> Option<[&[u8]; 2]> {
+    let mut delimiters = lines::places(text, delimiter);
+    let mut next = || delimiters.next().filter(|place| *place < len);
+    let mut start = 0;
+    for _ in 0..first {
+        start = next()? + 1;
+    }
+    let mut end = next();
+    let one = &text[start..end.unwrap_or(len)];
+    for _ in first..second {
+        start = end? + 1;
+        end = next();
+    }
+    Some([one, &text[start..end.unwrap_or(len)]])
 }
 
 /// Finds the end of a record piece by piece.

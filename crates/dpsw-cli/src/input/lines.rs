@@ -50,48 +50,72 @@ pub(crate) fn without_return(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// Where line ends stand, eight bytes at a time: for short lines this is faster than a search for each.
-pub(crate) fn ends(buffer: &[u8]) -> impl Iterator<Item = usize> {
-    let (words, _) = buffer.as_chunks::<8>();
-    Ends { words, next: 0, mask: 0 }.chain(tail_ends(buffer))
+pub(crate) fn ends(buffer: &[u8]) -> Places<'_> {
+    places(buffer, b'\n')
 }
 
-fn tail_ends(buffer: &[u8]) -> impl Iterator<Item = usize> {
-    let start = buffer.len() / 8 * 8;
-    let is_end = |(_, byte): &(usize, &u8)| **byte == b'\n';
-    buffer[start..].iter().enumerate().filter(is_end).map(move |(index, _)| start + index)
+/// Where a byte stands.
+pub(crate) fn places(bytes: &[u8], byte: u8) -> Places<'_> {
+    Places { bytes, byte, next: 0, mask: 0 }
 }
 
-struct Ends<'b> {
-    words: &'b [[u8; 8]],
-    /// The word after the one that the mask is of.
+/// Bytes that are looked at at once: for short lines and fields this is faster than a search for each.
+const CHUNK: usize = 32;
+
+pub(crate) struct Places<'b> {
+    bytes: &'b [u8],
+    byte: u8,
+    /// Behind the chunk that the mask is of.
     next: usize,
-    /// The highest bit of each byte that is a line end and was not told yet.
+    /// A bit for each byte of it that was found and not told yet.
     mask: u64,
 }
 
-impl Iterator for Ends<'_> {
+impl Iterator for Places<'_> {
     type Item = usize;
 
-    #[inline]
+    // A call for each place would take as long as the rest.
+    #[inline(always)]
     fn next(&mut self) -> Option<usize> {
         while self.mask == 0 {
-            self.mask = line_ends(u64::from_le_bytes(*self.words.get(self.next)?));
-            self.next += 1;
+            let rest = self.bytes.get(self.next..)?;
+            self.mask = match rest.first_chunk() {
+                Some(chunk) => equal(chunk, self.byte),
+                None => equal_in_last(rest, self.byte)?,
+            };
+            self.next += CHUNK;
         }
-        let byte = self.mask.trailing_zeros() as usize / 8;
+        let place = self.next - CHUNK + self.mask.trailing_zeros() as usize;
         self.mask &= self.mask - 1;
-        Some((self.next - 1) * 8 + byte)
+        Some(place)
     }
 }
 
-/// The highest bit of each byte that is a line end. Adding 127 to seven bits sets the eighth unless they are zero, and
-/// carries nothing over.
+/// The same as [`equal`] of less than a chunk.
+#[cold]
+fn equal_in_last(rest: &[u8], byte: u8) -> Option<u64> {
+    // Filled up with what is not looked for.
+    let mut chunk = [!byte; CHUNK];
+    chunk[..rest.len()].copy_from_slice(rest);
+    (!rest.is_empty()).then(|| equal(&chunk, byte))
+}
+
+/// A bit for each byte that is this one.
 #[inline]
-fn line_ends(word: u64) -> u64 {
+fn equal(chunk: &[u8; CHUNK], byte: u8) -> u64 {
+    let (words, _) = chunk.as_chunks();
+    let bits = words.iter().map(|word| equal_in_word(u64::from_le_bytes(*word), byte));
+    bits.rev().fold(0, |mask, bits| mask << 8 | bits)
+}
+
+/// Adding 127 to seven bits sets the eighth unless they are zero, and carries nothing over. The product gathers the eighth
+/// bits: each of its bits comes from one of them.
+#[inline]
+fn equal_in_word(word: u64, byte: u8) -> u64 {
     const LOW: u64 = u64::from_le_bytes([0x7f; 8]);
-    let differs = word ^ u64::from_le_bytes([b'\n'; 8]);
-    !(((differs & LOW) + LOW) | differs | LOW)
+    let differs = word ^ u64::from_le_bytes([byte; 8]);
+    let highest = !(((differs & LOW) + LOW) | differs | LOW);
+    (highest >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
 }
 
 #[cfg(test)]

@@ -42,11 +42,13 @@ fn unix(text: &[u8], unit: Option<TimeUnit>) -> Option<u64> {
 
 /// A whole number that fits into 64 bits.
 fn whole(text: &[u8]) -> Option<u64> {
-    let digit = |sum: u64, byte: &u8| match byte {
-        b'0'..=b'9' => sum.checked_mul(10)?.checked_add((byte - b'0').into()),
+    let digit = |sum: u64, byte: &u8| byte.is_ascii_digit().then(|| 10 * sum + u64::from(byte - b'0'));
+    match text.len() {
+        // They fit, so that nothing has to be checked.
+        1..=19 => text.iter().try_fold(0, digit),
+        _ if text.iter().all(u8::is_ascii_digit) => std::str::from_utf8(text).ok()?.parse().ok(),
         _ => None,
-    };
-    if text.is_empty() { None } else { text.iter().try_fold(0, digit) }
+    }
 }
 
 /// The milliseconds of a whole number of units since 1970.
