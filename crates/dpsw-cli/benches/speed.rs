@@ -57,24 +57,34 @@ fn compare() {
     let directory = tempfile::tempdir().expect("a directory");
     let at = |name: &str| directory.path().join(name).display().to_string();
     println!("{:<44} {:>8} {:>8} {:>7} {:>7}", "", "dpsw", "other", "ratio", "asked");
-    for (keys, name, asked) in [(25_000, "25,000 keys", 4.0), (1_000_000, "10^6 keys", 20.0)] {
-        let (lines, domain) = (at("lines.txt"), at("keys.txt"));
-        write_keys(&domain, keys);
-        write_lines(&lines, keys, |item| format!("{item}\n"));
-        let top = ["top", &lines, "--window", "1000000", "--epsilon", "1", "--domain", &domain, "-q"];
-        let bare = time(&mut ours(&["bare-lines", &lines]));
-        let dpsw = time(&mut dpsw(&top));
-        row(
-            &format!("lines, {name}, against memchr and a hash"),
-            dpsw,
-            bare,
-            if keys == 25_000 { 0.5 } else { 0.0 },
-        );
-        let awk = once(Command::new("awk").args(["{c[$1]++} END {for (k in c) n++; print n}", &lines]));
-        row(&format!("lines, {name}, against awk"), dpsw, awk, asked);
-    }
+    line_rows(&at("lines.txt"), &at("keys.txt"));
+    many_keys_row(&at("lines.txt"), &at("keys.txt"));
     csv_rows(&at("t.csv"), &at("keys.txt"));
     memory(&at("lines.txt"), &at("keys.txt"));
+}
+
+fn line_rows(lines: &str, domain: &str) {
+    write_keys(domain, 25_000);
+    write_lines(lines, 25_000, |item| format!("{item}\n"));
+    let bare = time(|| ours(&["bare-lines", lines]));
+    let listed = time(|| top(&[lines, "--domain", domain]));
+    row("lines, 25,000 keys, against memchr and a hash", listed, bare, 0.8);
+    row("lines, 25,000 keys, against awk", listed, once(&mut awk(lines)), 10.0);
+    // Nobody knows before how long a pipe is, so all of it is counted.
+    let piped = time(|| {
+        let mut command = top(&["-", "--domain", domain]);
+        command.stdin(File::open(lines).expect("a file"));
+        command
+    });
+    row("the same through a pipe", piped, bare, 0.0);
+    row("lines, keys found, against memchr and a hash", time(|| top(&[lines])), bare, 0.3);
+}
+
+fn many_keys_row(lines: &str, domain: &str) {
+    write_keys(domain, 1_000_000);
+    write_lines(lines, 1_000_000, |item| format!("{item}\n"));
+    let listed = time(|| top(&[lines, "--domain", domain]));
+    row("lines, 10^6 keys, against awk", listed, once(&mut awk(lines)), 24.0);
 }
 
 fn csv_rows(table: &str, domain: &str) {
@@ -88,35 +98,25 @@ fn csv_rows(table: &str, domain: &str) {
             format!("{number},u{},{item},{}.99\n", number % 7919, number % 100)
         }
     });
-    let top =
-        ["top", table, "--column", "item", "--window", "1000000", "--epsilon", "1", "--domain", domain, "-q"];
-    row(
-        "csv, 4 columns, against the csv crate",
-        time(&mut dpsw(&top)),
-        time(&mut ours(&["bare-csv", table])),
-        0.5,
-    );
-    let timed = [
-        "top",
-        table,
-        "--column",
-        "item",
-        "--time-column",
-        "time",
-        "--window",
-        "12d",
-        "--epsilon",
-        "1",
-        "--domain",
-        domain,
-        "-q",
-    ];
-    row(
-        "csv with times, against the csv crate",
-        time(&mut dpsw(&timed)),
-        time(&mut ours(&["bare-csv", table])),
-        0.0,
-    );
+    let bare = time(|| ours(&["bare-csv", table]));
+    let items = [table, "--column", "item", "--domain", domain];
+    row("csv, 4 columns, against the csv crate", time(|| top(&items)), bare, 1.5);
+    let times = ["--time-column", "time", "--window", "12d"];
+    let timed = time(|| dpsw(&[&["top"], &items[..], &times, &COMMON].concat()));
+    row("csv with times, against the csv crate", timed, bare, 0.8);
+}
+
+const COMMON: [&str; 3] = ["--epsilon", "1", "-q"];
+
+/// The last million items.
+fn top(arguments: &[&str]) -> Command {
+    dpsw(&[&["top"], arguments, &["--window", "1000000"], &COMMON].concat())
+}
+
+fn awk(lines: &str) -> Command {
+    let mut command = Command::new("awk");
+    command.args(["{c[$1]++} END {for (k in c) n++; print n}", lines]);
+    command
 }
 
 /// Peak memory for a tenth of the lines and for all of them.
@@ -152,8 +152,8 @@ fn ours(arguments: &[&str]) -> Command {
 }
 
 /// The best of some rounds.
-fn time(command: &mut Command) -> Duration {
-    (0..ROUNDS).map(|_| once(command)).min().expect("at least one round")
+fn time(command: impl Fn() -> Command) -> Duration {
+    (0..ROUNDS).map(|_| once(&mut command())).min().expect("at least one round")
 }
 
 fn once(command: &mut Command) -> Duration {

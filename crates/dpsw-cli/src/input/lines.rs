@@ -133,7 +133,7 @@ mod tests {
                     [b'\n', b'\n' + 1, b'\n' - 1, 0x8a, 0x00, 0xff, b'a', state as u8][(state >> 61) as usize]
                 })
                 .collect();
-            let wanted: Vec<usize> = memchr::memchr_iter(b'\n', &bytes).collect();
+            let wanted: Vec<usize> = memchr_iter(b'\n', &bytes).collect();
             assert_eq!(ends(&bytes).collect::<Vec<_>>(), wanted, "{bytes:?}");
         }
     }
