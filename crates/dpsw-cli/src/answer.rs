@@ -63,7 +63,7 @@ struct Chosen<'a> {
 pub(crate) struct Answer {
     pub(crate) window: Positions,
     pub(crate) covered: Positions,
-    /// Items of the window, which shares are shares of; `null` if that is nothing, or no more than noise.
+    /// Items of the window that count, which shares are shares of; `null` if that is nothing, or no more than noise.
     pub(crate) total: Option<u64>,
     /// What is protected.
     pub(crate) unit: &'static str,
@@ -170,7 +170,7 @@ pub(crate) struct Row {
     /// The ends of the interval that holds however the item is spread inside the substreams that the window cuts; `null`
     /// for an upper end that is not known.
     pub(crate) any_order: [Option<f64>; 2],
-    /// Of the items of the window; `null` if there are none, or their number is all noise.
+    /// Of the items of the window that count; `null` if there are none, or their number is all noise.
     pub(crate) share: Option<f64>,
     /// `rising`, `steady`, `falling`, or `null` if that is unknown.
     pub(crate) trend: Option<&'static str>,
@@ -201,7 +201,7 @@ impl Question {
     /// Asks a view. What was read is not known of a saved one.
     pub(crate) fn ask(&self, view: &WindowView, read: Option<Counts>) -> Result<Answer> {
         let Chosen { rows: ranked, hidden, more } = self.rows(view)?;
-        let (plan, total) = (view.plan(), view.items());
+        let (plan, total) = (view.plan(), view.counted());
         let is_saved = read.is_none();
         let read = read.filter(|_| plan.settings().unit != Unit::AddRemove);
         let rows = ranked.iter().enumerate().map(|(index, ranked)| self.row(view, total, index + 1, ranked));

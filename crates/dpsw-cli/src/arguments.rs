@@ -87,7 +87,7 @@ const COMPLETIONS_EXAMPLES: &str = "Examples:
 ";
 
 /// Options that say how to read a stream, and so cannot be given with `--view`.
-const STREAM_ONLY: [&str; 23] = [
+const STREAM_ONLY: [&str; 24] = [
     "arrival_time",
     "budget",
     "column",
@@ -110,6 +110,7 @@ const STREAM_ONLY: [&str; 23] = [
     "retention",
     "time_column",
     "time_unit",
+    "unit",
     "user_column",
 ];
 
@@ -429,6 +430,10 @@ pub(crate) struct Stream {
     /// list, a share of the budget finds frequent keys privately
     #[arg(long, value_name = "FILE")]
     pub(crate) domain: Option<PathBuf>,
+    /// What is protected of single events; --user-column protects whole users. `add-remove` needs events that happen when
+    /// they arrive (--arrival-time)
+    #[arg(long, value_enum, default_value_t = UnitName::ReplaceOne)]
+    pub(crate) unit: UnitName,
     /// How many items of each user count, with --user-column, in each of the parts that a window is cut into; `dpsw plan`
     /// shows how long they are
     #[arg(long, default_value = "1", value_name = "COUNT", requires = "user_column", value_parser = quantity::per_user)]

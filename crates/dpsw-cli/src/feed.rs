@@ -197,9 +197,10 @@ impl<'a> Feed<'a> {
 
     /// The same of a stream that is over: what is open is sealed first, and nothing is predicted.
     pub(crate) fn finish(mut self, keep: impl FnOnce(&WindowView) -> Result<()>) -> Result<()> {
-        if let Timing::Arrival(last) = self.timing {
-            // What arrived last lies before the end.
-            self.sketch.advance(last + 1)?;
+        // The clock names the end, and not the last event.
+        self.arrive()?;
+        if let Timing::Arrival(now) = self.timing {
+            self.sketch.advance(now + 1)?;
         }
         let view = self.sketch.finish()?;
         Self::answer_anew(self.answered.as_ref(), self.due, &view, self.counts, keep)

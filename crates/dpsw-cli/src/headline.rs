@@ -57,7 +57,7 @@ fn cap(view: &WindowView, capped: Option<u64>) -> Option<String> {
     let most = count(per_substream.into(), "item");
     let beyond = match capped {
         Some(0) => ", which nobody exceeded".to_owned(),
-        Some(items) => format!("; {} beyond that", count(items, "item")),
+        Some(items) => format!("; {} beyond that count nowhere", count(items, "item")),
         None => String::new(),
     };
     Some(format!(

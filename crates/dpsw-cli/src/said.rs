@@ -57,8 +57,8 @@ fn users(chosen: &Chosen) {
     let settings = plan.settings();
     let Unit::Users { per_substream } = settings.unit else { return };
     remark::note(format!(
-        "whole users are protected, for each window separately; {} of each user count in every {}, and shares are of all \
-        items",
+        "whole users are protected, for each window separately; {} of each user count in every {}, and shares are of the \
+        items that count",
         count(per_substream.into(), "item"),
         stretch(plan, plan.substream_len())
     ));
@@ -122,16 +122,13 @@ fn less(chosen: &Chosen) -> String {
     }
 }
 
-/// What became of the records.
-pub(crate) fn after(counts: Counts, long: Long) {
+/// What became of the records; how many there were is not said where their presence is private.
+pub(crate) fn after(counts: Counts, long: Long, is_counted: bool) {
     let Counts { records, skipped, late, early, capped } = counts;
-    let number = |count: u64| grouped(count as f64);
+    let number = |count: u64| if is_counted { grouped(count as f64) } else { "some".to_owned() };
+    let of = if is_counted { format!(" of {}", grouped(records as f64)) } else { String::new() };
     if 0 < skipped {
-        remark::note(format!(
-            "{} of {} records could not be read and were skipped",
-            number(skipped),
-            number(records)
-        ));
+        remark::note(format!("{}{of} records could not be read and were skipped", number(skipped)));
     }
     if 0 < late {
         remark::note(format!(
@@ -144,13 +141,14 @@ pub(crate) fn after(counts: Counts, long: Long) {
     }
     if 0 < capped {
         remark::note(format!(
-            "{} of {} records count for no item: their users had sent --per-user items, or there was no room for them; \
-            intervals are about the others",
-            number(capped),
-            number(records)
+            "{}{of} records count for no item: their users had sent --per-user items, or there was no room for them; intervals \
+            are about the others",
+            number(capped)
         ));
     }
-    remark::detail(format!("{} records were read", number(records)));
+    if is_counted {
+        remark::detail(format!("{} records were read", grouped(records as f64)));
+    }
     too_long(long);
 }
 

@@ -7,7 +7,7 @@ use dpsw::error::PlanError;
 use dpsw::{Clock, Domain, DpswSketch, TimeWindow, Unit, Window, WindowView};
 
 use crate::answer::{Question, Rows, Which};
-use crate::arguments::{Count, Input, MethodName, Source, Stream, Top};
+use crate::arguments::{Count, Input, MethodName, Source, Stream, Top, UnitName};
 use crate::domain;
 use crate::dry_run;
 use crate::fault::{self, Fault, Kind};
@@ -119,6 +119,7 @@ impl Read<'_> {
     }
 
     fn answer(self, which: &Which, mut writer: Writer, every: Option<Span>, is_watched: bool) -> Result<()> {
+        self.check_unit(every)?;
         let (files, wanted) = self.sources()?;
         let is_once = every.is_none() && !is_watched && self.source.stream.save.is_none();
         let known = self.known(&files, &wanted);
@@ -168,6 +169,7 @@ impl Read<'_> {
         if end.as_ref().is_err_and(fault::is_unwritten) {
             keep(&feed.sketch.view())?;
         }
+        let is_counted = feed.sketch.plan().settings().unit != Unit::AddRemove;
         let (end, counts, long) = (end?, feed.counts, feed.long);
         if let Some(counted) = counted.filter(|_| 0 < unasked) {
             unasked::check_complete(end, counts.records, counted)?;
@@ -180,7 +182,7 @@ impl Read<'_> {
                 feed.answer()?;
             }
         }
-        said::after(counts, long);
+        said::after(counts, long, is_counted);
         match end {
             End::Complete | End::Left => Ok(()),
             End::Interrupted => Err(Fault::of(Kind::Interrupted, "interrupted; this is what was there")),
@@ -215,6 +217,39 @@ impl Read<'_> {
         check(&files, &wanted)?;
         same_file::refuse(&files.paths)?;
         Ok((files, wanted))
+    }
+
+    /// Where the presence of events is private, nothing but the clock may say when what is answered.
+    fn check_unit(&self, every: Option<Span>) -> Result<()> {
+        let refused = |message: &str| Err(Fault::of(Kind::Refused, message));
+        let Source { input, stream, .. } = self.source;
+        match (stream.unit, &input.user_column) {
+            (UnitName::Users, None) => {
+                return Err(Fault::usage("--unit users needs --user-column: name who sent what"));
+            }
+            (UnitName::AddRemove, Some(_)) => {
+                return Err(Fault::usage(
+                    "--unit add-remove protects single events, --user-column whole users: choose one",
+                ));
+            }
+            (UnitName::AddRemove, None) => {}
+            _ => return Ok(()),
+        }
+        match (stream.window, every) {
+            (Some(Span::Items(_)), _) => refused(
+                "--unit add-remove needs a window of time, such as --window 15m: in a window of items, one event more or less \
+                moves all others",
+            ),
+            _ if !input.arrival_time => refused(
+                "--unit add-remove needs --arrival-time, in a pipe or with --follow: a clock that goes by the times of events \
+                shows whether one was there",
+            ),
+            (_, Some(Span::Items(_))) => refused(
+                "--unit add-remove needs --every with a time, such as 10s: an answer after each number of items shows how many \
+                there were",
+            ),
+            _ => Ok(()),
+        }
     }
 
     /// What is known of the files, as far as the planner can make use of it.
@@ -261,9 +296,10 @@ impl Read<'_> {
             return Err(Fault::usage("--window and --epsilon are needed"));
         };
         let clock = if wanted.selection.times { Clock::Events } else { Clock::Caller };
-        let unit = match wanted.selection.user {
-            Some(_) => Unit::Users { per_substream: stream.per_user },
-            None => Unit::ReplaceOne,
+        let unit = match (stream.unit, &wanted.selection.user) {
+            (UnitName::AddRemove, None) => Unit::AddRemove,
+            (_, Some(_)) => Unit::Users { per_substream: stream.per_user },
+            _ => Unit::ReplaceOne,
         };
         Ok(Wish {
             window: structure::window(window, stream.past, clock),

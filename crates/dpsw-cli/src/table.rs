@@ -34,7 +34,7 @@ fn reasons(Why { message, advice, .. }: &Why) -> String {
 }
 
 fn rows(text: &mut String, answer: &Answer, screen: Option<usize>, coloured: bool) {
-    let mut cells: Vec<[String; 6]> = vec![TITLES.map(str::to_owned)];
+    let mut cells: Vec<[String; 6]> = vec![TITLES.map(|title| titled(title, answer))];
     cells.extend(answer.items.iter().map(row));
     fit(&mut cells, screen);
     let widths: [usize; 6] =
@@ -48,6 +48,12 @@ fn rows(text: &mut String, answer: &Answer, screen: Option<usize>, coloured: boo
         let _ = writeln!(text, "{line}");
     }
     legend(text, answer);
+}
+
+/// Where the caps of users leave something out, no column is called an estimate of all that there is.
+fn titled(title: &str, answer: &Answer) -> String {
+    let is_capped = answer.capped.is_some_and(|capped| 0 < capped);
+    if is_capped && title == "estimate" { "capped".to_owned() } else { title.to_owned() }
 }
 
 fn row(row: &Row) -> [String; 6] {

@@ -73,6 +73,52 @@ fn what_was_not_counted_is_told() {
     assert!(!errors(&roomy).contains("count for no item"), "{}", errors(&roomy));
 }
 
+/// Ten records of each of 500 users, in a window of all of them: two of each count, whose shares are those of the whole.
+#[test]
+fn counts_that_are_capped_are_called_so_and_their_shares_are_of_what_counts() {
+    let sandbox = Sandbox::new();
+    sandbox.write("t.csv", format!("u,k\n{}", records(5000, |n, item| format!("{},{item}\n", n / 10 % 500))));
+    sandbox.write("once.csv", format!("u,k\n{}", records(5000, |n, item| format!("{n},{item}\n"))));
+    let fixed = ["--column", "k", "--window", "5000", "--domain", "keys.txt", "--user-column", "u"];
+    let top = |file: &'static str, more: &[&'static str]| {
+        sandbox.run(&[&["top", file][..], &fixed, &EXACT, more].concat())
+    };
+    let answer = json(&top("t.csv", &["--json"]));
+    let (total, capped) =
+        (answer["total"].as_u64().expect("a number"), answer["capped"].as_u64().expect("a number"));
+    assert_eq!(total + capped, 5000, "{answer}");
+    assert!(2000 < capped, "{answer}");
+    let shares: f64 =
+        answer["items"].as_array().expect("items").iter().filter_map(|row| row["share"].as_f64()).sum();
+    assert!((shares - 1.0).abs() < 1e-3, "{answer}");
+    let table = text(&top("t.csv", &[]));
+    assert!(table.contains("counts are capped: 1 item of each user per"), "{table}");
+    assert!(table.contains("  capped  95 % interval") && !table.contains("estimate"), "{table}");
+    let most = json(&top("t.csv", &["--json", "--threshold", "0.9"]));
+    assert_eq!(most["items"][0]["item"], "a", "a share of what counts: {most}");
+    let rows = text(&top("t.csv", &["--csv"]));
+    assert!(rows.lines().nth(1).is_some_and(|row| row.ends_with(&capped.to_string())), "{rows}");
+    let table = text(&top("once.csv", &[]));
+    assert!(table.contains("which nobody exceeded") && table.contains("estimate  95 % interval"), "{table}");
+}
+
+#[test]
+fn how_many_users_it_takes_to_stand_out_is_said_before_anything_is_spent() {
+    let sandbox = Sandbox::new();
+    sandbox.write("t.csv", format!("u,k\n{}", records(5000, |n, item| format!("{n},{item}\n"))));
+    let top = ["top", "t.csv", "--column", "k", "--window", "5000", "--domain", "keys.txt", "--epsilon", "1"];
+    let output = sandbox.run(&[&top[..], &USERS].concat());
+    let said = errors(&output);
+    let (_, rest) =
+        said.split_once("an item stands out if it counts about ").unwrap_or_else(|| panic!("{said}"));
+    let number =
+        |text: &str| text.split(' ').next().and_then(|word| word.parse::<f64>().ok()).expect("a number");
+    let (times, users) = (number(rest), number(rest.split_once("that takes ").expect("users").1));
+    // Two items of each user count, one in each half of the window.
+    assert_eq!(users, (times / 2.0).ceil(), "{said}");
+    assert!((20.0..200.0).contains(&times), "{said}");
+}
+
 #[test]
 fn users_are_found_in_every_format_and_in_windows_of_time() {
     let sandbox = Sandbox::new();

@@ -97,7 +97,7 @@ impl Interpolated<'_> {
     }
 
     /// Events of the window that the caps of users left out.
-    fn capped(&self) -> Option<u64> {
+    pub(crate) fn capped(&self) -> Option<u64> {
         self.asked.plan.user_room()?;
         let capped = |node: &Node| {
             let substream = &self.asked.readable.released.substreams()[node.substream];

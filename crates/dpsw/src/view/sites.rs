@@ -29,6 +29,10 @@ impl Sites<'_> {
         self.together.items()
     }
 
+    pub(crate) fn capped(&self) -> Option<u64> {
+        self.together.capped()
+    }
+
     pub(crate) fn frequency(&self, item: Item<'_>) -> Estimate {
         self.together.estimate(self.answer(item))
     }

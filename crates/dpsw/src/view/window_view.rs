@@ -277,10 +277,18 @@ impl WindowView {
     /// The smallest estimate of a heavy hitter.
     fn least(&self, threshold: Threshold) -> f64 {
         let fraction = threshold.get() - self.plan.threshold_slack();
-        self.items().map_or(f64::INFINITY, |items| fraction * items as f64)
+        self.counted().map_or(f64::INFINITY, |items| fraction * items as f64)
     }
 
-    /// How many items the window holds, which shares are shares of. For a count window that is public (in the paper's method
+    /// How many items of the window count, which shares are shares of: all of them, but where users are protected those that
+    /// their caps leave out. `None` as for [`items`](Self::items), or if all are left out.
+    #[must_use]
+    pub fn counted(&self) -> Option<u64> {
+        let counted = self.items()?.saturating_sub(self.answers().capped().unwrap_or(0));
+        (0 < counted).then_some(counted)
+    }
+
+    /// How many items the window holds. For a count window that is public (in the paper's method
     /// always the length asked for); for a time window it comes from what is sealed, through noisy counters where presence is
     /// private. `None` if that is nothing, or no more than noise.
     #[must_use]
@@ -367,6 +375,15 @@ impl Answers<'_> {
             Self::Nearest(nearest) => nearest.items(),
             Self::Interpolated(interpolated) => interpolated.items(),
             Self::Sites(sites) => sites.items(),
+        }
+    }
+
+    /// Events of the window that the caps of users left out.
+    fn capped(&self) -> Option<u64> {
+        match self {
+            Self::Nearest(_) => None,
+            Self::Interpolated(interpolated) => interpolated.capped(),
+            Self::Sites(sites) => sites.capped(),
         }
     }
 
