@@ -147,7 +147,7 @@ pub(crate) fn after(counts: Counts, long: Long, is_counted: bool) {
         ));
     }
     if is_counted {
-        remark::detail(format!("{} records were read", grouped(records as f64)));
+        remark::detail(format!("{} read", count(records, "record")));
     }
     too_long(long);
 }
