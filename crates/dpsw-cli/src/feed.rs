@@ -1,5 +1,6 @@
 //! Records into the sketch: times, places of skipped records, and when to answer.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -342,6 +343,18 @@ impl<'a> Feed<'a> {
         if self.pending.ends.len() == BATCH { self.flush() } else { Ok(()) }
     }
 
+    /// The times of records that all have one.
+    fn places<'t>(&mut self, times: &'t [u64]) -> Result<Cow<'t, [u64]>> {
+        let Some((&first, rest)) = times.split_first() else { return Ok(Cow::Borrowed(times)) };
+        if self.step == 1 {
+            self.place(Some(first))?;
+            self.newest = self.newest.max(rest.iter().copied().max());
+            return Ok(Cow::Borrowed(times));
+        }
+        let placed: Result<Vec<_>> = times.iter().map(|time| self.place(Some(*time))).collect();
+        Ok(Cow::Owned(placed?.into_iter().flatten().collect()))
+    }
+
     /// The time of a record; a record without one takes the newest time before it.
     fn place(&mut self, time: Option<u64>) -> Result<Option<u64>> {
         let later = if self.newest.is_none() { 0 } else { self.step - 1 };
@@ -364,14 +377,11 @@ impl<'a> Feed<'a> {
 
 impl Sink for Feed<'_> {
     fn items(&mut self, items: &[&[u8]], times: &[u64]) -> Result<()> {
-        if let Some(&first) = times.first() {
-            self.place(Some(first))?;
-            self.newest = self.newest.max(times.iter().copied().max());
-        }
+        let times = self.places(times)?;
         if !self.pending.ends.is_empty() {
             self.flush()?;
         }
-        self.take(&Batch { items, times, users: &[] })
+        self.take(&Batch { items, times: &times, users: &[] })
     }
 
     fn pass(&mut self, records: u64) -> Result<()> {

@@ -310,9 +310,8 @@ fn what_the_caps_of_users_leave_out_is_told() {
     };
     let mut sketch = sketch(settings);
     assert_eq!(sketch.plan().user_room(), Some(200));
-    assert!(
-        sketch.plan().to_string().contains("1 item(s) of each count per substream, of the first 200 users")
-    );
+    let text = sketch.plan().to_string();
+    assert!(text.contains("1 item of each count per substream, of the first 200 users"), "{text}");
     let users: Vec<u64> = (0..10_000).collect();
     let times: Vec<u64> = users.iter().map(|user| 1000 + user / 100).collect();
     let taken = sketch.extend(Batch::integers(&[3; 10_000]).at(&times).by(&users)).expect("events");

@@ -592,7 +592,7 @@ fn the_paper_plan_has_the_printed_structure() {
     let (spent, _) = plan.ledger().spent();
     assert!(0.9 < spent && spent <= 1.0, "spent {spent}");
     let text = plan.to_string();
-    for part in ["epsilon = 1, delta = ", "a frequency by at most"] {
+    for part in ["epsilon = 1, delta = ", "a window's count is off by at most"] {
         assert!(text.contains(part), "{text}");
     }
     let bounds = plan.paper_bounds().expect("the paper's method");

@@ -127,7 +127,7 @@ impl Thread {
     fn in_order(&mut self, files: &Files) -> Result<()> {
         for (number, path) in files.paths.iter().enumerate() {
             let source: Box<dyn Read> = if is_stdin(path) {
-                Box::new(io::stdin().lock())
+                Box::new(Once { source: io::stdin().lock(), is_over: false })
             } else {
                 Box::new(Counted { file: file::open(path)?, progress: Arc::clone(&self.progress) })
             };
@@ -285,6 +285,23 @@ pub(crate) fn read_block(source: &mut impl Read, block: &mut Vec<u8>) -> io::Res
                 return Ok(len);
             }
         }
+    }
+}
+
+/// Ends once: a terminal that was asked again would wait for another end.
+struct Once<R> {
+    source: R,
+    is_over: bool,
+}
+
+impl<R: Read> Read for Once<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.is_over {
+            return Ok(0);
+        }
+        let len = self.source.read(buffer)?;
+        self.is_over = len == 0 && !buffer.is_empty();
+        Ok(len)
     }
 }
 
