@@ -70,6 +70,10 @@ fn line_rows(lines: &str, domain: &str) {
     let listed = time(|| top(&[lines, "--domain", domain]));
     row("lines, 25,000 keys, against memchr and a hash", listed, bare, 0.8);
     row("lines, 25,000 keys, against awk", listed, once(&mut awk(lines)), 10.0);
+    // Of a file, what lies before the last window is passed over.
+    let all = RECORDS.to_string();
+    let whole = time(|| dpsw(&[&["top", lines, "--domain", domain, "--window", &all], &COMMON[..]].concat()));
+    row("the same in a window of all lines", whole, bare, 0.0);
     // Nobody knows before how long a pipe is, so all of it is counted.
     let piped = time(|| {
         let mut command = top(&["-", "--domain", domain]);

@@ -125,7 +125,7 @@ impl Plan {
     }
 
     fn memory_words(&self) -> String {
-        format!("{} of counters, {} in all", size(self.sketch_bytes()), size(self.resident_bytes()))
+        format!("{} of counters, at most {} in all", size(self.sketch_bytes()), size(self.resident_bytes()))
     }
 
     fn cost_words(&self) -> String {
