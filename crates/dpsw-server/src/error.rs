@@ -83,7 +83,7 @@ pub enum ChangeError {
     },
     /// It is there with other settings.
     #[error(
-        "{what} {name:?} was made with other settings, and they never change; delete it and make it anew, or take another name"
+        "there is a {what} of this name with other settings, which never change; take another name (what it has spent stays spent)"
     )]
     Differs {
         /// Source or stream.

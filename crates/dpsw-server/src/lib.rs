@@ -31,16 +31,24 @@
 
 #![deny(unsafe_code)]
 
+pub mod auth;
 pub mod clock;
 pub mod column;
 pub mod config;
 pub mod engine;
 pub mod error;
 pub mod events;
+pub mod http;
+mod input;
 pub mod key;
 mod ledger;
+pub mod limits;
+mod metrics;
 pub mod quantity;
+pub mod settings;
 mod store;
+pub mod tls;
+mod wire;
 
 pub use column::{Integers, Present, Strings, StringsBuilder};
 pub use config::{SourceConfig, StreamConfig};

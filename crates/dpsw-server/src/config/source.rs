@@ -43,13 +43,13 @@ pub struct SourceConfig {
     /// How events find their way to the producers that send them here.
     #[serde(default)]
     pub routing: Routing,
-    /// Its streams, in a settings file; they are made one by one.
+    /// Its streams, in a settings file. A source that is made by itself has none yet.
     #[serde(default, rename = "stream", skip_serializing_if = "Vec::is_empty")]
     pub streams: Vec<StreamConfig>,
 }
 
 /// Whose privacy one event is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Protects {
     /// What the event is about; when and that it came is public.
@@ -61,7 +61,7 @@ pub enum Protects {
 }
 
 /// What stands in a column.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ColumnKind {
     /// Text or bytes.
@@ -82,7 +82,7 @@ impl ColumnKind {
 }
 
 /// How events find their way to the producers that send them here.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Routing {
     /// By anything but the item.

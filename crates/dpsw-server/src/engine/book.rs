@@ -112,6 +112,10 @@ impl Book {
         self.now_ms
     }
 
+    pub(crate) fn journal_bytes(&self) -> usize {
+        self.journal_bytes
+    }
+
     /// Whether the journal has more bytes than this and nobody was asked to save yet; from now on somebody is.
     pub(crate) fn begins_emptying(&mut self, bytes_max: usize) -> bool {
         let is_long = bytes_max < self.journal_bytes && !self.is_emptying;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use dpsw::{DpswSketch, Plan};
 
-use crate::config::{SourceConfig, StreamConfig};
+use crate::config::{ConfigError, SourceConfig, StreamConfig};
 use crate::engine::book::Book;
 use crate::engine::commit::{Committer, Request};
 use crate::engine::count::{Counting, Work};
@@ -55,7 +55,10 @@ impl Committer {
         }
         at_most("source", self.books.len(), SOURCES_MAX)?;
         let id = self.meta.next_source;
-        let config = SourceConfig { streams: Vec::new(), ..config };
+        if !config.streams.is_empty() {
+            let text = format!("source {:?} is made without streams; make them one by one", config.name);
+            return Err(ConfigError::Contradiction(text).into());
+        }
         let record = SourceRecord { config, is_deleted: false, charges: Vec::new() };
         let meta = Meta { next_source: SourceId(id.0 + 1), ..self.meta };
         self.make(meta, Changes { sources: vec![(id, &record)], ..Changes::default() })?;
@@ -188,7 +191,8 @@ fn answer(reply: crate::engine::commit::Reply, result: Result<(), ChangeError>) 
     let _ = reply.send(result);
 }
 
-fn charge(
+/// The charge of a stream that counts from this batch on, if the budget of its source bears it.
+pub(crate) fn charge(
     source: &Source,
     config: &StreamConfig,
     plan: &Plan,

@@ -29,6 +29,8 @@ const GROUP_MAX: usize = 4096;
 const GROUP_BYTES_MAX: usize = 4 << 20;
 /// Beyond this many bytes of journal the streams of a source are saved, so that it can be emptied.
 const JOURNAL_BYTES_MAX: usize = 256 << 20;
+/// Beyond this many, no batch is taken until some are gone: something keeps checkpoints from being committed.
+const JOURNAL_BYTES_FULL: usize = 1 << 30;
 /// How often the clock is looked at.
 const TICK: Duration = Duration::from_millis(100);
 
@@ -161,6 +163,11 @@ impl Committer {
             let _ = ingest.reply.send(Err(unknown.into()));
             return;
         };
+        if JOURNAL_BYTES_FULL < book.journal_bytes() {
+            let full = "the journal is full, because what was sealed cannot be released".to_owned();
+            let _ = ingest.reply.send(Err(Unavailable::Storage(full).into()));
+            return;
+        }
         groups.entry(id).or_default().take(ingest, book, self.shared.clock.now_ms());
     }
 
@@ -193,8 +200,9 @@ impl Committer {
         if groups.is_empty() && ready.is_empty() {
             return;
         }
+        let began = Instant::now();
         match self.try_commit(&groups, &ready) {
-            Ok(meta) => self.committed(groups, &ready, meta),
+            Ok(meta) => self.committed(groups, &ready, meta, began.elapsed()),
             Err(unavailable) => {
                 let refusal = unavailable.into();
                 groups.into_values().for_each(|group| group.refuse(&refusal));
@@ -271,7 +279,13 @@ impl Committer {
         Ok(())
     }
 
-    fn committed(&mut self, groups: BTreeMap<SourceId, Group>, ready: &[StreamId], meta: Meta) {
+    fn committed(
+        &mut self,
+        groups: BTreeMap<SourceId, Group>,
+        ready: &[StreamId],
+        meta: Meta,
+        took: Duration,
+    ) {
         let counted = self.counted_with(ready);
         for (id, group) in groups {
             let Some(book) = self.books.get_mut(&id) else { continue };
@@ -283,14 +297,14 @@ impl Committer {
             }
             group.accept(book);
         }
-        self.checkpointed(ready, meta);
+        self.checkpointed(ready, meta, took);
         for (id, counted) in counted {
             self.books.get_mut(&id).into_iter().for_each(|book| book.note_counted(counted));
         }
         self.empty_long_journals();
     }
 
-    fn checkpointed(&mut self, ready: &[StreamId], meta: Meta) {
+    fn checkpointed(&mut self, ready: &[StreamId], meta: Meta, commit_took: Duration) {
         let mut states = Vec::new();
         for id in ready {
             let Some(checkpoint) = self.checkpoints.remove(id) else { continue };
@@ -299,7 +313,7 @@ impl Committer {
             let Some(book) = self.books.get_mut(&stream.source.id) else { continue };
             book.note(Arc::clone(&stream), record.saved);
             let (told, saved) = (self.shared.begin(), record.saved);
-            let _ = book.counter.send(Work::Saved { stream: *id, saved, busy: told });
+            let _ = book.counter.send(Work::Saved { stream: *id, saved, commit_took, busy: told });
             if has_news {
                 states.push(Committed { stream, sealed_until: record.saved.sealed_until, view, busy });
             }

@@ -17,8 +17,8 @@ use crate::engine::registry::{Room, Shared, Stream};
 use crate::store::journal::Batch;
 use crate::store::records::{Saved, StateRecord, StreamId};
 
-/// Saving, from the first byte to the commit, takes at most one part in this many of a stream's time: a stream that seals often
-/// shows several seals at once.
+/// Making a state and committing it takes at most one part in this many of a stream's time: a stream that seals often shows
+/// several seals at once. Waiting for a disk that refuses does not count, or a stream would be silent long after it is back.
 const SAVE_SHARE: u32 = 5;
 /// A view whose position alone has moved is published this often, and less often if working it out takes long.
 const REFRESH: Duration = Duration::from_secs(1);
@@ -40,7 +40,7 @@ pub(crate) enum Work {
     /// A stream is over.
     Remove { stream: StreamId },
     /// A checkpoint is durable.
-    Saved { stream: StreamId, saved: Saved, busy: Busy },
+    Saved { stream: StreamId, saved: Saved, commit_took: Duration, busy: Busy },
     /// Save every stream, so that the journal can be emptied.
     SaveAll { busy: Busy },
 }
@@ -54,7 +54,8 @@ pub(crate) struct Counting {
     pub(crate) counted: u64,
     /// What the newest checkpoint holds, durable or on its way.
     pub(crate) saved: Saved,
-    saving: Option<Instant>,
+    /// How long it took to make the state that is on its way to the disk.
+    saving: Option<Duration>,
     save_after: Instant,
     /// Something was sealed that is not yet on its way to the disk.
     unsaved: Option<Busy>,
@@ -108,7 +109,7 @@ impl Counting {
     }
 
     fn checkpoint(&mut self, key: &StateKey, shared: &Shared) -> Option<Checkpoint> {
-        self.saving = Some(Instant::now());
+        let began = Instant::now();
         let state = loop {
             match self.sketch.checkpoint(key) {
                 Ok(state) => break state,
@@ -121,6 +122,7 @@ impl Counting {
         };
         let record = StateRecord::new(self.counted, self.sketch.sealed_until(), state);
         self.saved = record.saved;
+        self.saving = Some(began.elapsed());
         let busy = self.unsaved.take().unwrap_or_else(|| shared.begin());
         Some(Checkpoint { stream: Arc::clone(&self.stream), record, view: self.sketch.view(), busy })
     }
@@ -174,7 +176,9 @@ impl Counter {
             Work::Tick { now_ms, busy } => return self.tick(now_ms, busy.as_ref()),
             Work::Add { counting, busy: _busy } => self.streams.push(*counting),
             Work::Remove { stream } => self.streams.retain(|counting| counting.stream.id != stream),
-            Work::Saved { stream, saved, busy: _busy } => self.saved(stream, saved),
+            Work::Saved { stream, saved, commit_took, busy: _busy } => {
+                self.saved(stream, saved, commit_took);
+            }
             Work::SaveAll { busy: _busy } => return self.save_all(),
         }
         Ok(())
@@ -220,15 +224,15 @@ impl Counter {
         Ok(())
     }
 
-    fn saved(&mut self, stream: StreamId, saved: Saved) {
+    fn saved(&mut self, stream: StreamId, saved: Saved, commit_took: Duration) {
         let Some(counting) = self.streams.iter_mut().find(|counting| counting.stream.id == stream) else {
             return;
         };
         if counting.saved.id != saved.id {
             return;
         }
-        if let Some(began) = counting.saving.take() {
-            counting.save_after = Instant::now() + began.elapsed() * (SAVE_SHARE - 1);
+        if let Some(making_took) = counting.saving.take() {
+            counting.save_after = Instant::now() + (making_took + commit_took) * (SAVE_SHARE - 1);
         }
     }
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use dpsw::error::StateError;
 use dpsw::{DpswSketch, Noise, StateKey};
 
-use crate::engine::recover::{commit, damaged, saved, write_marker};
+use crate::engine::recover::{commit, damaged, write_marker};
 use crate::engine::registry::Shared;
 use crate::error::OpenError;
 use crate::quantity::Span;
@@ -60,7 +60,7 @@ pub(crate) fn give_up(
 fn next_batches(store: &Store, catalogue: &Catalogue) -> Result<BTreeMap<SourceId, u64>, OpenError> {
     let mut next = BTreeMap::new();
     for (id, record) in &catalogue.streams {
-        let (saved, _) = saved(store, *id)?;
+        let saved = store.saved(*id).map_err(|error| damaged(store, error))?;
         let counted = next.entry(record.source).or_insert(saved.counted);
         *counted = saved.counted.max(*counted);
     }
@@ -79,7 +79,7 @@ fn resumed(
     (id, record): (StreamId, &StreamRecord),
     shown: Option<&Shown>,
 ) -> Result<DpswSketch, OpenError> {
-    let (saved, state) = saved(store, id)?;
+    let (saved, state) = store.state(id).map_err(|error| damaged(store, error))?;
     let shown = shown.map(|shown| shown.until.get(&id).copied().unwrap_or(0));
     let now_ms = shared.clock.now_ms();
     let begin = match (record.config.window, shown) {

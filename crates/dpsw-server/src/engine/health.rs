@@ -29,8 +29,12 @@ impl Vitals {
     /// Something is wrong; said once in the log.
     pub(crate) fn ail(&self, ailment: Ailment, reason: &str) {
         let before = self.lock().ailments.insert(ailment, reason.to_owned());
-        if before.as_deref() != Some(reason) {
-            tracing::error!(reason, "not ready");
+        if before.as_deref() == Some(reason) {
+            return;
+        }
+        match ailment {
+            Ailment::Closing => tracing::info!(reason, "not ready"),
+            _ => tracing::error!(reason, "not ready"),
         }
     }
 

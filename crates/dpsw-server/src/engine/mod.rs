@@ -23,6 +23,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use dpsw::Plan;
 use tokio::sync::{oneshot, watch};
 
 pub use change::{SOURCES_MAX, STREAMS_MAX};
@@ -77,10 +78,10 @@ impl Engine {
         Ok(Self { shared, threads })
     }
 
-    /// Makes a source. Streams that its settings bring are made one by one with [`create_stream`](Self::create_stream).
+    /// Makes a source without streams; [`ensure`](Self::ensure) makes one with them.
     ///
     /// # Errors
-    /// The settings cannot be meant, or the name was ever taken: the ledger of a source outlives it.
+    /// The settings cannot be meant or have streams, or the name was ever taken: the ledger of a source outlives it.
     pub fn create_source(&self, config: SourceConfig) -> Result<(), ChangeError> {
         self.ask(|reply| Request::CreateSource { config, reply })
     }
@@ -102,7 +103,11 @@ impl Engine {
         config.streams.iter().try_for_each(|stream| self.ensure_stream(name, stream))
     }
 
-    fn ensure_stream(&self, source: &str, config: &StreamConfig) -> Result<(), ChangeError> {
+    /// Makes a stream if it is not there yet.
+    ///
+    /// # Errors
+    /// It is there with other settings, or see [`create_stream`](Self::create_stream).
+    pub fn ensure_stream(&self, source: &str, config: &StreamConfig) -> Result<(), ChangeError> {
         match self.shared.streams.get(&config.name) {
             Ok(stream) if stream.config == *config && stream.source.config.name == source => Ok(()),
             Ok(_) => Err(ChangeError::Differs { what: "stream", name: config.name.clone() }),
@@ -126,6 +131,21 @@ impl Engine {
         let settings = config.settings(&self.shared.sources.get(source)?.config)?;
         let plan = Box::new(config.plan(settings)?);
         self.ask(|reply| Request::CreateStream { source: source.to_owned(), config, plan, reply })
+    }
+
+    /// The plan of a stream that could be made now. Nothing is charged or made.
+    ///
+    /// # Errors
+    /// Those with which [`create_stream`](Self::create_stream) would refuse it.
+    pub fn check_stream(&self, source: &str, config: &StreamConfig) -> Result<Plan, ChangeError> {
+        let source = self.shared.sources.get(source)?;
+        let plan = config.plan(config.settings(&source.config)?)?;
+        if self.shared.streams.get(&config.name).is_ok() {
+            return Err(ChangeError::Exists { what: "stream", name: config.name.clone() });
+        }
+        // Of the batches to come, those count whose streams run.
+        change::charge(&source, config, &plan, (u64::MAX, 0))?;
+        Ok(plan)
     }
 
     /// Ends a stream. What is open is given up; its charge stays.
@@ -214,6 +234,14 @@ impl Engine {
     /// There is no such stream.
     pub fn stream(&self, name: &str) -> Result<StreamReport, Unknown> {
         Ok(stream_report(&*self.shared.streams.get(name)?))
+    }
+
+    /// The settings of the source that a stream belongs to.
+    ///
+    /// # Errors
+    /// There is no such stream.
+    pub fn source_of(&self, stream: &str) -> Result<SourceConfig, Unknown> {
+        Ok(self.shared.streams.get(stream)?.source.config.clone())
     }
 
     /// What is promised of a stream, from its plan and the ledger of its source.

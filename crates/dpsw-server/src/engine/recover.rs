@@ -17,7 +17,7 @@ use crate::store::changes::Changes;
 use crate::store::cipher::random;
 use crate::store::marker::{Marker, Standing};
 use crate::store::read::{Catalogue, ReadError};
-use crate::store::records::{Generation, Meta, Saved, SourceId, SourceRecord, StreamId, StreamRecord};
+use crate::store::records::{Generation, Meta, SourceId, SourceRecord, StreamId, StreamRecord};
 
 /// Everything that the threads start with.
 pub(crate) struct Recovered {
@@ -48,7 +48,7 @@ pub(crate) fn recover(store: &mut Store, shared: &Shared, key: &StateKey) -> Res
     let mut marker = Marker { database: meta.database, generation: meta.generation, shown: BTreeMap::new() };
     match store.standing(&meta)? {
         Standing::Newest => marker.shown = sealed(store, &catalogue)?,
-        Standing::New => meta = mark_new(store, meta, &marker)?,
+        Standing::New => write_marker(store, &marker)?,
         Standing::Unshown => {
             marker.shown = sealed(store, &catalogue)?;
             write_marker(store, &marker)?;
@@ -61,6 +61,11 @@ pub(crate) fn recover(store: &mut Store, shared: &Shared, key: &StateKey) -> Res
             ));
             (meta, marker) = give_up::give_up(store, shared, key, meta, &catalogue, shown.as_ref())?;
         }
+    }
+    if meta.replaces.is_none() {
+        // From now on the database is not new: without a marker it is not trusted.
+        meta = Meta { replaces: Some(meta.generation), ..meta };
+        commit(store, &Changes { meta: Some(meta), ..Changes::default() })?;
     }
     let Catalogue { sources, streams } = catalogue;
     let names = sources.iter().map(|(_, record)| record.config.name.clone()).collect();
@@ -92,14 +97,6 @@ fn first_meta(store: &mut Store) -> Result<Meta, OpenError> {
     Ok(meta)
 }
 
-/// Makes the first marker. From then on a database without one is not trusted.
-fn mark_new(store: &mut Store, meta: Meta, marker: &Marker) -> Result<Meta, OpenError> {
-    write_marker(store, marker)?;
-    let meta = Meta { replaces: Some(meta.generation), ..meta };
-    commit(store, &Changes { meta: Some(meta), ..Changes::default() })?;
-    Ok(meta)
-}
-
 pub(crate) fn write_marker(store: &Store, marker: &Marker) -> Result<(), OpenError> {
     let bytes = marker.to_bytes(store.cipher()).map_err(|error| OpenError::Entropy(error.to_string()))?;
     store.disk().write_marker(&bytes).map_err(|error| unusable(store, &error))
@@ -124,7 +121,8 @@ fn unusable(store: &Store, error: &dyn std::fmt::Display) -> OpenError {
 
 /// Up to where each stream is sealed in its checkpoint.
 fn sealed(store: &Store, catalogue: &Catalogue) -> Result<BTreeMap<StreamId, u64>, OpenError> {
-    catalogue.streams.iter().map(|(id, _)| Ok((*id, saved(store, *id)?.0.sealed_until))).collect()
+    let sealed = |(id, _): &(StreamId, StreamRecord)| Ok((*id, store.saved(*id)?.sealed_until));
+    catalogue.streams.iter().map(sealed).collect::<Result<_, _>>().map_err(|error| damaged(store, error))
 }
 
 fn recover_source(
@@ -222,7 +220,7 @@ fn restore(
     id: StreamId,
     record: &StreamRecord,
 ) -> Result<Counting, OpenError> {
-    let (saved, state) = saved(store, id)?;
+    let (saved, state) = store.state(id).map_err(|error| damaged(store, error))?;
     let restored = DpswSketch::restore(&state, key, Noise::from_system(), &mut Newest(saved.id));
     let sketch = restored.map_err(|error| OpenError::Damaged {
         what: format!("the state of stream {:?} in {}", record.config.name, store.disk().name()),
@@ -246,9 +244,4 @@ impl FreshnessStore for Newest {
     fn consume(&mut self, id: StateId) -> Result<bool, NoteError> {
         Ok(id == self.0)
     }
-}
-
-/// What a checkpoint holds.
-pub(crate) fn saved(store: &Store, id: StreamId) -> Result<(Saved, Vec<u8>), OpenError> {
-    store.state(id).map_err(|error| damaged(store, error))
 }

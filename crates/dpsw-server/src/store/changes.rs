@@ -22,7 +22,7 @@ pub(crate) struct Changes<'a> {
     pub(crate) states: Vec<(StreamId, &'a StateRecord)>,
     /// Batches before this one are in the states of all streams.
     pub(crate) counted: Vec<(SourceId, u64)>,
-    /// Batches up to this one were not acknowledged.
+    /// Batches from this one on were not acknowledged.
     pub(crate) refused: Vec<(SourceId, u64)>,
     /// Ids of batches up to this one are forgotten.
     pub(crate) forgotten: Vec<(SourceId, u64)>,
@@ -38,7 +38,9 @@ impl Store {
         let transaction = self.database()?.begin_write()?;
         changes.write(&transaction, self.cipher(), &mut scratch)?;
         transaction.commit()?;
-        self.scratch = scratch;
+        if scratch.capacity() <= SCRATCH_LEN_MAX {
+            self.scratch = scratch;
+        }
         Ok(())
     }
 }
@@ -131,6 +133,8 @@ impl Changes<'_> {
     }
 }
 
+/// The room of longer records is given back.
+const SCRATCH_LEN_MAX: usize = 16 << 20;
 /// Records of the journal are cut into pieces that fill a page of the database: it has pages of powers of two, and fills up what
 /// is left with zeros. A little less, for what the database adds.
 const PIECE_LEN: usize = (128 << 10) - 256;

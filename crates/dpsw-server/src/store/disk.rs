@@ -5,14 +5,15 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use redb::StorageBackend;
 use redb::backends::FileBackend;
+use redb::{Database, StorageBackend};
 
 use crate::error::OpenError;
 
 /// What the engine needs of the outside.
 pub trait Disk: fmt::Debug + Send + Sync + 'static {
-    /// The database as it is now. Called again after a failure.
+    /// The database as it is now, or an empty one; a crash while that is made leaves a whole one or none. Called again after a
+    /// failure.
     ///
     /// # Errors
     /// It cannot be opened or made.
@@ -35,6 +36,7 @@ pub trait Disk: fmt::Debug + Send + Sync + 'static {
 }
 
 const DATABASE: &str = "dpsw.redb";
+const NEW_DATABASE: &str = "dpsw.redb.new";
 const MARKER: &str = "marker";
 const LOCK: &str = "lock";
 
@@ -59,11 +61,24 @@ impl Folders {
         let locks = [lock(data)?, lock(marker)?];
         Ok(Self { data: data.to_owned(), marker: marker.to_owned(), _locks: locks })
     }
+
+    /// Makes the database under another name first: of one that is half made nobody could say whether it was ever used.
+    fn make_database(&self) -> io::Result<()> {
+        let new = self.data.join(NEW_DATABASE);
+        let file = owner_only().read(true).write(true).create(true).truncate(true).open(&new)?;
+        drop(Database::builder().create_file(file).map_err(io::Error::other)?);
+        fs::rename(&new, self.data.join(DATABASE))?;
+        sync_folder(&self.data)
+    }
 }
 
 impl Disk for Folders {
     fn database(&self) -> io::Result<Box<dyn StorageBackend>> {
-        let file = owner_only().read(true).write(true).create(true).open(self.data.join(DATABASE))?;
+        let path = self.data.join(DATABASE);
+        if !path.try_exists()? {
+            self.make_database()?;
+        }
+        let file = owner_only().read(true).write(true).open(path)?;
         Ok(Box::new(FileBackend::new(file).map_err(io::Error::other)?))
     }
 

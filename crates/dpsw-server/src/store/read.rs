@@ -58,14 +58,24 @@ impl Store {
 
     /// The checkpoint of a stream.
     pub(crate) fn state(&self, id: StreamId) -> Result<(Saved, Vec<u8>), ReadError> {
-        let what = || "the state of a stream".to_owned();
-        let record = state_bytes(self.database()?, id)?;
-        let missing = || ReadError::Damaged { what: what(), reason: "it is missing".to_owned() };
-        let record = record.ok_or_else(missing)?;
-        let cut = || ReadError::Damaged { what: what(), reason: "it is cut".to_owned() };
-        let (head, state) = record.split_at_checked(Saved::LEN + ADDED_LEN).ok_or_else(cut)?;
-        let head = self.decrypted("the state of a stream", Place::State(id), head)?;
-        Ok((Saved::from_bytes(&head).ok_or_else(cut)?, state.to_vec()))
+        self.with_state(id, |saved, state| (saved, state.to_vec()))
+    }
+
+    /// What the checkpoint of a stream holds.
+    pub(crate) fn saved(&self, id: StreamId) -> Result<Saved, ReadError> {
+        self.with_state(id, |saved, _| saved)
+    }
+
+    fn with_state<T>(&self, id: StreamId, take: impl FnOnce(Saved, &[u8]) -> T) -> Result<T, ReadError> {
+        let what = "the state of a stream";
+        let damaged = |reason: &str| ReadError::Damaged { what: what.to_owned(), reason: reason.to_owned() };
+        let table = self.database()?.begin_read().map_err(StoreError::from)?.open_table(STATES);
+        let record = table.map_err(StoreError::from)?.get(id.0).map_err(StoreError::from)?;
+        let record = record.ok_or_else(|| damaged("it is missing"))?;
+        let head = record.value().split_at_checked(Saved::LEN + ADDED_LEN);
+        let (head, state) = head.ok_or_else(|| damaged("it is cut"))?;
+        let head = self.decrypted(what, Place::State(id), head)?;
+        Ok(take(Saved::from_bytes(&head).ok_or_else(|| damaged("it is cut"))?, state))
     }
 
     /// Hands over the records of a source's journal that have batches from this number on, in order, each with its bytes.
@@ -130,12 +140,6 @@ impl Store {
         };
         self.cipher().open(&place.bytes(), record).map_err(damaged)
     }
-}
-
-/// The record of a stream's checkpoint, as it is in the database.
-fn state_bytes(database: &Database, id: StreamId) -> Result<Option<Vec<u8>>, StoreError> {
-    let table = database.begin_read()?.open_table(STATES)?;
-    Ok(table.get(id.0)?.map(|record| record.value().to_vec()))
 }
 
 /// Whether the checkpoint of a stream in the database is this one.

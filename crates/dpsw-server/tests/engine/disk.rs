@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use dpsw_server::Disk;
-use redb::StorageBackend;
+use redb::{Database, StorageBackend};
 
 /// What becomes of writes that were not synced when the disk crashes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +32,8 @@ struct State {
     is_crashed: bool,
     /// Writes that succeed before some fail, and how many fail.
     failing: Option<(u64, u64)>,
+    /// Whether writes that fail are done all the same.
+    does_what_fails: bool,
     bytes_max: Option<u64>,
     refusal: Option<ErrorKind>,
     loses_syncs: bool,
@@ -66,7 +68,14 @@ impl SimDisk {
 
     /// Of the writes that come, those from this number on fail, so many of them.
     pub(crate) fn fail(&self, from: u64, count: u64) {
-        self.lock().failing = Some((from, count));
+        let mut state = self.lock();
+        (state.failing, state.does_what_fails) = (Some((from, count)), false);
+    }
+
+    /// One write that comes, with this number, is done and fails all the same.
+    pub(crate) fn do_and_fail(&self, number: u64) {
+        let mut state = self.lock();
+        (state.failing, state.does_what_fails) = (Some((number, 1)), true);
     }
 
     pub(crate) fn is_failing(&self) -> bool {
@@ -151,6 +160,13 @@ fn apply(image: &mut Vec<u8>, write: Write) {
     }
 }
 
+/// The bytes of a database without anything. It is moved to its place whole.
+fn empty_database() -> Vec<u8> {
+    let disk = SimDisk::default();
+    drop(Database::builder().create_with_backend(disk.clone()).expect("an empty disk"));
+    disk.backup()
+}
+
 impl State {
     fn operate(&mut self) -> io::Result<()> {
         if let Some(left) = &mut self.until_crash {
@@ -181,7 +197,8 @@ impl State {
 
     fn write(&mut self, write: Write) -> io::Result<()> {
         self.operate()?;
-        if self.fails() {
+        let fails = self.fails();
+        if fails && !self.does_what_fails {
             return Err(io::Error::from(ErrorKind::StorageFull));
         }
         let end = match &write {
@@ -193,7 +210,7 @@ impl State {
         }
         apply(&mut self.image, write.clone());
         self.unsynced.push(write);
-        Ok(())
+        if fails { Err(io::Error::other("the disk says that it failed")) } else { Ok(()) }
     }
 }
 
@@ -201,10 +218,14 @@ impl Disk for SimDisk {
     fn database(&self) -> io::Result<Box<dyn StorageBackend>> {
         let mut state = self.lock();
         state.operate()?;
-        match state.refusal {
-            Some(refusal) => Err(refusal.into()),
-            None => Ok(Box::new(self.clone())),
+        if let Some(refusal) = state.refusal {
+            return Err(refusal.into());
         }
+        if state.durable.is_empty() {
+            state.durable = empty_database();
+            state.image = state.durable.clone();
+        }
+        Ok(Box::new(self.clone()))
     }
 
     fn read_marker(&self) -> io::Result<Option<Vec<u8>>> {

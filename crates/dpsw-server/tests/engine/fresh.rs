@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 
 use dpsw_server::{Engine, Events, OpenError};
 
-use crate::disk::SimDisk;
+use crate::disk::{Random, SimDisk, Unsynced};
 use crate::support::{
     COUNT_STREAM, Rig, SOURCE, START_MS, Seen, create, id, noisy_stream, pages, send, view,
 };
@@ -91,6 +91,25 @@ fn a_restored_backup_shows_nothing_a_second_time() {
         check_backup(SOURCE, "window = 400", fate);
         check_backup(PRESENCE_SOURCE, "window = '20s'\nexpected = 1000", fate);
         check_backup(EVENT_SOURCE, "window = '20s'\nexpected = 1000\nlateness = '2s'", fate);
+    }
+}
+
+/// Only a database that has taken nothing may be without a marker.
+#[test]
+fn a_crash_at_the_first_start_leaves_no_database_that_is_taken_for_new_later() {
+    for operations in 0..40 {
+        let (rig, disk) = (Rig::new(), SimDisk::default());
+        disk.crash_after(operations);
+        drop(rig.try_open_on(&disk));
+        disk.restart(Unsynced::Dropped, &mut Random(operations));
+        let engine = rig.open_on(&disk);
+        assert!(engine.health().notices.is_empty(), "nothing was there to give up: {:?}", engine.health());
+        create(&engine, SOURCE, &[COUNT_STREAM]);
+        send(&engine, id(1), pages(["a"]));
+        drop(engine);
+        disk.set_marker(None);
+        let engine = rig.open_on(&disk);
+        assert!(!engine.health().notices.is_empty(), "after {operations} operations");
     }
 }
 

@@ -79,6 +79,38 @@ fn a_disk_that_does_not_confirm_is_not_trusted_until_the_next_start() {
     check_counts(&engine, 40);
 }
 
+/// Whoever was told that nothing was taken sends it again, or does not: neither counts what was refused.
+#[test]
+fn a_batch_that_was_refused_is_not_in_the_journal_even_if_the_disk_did_what_it_refused() {
+    let (rig, disk) = (Rig::new(), SimDisk::default());
+    let engine = rig.open_on(&disk);
+    create(&engine, SOURCE, &[COUNT_STREAM]);
+    drop(engine);
+    let mut batches = 0;
+    for number in 0.. {
+        let engine = rig.open_on(&disk);
+        assert_eq!(try_send(&engine, batches), Ok(false), "the first commit after a start writes more");
+        batches += 1;
+        engine.settle().expect("healthy");
+        disk.do_and_fail(number);
+        if try_send(&engine, batches).is_ok() {
+            batches += 1;
+            break;
+        }
+        while !engine.health().is_ready() {
+            std::thread::yield_now();
+        }
+        drop(engine);
+        let engine = rig.open_on(&disk);
+        assert_eq!(try_send(&engine, batches), Ok(false), "it was refused at write {number}");
+        batches += 1;
+        check_counts(&engine, batches);
+    }
+    assert!(6 < batches, "some writes failed");
+    disk.fail(0, 0);
+    check_counts(&rig.open_on(&disk), batches);
+}
+
 #[test]
 fn a_disk_that_cannot_be_written_is_refused_at_the_start() {
     let (rig, disk) = (Rig::new(), SimDisk::default());
@@ -101,6 +133,19 @@ fn a_folder_that_others_may_look_into_is_refused() {
     std::fs::set_permissions(rig.data(), std::fs::Permissions::from_mode(0o755)).expect("an owner");
     let error = rig.try_open().expect_err("others may look").to_string();
     assert!(error.contains("others may look into it (mode 755); run: chmod go="), "{error}");
+}
+
+#[test]
+fn a_database_that_was_half_made_at_the_first_start_is_made_anew() {
+    let rig = Rig::new();
+    drop(rig.open());
+    let (made, half_made) = (rig.data().join("dpsw.redb"), rig.data().join("dpsw.redb.new"));
+    assert!(!half_made.exists());
+    std::fs::remove_file(made).expect("it was made");
+    std::fs::remove_dir_all(rig.settings().marker_folder).expect("it was made");
+    std::fs::write(&half_made, [0; 5000]).expect("room");
+    let engine = rig.with(SOURCE, &[COUNT_STREAM]);
+    assert!(engine.health().notices.is_empty() && !half_made.exists());
 }
 
 #[test]

@@ -1,0 +1,384 @@
+//! Keeps tokens, as hashes, in a file that only the owner may read. The service and `dpsw-server token` may both change it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant, SystemTime};
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::auth::Grant;
+use crate::auth::rate::Bucket;
+use crate::auth::token::{NewToken, TokenHash, id_of};
+use crate::limits::Limits;
+use crate::store::disk::{owner_only, sync_folder};
+
+/// The name of the file, in the data folder.
+pub const TOKENS_FILE: &str = "tokens.json";
+
+/// The longest name of a token.
+pub(crate) const TOKEN_NAME_LEN_MAX: usize = 100;
+
+/// Tokens that cannot be read, made or deleted.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum TokensError {
+    /// The file cannot be used.
+    #[error("the tokens in {path} cannot be read or changed: {source}")]
+    File {
+        /// The file.
+        path: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The file holds something else.
+    #[error("{path} does not hold tokens: {reason}; restore it, or remove it to begin anew")]
+    Damaged {
+        /// The file.
+        path: String,
+        /// How that shows.
+        reason: String,
+    },
+    /// There are as many as the service takes.
+    #[error("there are {0} tokens, which is the most; delete one first")]
+    Many(usize),
+    /// No such token.
+    #[error("there is no token with the id {0:?}")]
+    Unknown(String),
+    /// A name that cannot be kept.
+    #[error("the name of a token has at most {TOKEN_NAME_LEN_MAX} bytes, got {0}")]
+    Name(usize),
+    /// A token that may do nothing.
+    #[error("a token needs at least one role: ingest, query or admin")]
+    NoRole,
+    /// The system gives no randomness.
+    #[error("no token can be made: the system gives no randomness: {0}")]
+    Entropy(String),
+}
+
+/// What is known of a token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokenReport {
+    /// Its public id.
+    pub id: String,
+    /// What people call it.
+    pub name: String,
+    /// What it may do.
+    pub grant: Grant,
+    /// When it was made, in milliseconds since 1970.
+    pub made_ms: u64,
+}
+
+/// A token that has shown itself: who asks.
+#[derive(Debug)]
+pub(crate) struct Caller {
+    pub(crate) id: String,
+    pub(crate) grant: Grant,
+    hash: TokenHash,
+    bucket: Mutex<Bucket>,
+}
+
+/// The tokens.
+#[derive(Debug)]
+pub struct Keeper {
+    path: PathBuf,
+    most: usize,
+    per_second: u32,
+    burst: u32,
+    known: RwLock<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    file: TokensFile,
+    stamp: Option<Stamp>,
+    callers: BTreeMap<String, Arc<Caller>>,
+}
+
+/// By which a changed file is told without reading it.
+type Stamp = (SystemTime, u64);
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TokensFile {
+    tokens: Vec<KeptToken>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct KeptToken {
+    id: String,
+    name: String,
+    /// SHA-256 in hexadecimal digits.
+    hash: String,
+    grant: Grant,
+    made_ms: u64,
+}
+
+impl Keeper {
+    /// The tokens of a data folder, which must exist; none if there is no file yet.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn open(data_folder: &Path, limits: &Limits) -> Result<Self, TokensError> {
+        let (per_second, burst) = (limits.requests_per_second, limits.requests_burst);
+        let path = data_folder.join(TOKENS_FILE);
+        let keeper = Self { path, most: limits.tokens, per_second, burst, known: RwLock::default() };
+        keeper.reload()?;
+        Ok(keeper)
+    }
+
+    /// The same, with a data folder that is made if it is not there.
+    ///
+    /// # Errors
+    /// The folder cannot be made, or the file cannot be read.
+    pub fn make(data_folder: &Path, limits: &Limits) -> Result<Self, TokensError> {
+        let mut builder = fs::DirBuilder::new();
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        let made = builder.recursive(true).create(data_folder);
+        made.map_err(|source| TokensError::File { path: data_folder.display().to_string(), source })?;
+        Self::open(data_folder, limits)
+    }
+
+    /// Makes a token.
+    ///
+    /// # Errors
+    /// There are too many, the file cannot be written, or there is no randomness.
+    pub fn create(&self, name: &str, grant: Grant, now_ms: u64) -> Result<NewToken, TokensError> {
+        if TOKEN_NAME_LEN_MAX < name.len() {
+            return Err(TokensError::Name(name.len()));
+        }
+        if grant.roles.is_empty() {
+            return Err(TokensError::NoRole);
+        }
+        let token = NewToken::make().map_err(|error| TokensError::Entropy(error.to_string()))?;
+        let (id, hash) = (token.id.clone(), token.hash().to_text());
+        let kept = KeptToken { id, name: name.to_owned(), hash, grant, made_ms: now_ms };
+        self.change(|file| {
+            if self.most <= file.tokens.len() {
+                return Err(TokensError::Many(self.most));
+            }
+            file.tokens.push(kept);
+            Ok(())
+        })?;
+        Ok(token)
+    }
+
+    /// Deletes a token; from then on it is unknown.
+    ///
+    /// # Errors
+    /// There is no such token, or the file cannot be written.
+    pub fn delete(&self, id: &str) -> Result<(), TokensError> {
+        self.change(|file| {
+            let place = file.tokens.iter().position(|token| token.id == id);
+            file.tokens.remove(place.ok_or_else(|| TokensError::Unknown(id.to_owned()))?);
+            Ok(())
+        })
+    }
+
+    /// All tokens, oldest first.
+    #[must_use]
+    pub fn list(&self) -> Vec<TokenReport> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let report =
+            |KeptToken { id, name, grant, made_ms, .. }: KeptToken| TokenReport { id, name, grant, made_ms };
+        known.file.tokens.iter().cloned().map(report).collect()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.known.read().unwrap_or_else(PoisonError::into_inner).callers.is_empty()
+    }
+
+    /// Who shows this token, if anyone. One that is not known may have been made by another process a moment ago.
+    pub(crate) fn caller(&self, token: &str) -> Option<Arc<Caller>> {
+        self.known_caller(token).or_else(|| {
+            self.reload_if_stamped().ok()?;
+            self.known_caller(token)
+        })
+    }
+
+    fn known_caller(&self, token: &str) -> Option<Arc<Caller>> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let caller = known.callers.get(id_of(token)?)?;
+        caller.hash.equals(&TokenHash::of(token)).then(|| Arc::clone(caller))
+    }
+
+    /// Whether a caller's token is still there.
+    pub(crate) fn knows(&self, caller: &Caller) -> bool {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        known.callers.get(&caller.id).is_some_and(|kept| kept.hash.equals(&caller.hash))
+    }
+
+    fn reload_if_stamped(&self) -> Result<(), TokensError> {
+        let stamp = stamp(&self.path);
+        let is_new = self.known.read().unwrap_or_else(PoisonError::into_inner).stamp != stamp;
+        if is_new { self.reload() } else { Ok(()) }
+    }
+
+    /// Reads the file again.
+    ///
+    /// # Errors
+    /// It cannot be read; the tokens that were known stay.
+    pub fn reload(&self) -> Result<(), TokensError> {
+        let stamp = stamp(&self.path);
+        let file = self.read()?;
+        self.know(file, stamp)
+    }
+
+    fn know(&self, file: TokensFile, stamp: Option<Stamp>) -> Result<(), TokensError> {
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let mut callers = BTreeMap::new();
+        for token in &file.tokens {
+            let hash = TokenHash::from_text(&token.hash).ok_or_else(|| self.damaged("a hash is none"))?;
+            // A caller who stays keeps its bucket.
+            let same = |caller: &&Arc<Caller>| caller.hash.equals(&hash) && caller.grant == token.grant;
+            let caller = match known.callers.get(&token.id).filter(same) {
+                Some(caller) => Arc::clone(caller),
+                None => Arc::new(self.new_caller(token, hash)),
+            };
+            callers.insert(token.id.clone(), caller);
+        }
+        *known = Known { file, stamp, callers };
+        Ok(())
+    }
+
+    fn new_caller(&self, token: &KeptToken, hash: TokenHash) -> Caller {
+        let bucket = Mutex::new(Bucket::new(self.per_second, self.burst, Instant::now()));
+        Caller { id: token.id.clone(), grant: token.grant.clone(), hash, bucket }
+    }
+
+    /// Changes the file as it is now, alone.
+    fn change(
+        &self,
+        change: impl FnOnce(&mut TokensFile) -> Result<(), TokensError>,
+    ) -> Result<(), TokensError> {
+        let lock_path = self.path.with_extension("lock");
+        let lock = owner_only().write(true).create(true).truncate(false).open(&lock_path);
+        let lock = lock.map_err(|source| self.failed(source))?;
+        lock.lock().map_err(|source| self.failed(source))?;
+        let mut file = self.read()?;
+        change(&mut file)?;
+        self.write(&file).map_err(|source| self.failed(source))?;
+        self.know(file, stamp(&self.path))
+    }
+
+    fn read(&self) -> Result<TokensFile, TokensError> {
+        match fs::read(&self.path) {
+            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| self.damaged(&error.to_string())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(TokensFile::default()),
+            Err(source) => Err(self.failed(source)),
+        }
+    }
+
+    /// Replaces the file: whoever reads it sees the old one or the new one.
+    fn write(&self, tokens: &TokensFile) -> io::Result<()> {
+        let new_path = self.path.with_extension("new");
+        let mut file = owner_only().write(true).create(true).truncate(true).open(&new_path)?;
+        file.write_all(&serde_json::to_vec_pretty(tokens)?)?;
+        file.sync_all()?;
+        fs::rename(&new_path, &self.path)?;
+        self.path.parent().map_or(Ok(()), sync_folder)
+    }
+
+    fn failed(&self, source: io::Error) -> TokensError {
+        TokensError::File { path: self.path.display().to_string(), source }
+    }
+
+    fn damaged(&self, reason: &str) -> TokensError {
+        TokensError::Damaged { path: self.path.display().to_string(), reason: reason.to_owned() }
+    }
+}
+
+impl Caller {
+    /// Counts a request, or says how long to wait.
+    pub(crate) fn take(&self, now: Instant) -> Result<(), Duration> {
+        self.bucket.lock().unwrap_or_else(PoisonError::into_inner).take(now)
+    }
+}
+
+fn stamp(path: &Path) -> Option<Stamp> {
+    let metadata = fs::metadata(path).ok()?;
+    Some((metadata.modified().ok()?, metadata.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::auth::Role;
+
+    fn keeper(folder: &Path) -> Keeper {
+        Keeper::open(folder, &Limits { tokens: 3, ..Limits::default() }).expect("a folder")
+    }
+
+    #[test]
+    fn tokens_are_known_until_they_are_deleted_also_to_another_process() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (one, other) = (keeper(folder.path()), keeper(folder.path()));
+        let token = one.create("first", Grant::everything(), 5).expect("a token");
+        let caller = one.caller(&token.text).expect("it was just made");
+        assert_eq!((&caller.id, other.caller(&token.text).is_some()), (&token.id, true));
+        assert_eq!(keeper(folder.path()).list(), one.list());
+        other.delete(&token.id).expect("it is there");
+        one.reload().expect("the file");
+        assert!(one.caller(&token.text).is_none() && !one.knows(&caller));
+        assert!(matches!(one.delete(&token.id), Err(TokensError::Unknown(_))));
+    }
+
+    #[test]
+    fn only_the_whole_token_is_known() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let keeper = keeper(folder.path());
+        let token = keeper.create("", Grant::everything(), 5).expect("a token");
+        let other = keeper.create("", Grant::everything(), 5).expect("a token");
+        let secret = other.text.rsplit_once('_').expect("three parts").1;
+        for wrong in [
+            format!("dpsw_{}_{secret}", token.id),
+            format!("{}x", *token.text),
+            token.text[..token.text.len() - 1].to_owned(),
+            token.id.clone(),
+            String::new(),
+        ] {
+            assert!(keeper.caller(&wrong).is_none(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn neither_the_file_nor_debug_output_holds_a_token() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let keeper = keeper(folder.path());
+        let token = keeper.create("first", Grant::everything(), 5).expect("a token");
+        let secret = token.text.rsplit_once('_').expect("three parts").1;
+        let file = fs::read_to_string(folder.path().join(TOKENS_FILE)).expect("written");
+        assert!(file.contains("first") && !file.contains(secret) && !format!("{keeper:?}").contains(secret));
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let metadata = fs::metadata(folder.path().join(TOKENS_FILE)).expect("written");
+            assert_eq!(metadata.permissions().mode() & 0o777, 0o600);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_a_token_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let keeper = keeper(folder.path());
+        let nothing = Grant { roles: BTreeSet::new(), ..Grant::everything() };
+        assert!(matches!(keeper.create("", nothing, 5), Err(TokensError::NoRole)));
+        let long = "x".repeat(TOKEN_NAME_LEN_MAX + 1);
+        assert!(matches!(keeper.create(&long, Grant::everything(), 5), Err(TokensError::Name(_))));
+        let query = Grant { roles: BTreeSet::from([Role::Query]), sources: None, streams: None };
+        (0..3).for_each(|_| drop(keeper.create("", query.clone(), 5).expect("room")));
+        assert!(matches!(keeper.create("", query, 5), Err(TokensError::Many(3))));
+        fs::write(folder.path().join(TOKENS_FILE), "{}").expect("a file");
+        assert!(matches!(keeper.reload(), Err(TokensError::Damaged { .. })));
+        assert_eq!(keeper.list().len(), 3);
+    }
+}

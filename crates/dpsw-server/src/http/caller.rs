@@ -1,0 +1,103 @@
+//! Who asks: the token of a request, and whether it allows what is asked.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::extract::{FromRequestParts, Request, State};
+use axum::http::HeaderMap;
+use axum::http::header::AUTHORIZATION;
+use axum::http::request::Parts;
+use axum::middleware::Next;
+use axum::response::Response;
+
+use crate::auth::Role;
+use crate::auth::keeper::Caller;
+use crate::http::app::App;
+use crate::http::problem::Problem;
+use crate::wire::problem::Code;
+
+/// Who asks. Handlers that take it are behind [`known`].
+#[derive(Debug, Clone)]
+pub(crate) struct Asker(pub(crate) Arc<Caller>);
+
+/// Lets requests through that show a known token which does not ask too often.
+pub(crate) async fn known(
+    State(app): State<App>,
+    mut request: Request,
+    next: Next,
+) -> Result<Response, Problem> {
+    let token = token(request.headers())?;
+    let caller = app.keeper.caller(token).ok_or_else(unknown)?;
+    caller.take(Instant::now()).map_err(|wait| {
+        let detail = "the token asks more often than it may; wait as long as Retry-After says";
+        Problem::new(Code::TooManyRequests, detail).after(wait)
+    })?;
+    request.extensions_mut().insert(Asker(caller));
+    Ok(next.run(request).await)
+}
+
+fn token(headers: &HeaderMap) -> Result<&str, Problem> {
+    let mut all = headers.get_all(AUTHORIZATION).iter();
+    let (Some(value), None) = (all.next(), all.next()) else {
+        return Err(unknown());
+    };
+    let (scheme, token) = value.to_str().ok().and_then(|value| value.split_once(' ')).ok_or_else(unknown)?;
+    if scheme.eq_ignore_ascii_case("bearer") { Ok(token.trim()) } else { Err(unknown()) }
+}
+
+fn unknown() -> Problem {
+    let detail = "send one header Authorization: Bearer TOKEN with a token of this service; `dpsw-server token create` makes \
+                  one";
+    Problem::new(Code::NoToken, detail)
+}
+
+impl<S: Sync> FromRequestParts<S> for Asker {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
+        parts.extensions.get::<Self>().cloned().ok_or_else(Problem::internal)
+    }
+}
+
+impl Asker {
+    /// # Errors
+    /// The token does not allow this anywhere.
+    pub(crate) fn has(&self, role: Role) -> Result<(), Problem> {
+        allowed(self.0.grant.roles.contains(&role), role, "somewhere")
+    }
+
+    /// # Errors
+    /// The token does not allow this everywhere.
+    pub(crate) fn may(&self, role: Role) -> Result<(), Problem> {
+        allowed(self.0.grant.allows(role), role, "everywhere")
+    }
+
+    /// # Errors
+    /// The token does not allow this with the source.
+    pub(crate) fn may_source(&self, role: Role, source: &str) -> Result<(), Problem> {
+        allowed(self.0.grant.allows_source(role, source), role, "for this source")
+    }
+
+    /// # Errors
+    /// The token does not allow this with the stream, or there is none.
+    pub(crate) fn may_stream(&self, app: &App, role: Role, stream: &str) -> Result<(), Problem> {
+        if self.0.grant.allows(role) {
+            return Ok(());
+        }
+        // Whoever may not ask about all streams is not told which there are.
+        let source = app.source_of(stream).unwrap_or_default();
+        allowed(self.0.grant.allows_stream(role, stream, &source), role, "for this stream")
+    }
+}
+
+fn allowed(is_allowed: bool, role: Role, place: &str) -> Result<(), Problem> {
+    if is_allowed {
+        return Ok(());
+    }
+    let role = match role {
+        Role::Ingest => "ingest",
+        Role::Query => "query",
+        Role::Admin => "admin",
+    };
+    Err(Problem::new(Code::Forbidden, format!("the token needs the role {role} {place}")))
+}

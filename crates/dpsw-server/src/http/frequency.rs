@@ -1,0 +1,92 @@
+//! How often items occurred.
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use dpsw::error::QueryError;
+use dpsw::{Ranked, WindowView};
+
+use crate::auth::Role;
+use crate::http::app::App;
+use crate::http::ask::{Effort, ask};
+use crate::http::body::{Shown, receive_json};
+use crate::http::caller::Asker;
+use crate::http::items::{NamedItems, of_body, wrong_item};
+use crate::http::params::{Name, Params, Scope};
+use crate::http::problem::Problem;
+use crate::wire::answer::Answer;
+use crate::wire::item::AskedItem;
+use crate::wire::report::FrequenciesQuestion;
+
+/// The rows of items that were asked for; a problem says which of them it is about.
+fn frequencies<'i>(view: &WindowView, items: &'i [AskedItem]) -> Result<Vec<Ranked<'i>>, Problem> {
+    let mut rows = Vec::with_capacity(items.len());
+    for (index, item) in items.iter().enumerate() {
+        let asked = view.frequencies(&[item.item()]);
+        rows.extend(asked.map_err(|error| match error {
+            QueryError::NotInDomain => {
+                wrong_item(index, "it is not in the public list, so it was not counted")
+            }
+            error => error.into(),
+        })?);
+    }
+    Ok(rows)
+}
+
+fn asked(view: &WindowView, items: &[AskedItem], trends: bool) -> Result<Answer, Problem> {
+    if items.is_empty() {
+        return Err(Problem::parameter("name at least one item"));
+    }
+    Ok(Answer::asked(view, &frequencies(view, items)?, trends))
+}
+
+/// How often items occurred.
+///
+/// Items in an address may end in the logs of proxies: `POST /v1/streams/{stream}/frequencies` keeps them out of there.
+#[utoipa::path(
+    get, path = "/v1/streams/{stream}/frequency", tag = "questions",
+    params(("stream" = String, Path, description = "The stream"), NamedItems, Scope,
+           ("trend" = Option<bool>, Query, description = "Whether rows say how they move")),
+    responses((status = 200, description = "A row for each item, in their order", body = Answer),
+              Problem))]
+pub(crate) async fn frequency(
+    State(app): State<App>,
+    asker: Asker,
+    Name(stream): Name,
+    mut params: Params,
+) -> Result<Json<Answer>, Problem> {
+    let (items, scope) = (NamedItems::read(&mut params), Scope::read(&mut params)?);
+    let trends = params.flag("trend")?;
+    params.done()?;
+    let most = app.limits.question_items;
+    let effort = Effort::of(items.item.len() + items.item_base64.len(), trends);
+    let answer = move |view: &WindowView| asked(view, &items.items(view, most)?, trends);
+    ask(&app, &asker, &stream, (scope, effort), answer).await.map(Json)
+}
+
+/// How often many items occurred.
+#[utoipa::path(
+    post, path = "/v1/streams/{stream}/frequencies", tag = "questions",
+    params(("stream" = String, Path, description = "The stream"), Scope,
+           ("trend" = Option<bool>, Query, description = "Whether rows say how they move")),
+    request_body = FrequenciesQuestion,
+    responses((status = 200, description = "A row for each item, in their order", body = Answer),
+              Problem))]
+pub(crate) async fn frequencies_of_many(
+    State(app): State<App>,
+    asker: Asker,
+    Name(stream): Name,
+    mut params: Params,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<Answer>, Problem> {
+    let (scope, trends) = (Scope::read(&mut params)?, params.flag("trend")?);
+    params.done()?;
+    asker.may_stream(&app, Role::Query, &stream)?;
+    let question: FrequenciesQuestion = receive_json(&app, &headers, body, Shown::PlaceAlone).await?;
+    let most = app.limits.question_items;
+    let effort = Effort::of(question.items.len(), trends);
+    let answer = move |view: &WindowView| asked(view, &of_body(&question.items, view, most)?, trends);
+    ask(&app, &asker, &stream, (scope, effort), answer).await.map(Json)
+}

@@ -1,0 +1,166 @@
+//! Takes batches of events: acknowledged when they are durable.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderName};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+
+use crate::auth::Role;
+use crate::engine::{BatchId, Receipt};
+use crate::events::Events;
+use crate::http::app::App;
+use crate::http::body::receive;
+use crate::http::caller::Asker;
+use crate::http::params::{Name, Params};
+use crate::http::problem::Problem;
+use crate::http::request::PublicArrival;
+use crate::input::unpack::{Packing, unpack};
+use crate::input::{self, Format, InputError, InputLimits, Wanted};
+use crate::limits::Limits;
+use crate::wire::problem::Code;
+use crate::wire::report::ReceiptShape;
+
+const BATCH_ID: HeaderName = HeaderName::from_static("batch-id");
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// Bodies up to this many bytes are read at once: handing them to another thread would take longer.
+const SMALL: usize = 4 << 10;
+
+/// Sends a batch of events.
+///
+/// It is acknowledged when it is durable. With a `Batch-Id` it counts once, however often it is sent; ids name batches, never
+/// their content. An item that is missing, too long or of another type counts nowhere and takes its place.
+///
+/// `text/plain` has an item per line (where the source has one column and nothing else), `application/x-ndjson` a document per
+/// line, `application/json` an array of documents, `text/csv` names in its first record, `application/vnd.apache.arrow.stream`
+/// an Arrow IPC stream. Times are unix seconds or milliseconds, or RFC 3339.
+#[utoipa::path(
+    post, path = "/v1/sources/{source}/events", tag = "events",
+    params(("source" = String, Path, description = "The source"),
+           ("Batch-Id" = Option<String>, Header, description = "What the batch is called, 1 to 64 bytes; `Idempotency-Key` is \
+            another word for it"),
+           ("Content-Encoding" = Option<String>, Header, description = "`gzip` or `zstd`")),
+    request_body(content(("application/x-ndjson"), ("application/json"), ("text/csv"), ("text/plain"),
+                         ("application/vnd.apache.arrow.stream")), description = "The events"),
+    responses((status = 202, description = "The batch is durable and will be counted once", body = ReceiptShape),
+              (status = 200, description = "A batch of this id was taken before; nothing was done", body = ReceiptShape),
+              Problem))]
+pub(crate) async fn ingest(
+    State(app): State<App>,
+    asker: Asker,
+    Name(source): Name,
+    params: Params,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    asker.may_source(Role::Ingest, &source)?;
+    params.done()?;
+    let wanted = app.wanted(&source)?;
+    let receipt = take(&app, &source, &wanted, &headers, body).await;
+    if let (Ok(receipt), true) = (&receipt, wanted.has_public_arrivals) {
+        count(&app, &source, receipt);
+    }
+    let mut response = receipt.map(acknowledge).unwrap_or_else(IntoResponse::into_response);
+    if wanted.has_public_arrivals {
+        response.extensions_mut().insert(PublicArrival);
+    }
+    Ok(response)
+}
+
+fn count(app: &App, source: &str, receipt: &Receipt) {
+    if !receipt.is_repeated {
+        app.metrics.add_events(source, receipt.events);
+    }
+}
+
+fn acknowledge(receipt: Receipt) -> Response {
+    let status = if receipt.is_repeated { StatusCode::OK } else { StatusCode::ACCEPTED };
+    (status, Json(ReceiptShape::from(receipt))).into_response()
+}
+
+async fn take(
+    app: &App,
+    source: &str,
+    wanted: &Arc<Wanted>,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<Receipt, Problem> {
+    let id = batch_id(headers)?;
+    let reading = Reading::new(app, headers, wanted)?;
+    let received = receive(app, headers, body).await?;
+    let bytes = received.bytes.clone();
+    let events = match reading.packing.is_none() && bytes.len() <= SMALL {
+        true => reading.read(bytes)?,
+        false => app.workers.bodies.run(move || reading.read(bytes)).await??,
+    };
+    drop(received);
+    Ok(app.engine.ingest(source, id, events)?.await?)
+}
+
+/// How a body is read.
+struct Reading {
+    format: Format,
+    packing: Option<Packing>,
+    wanted: Arc<Wanted>,
+    limits: InputLimits,
+    unpacked_max: usize,
+}
+
+impl Reading {
+    fn new(app: &App, headers: &HeaderMap, wanted: &Arc<Wanted>) -> Result<Self, Problem> {
+        let format = one(headers, &CONTENT_TYPE)?.and_then(Format::of);
+        let unknown = "send events as application/x-ndjson, application/json, text/csv, text/plain or \
+                       application/vnd.apache.arrow.stream";
+        Ok(Self {
+            format: format.ok_or_else(|| Problem::new(Code::UnknownContent, unknown))?,
+            packing: packing(headers)?,
+            wanted: Arc::clone(wanted),
+            limits: app.limits.input(),
+            unpacked_max: Limits::bytes(app.limits.unpacked_body),
+        })
+    }
+
+    fn read(&self, body: Bytes) -> Result<Events, InputError> {
+        let body = match self.packing {
+            Some(packing) => unpack(packing, &body, self.unpacked_max)?,
+            None => body,
+        };
+        input::read(self.format, body, &self.wanted, self.limits)
+    }
+}
+
+fn packing(headers: &HeaderMap) -> Result<Option<Packing>, Problem> {
+    match one(headers, &CONTENT_ENCODING)?.map(str::to_ascii_lowercase).as_deref() {
+        None | Some("identity") => Ok(None),
+        Some("gzip" | "x-gzip") => Ok(Some(Packing::Gzip)),
+        Some("zstd") => Ok(Some(Packing::Zstd)),
+        Some(_) => {
+            Err(Problem::new(Code::UnknownContent, "a body is packed with gzip or zstd, or not at all"))
+        }
+    }
+}
+
+fn batch_id(headers: &HeaderMap) -> Result<Option<BatchId>, Problem> {
+    let id = match (headers.contains_key(BATCH_ID), headers.contains_key(IDEMPOTENCY_KEY)) {
+        (true, true) => {
+            return Err(Problem::new(Code::BadHeader, "send Batch-Id or Idempotency-Key, not both"));
+        }
+        (true, false) => one(headers, &BATCH_ID)?,
+        (false, _) => one(headers, &IDEMPOTENCY_KEY)?,
+    };
+    Ok(id.map(BatchId::new).transpose()?)
+}
+
+/// The value of a header that stands there at most once.
+fn one<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h str>, Problem> {
+    let wrong = |what: &str| Problem::new(Code::BadHeader, format!("the header {name} {what}"));
+    let mut all = headers.get_all(name).iter();
+    let value = all.next().map(|value| value.to_str().map(str::trim)).transpose();
+    let value = value.map_err(|_| wrong("must be ASCII text"))?;
+    if all.next().is_some() { Err(wrong("may be sent once")) } else { Ok(value) }
+}

@@ -1,0 +1,196 @@
+//! Lists: the most frequent items, and those that are at least a share of the window.
+
+use std::str::FromStr;
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use dpsw::{Certainty, Item, List, Threshold, WindowView};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::auth::Role;
+use crate::http::app::App;
+use crate::http::ask::{Effort, ask};
+use crate::http::body::{Shown, receive_json};
+use crate::http::caller::Asker;
+use crate::http::items::of_body;
+use crate::http::params::{Name, Params, Scope};
+use crate::http::problem::Problem;
+use crate::wire::answer::Answer;
+use crate::wire::item::AskedItem;
+use crate::wire::report::CandidatesQuestion;
+
+/// How the rows of a list are shown.
+#[derive(Debug, Clone, Copy, Default, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct Rows {
+    /// Also rows that may be noise alone.
+    pub(crate) all: Option<bool>,
+    /// Intervals that hold whatever the stream is like; they are half as wide again.
+    pub(crate) strict: Option<bool>,
+    /// Whether rows say how they move.
+    pub(crate) trend: Option<bool>,
+}
+
+impl Rows {
+    pub(crate) fn read(params: &mut Params) -> Result<Self, Problem> {
+        let mut flag = |name| params.flag(name).map(Some);
+        Ok(Self { all: flag("all")?, strict: flag("strict")?, trend: flag("trend")? })
+    }
+
+    fn has_trends(self) -> bool {
+        self.trend == Some(true)
+    }
+
+    fn answer(self, view: &WindowView, list: List<'_>) -> Answer {
+        let list = if self.strict == Some(true) { list.strict() } else { list };
+        Answer::listed(view, list, self.all == Some(true), self.has_trends())
+    }
+
+    /// The same of a list that is as long as it is.
+    fn answer_at_most(self, view: &WindowView, list: List<'_>, most: usize) -> Result<Answer, Problem> {
+        let len = list.rows.len() + if self.all == Some(true) { list.hidden.len() } else { 0 };
+        if most < len {
+            let detail = format!(
+                "{len} items reach the threshold, and an answer has at most {most}; raise the threshold"
+            );
+            return Err(Problem::parameter(detail));
+        }
+        Ok(self.answer(view, list))
+    }
+}
+
+/// How many rows a list has if nobody says.
+const USUAL_ROWS: usize = 10;
+
+pub(crate) fn read_count(app: &App, params: &mut Params) -> Result<usize, Problem> {
+    params.count("count", USUAL_ROWS, app.limits.answer_rows)
+}
+
+/// The most frequent items of a view.
+pub(crate) fn top_of(view: &WindowView, count: usize, rows: Rows) -> Result<Answer, Problem> {
+    Ok(rows.answer(view, view.top(count)?))
+}
+
+/// The most frequent items.
+///
+/// The largest of many noisy numbers are large because of their noise, so rows show what they probably count; rows that may be
+/// noise alone are hidden, and `hidden` says how many.
+#[utoipa::path(
+    get, path = "/v1/streams/{stream}/top", tag = "questions",
+    params(("stream" = String, Path, description = "The stream"),
+           ("count" = Option<usize>, Query, description = "How many rows; 10 if nobody says", minimum = 1), Rows, Scope),
+    responses((status = 200, description = "The largest first", body = Answer),
+              Problem))]
+pub(crate) async fn top(
+    State(app): State<App>,
+    asker: Asker,
+    Name(stream): Name,
+    mut params: Params,
+) -> Result<Json<Answer>, Problem> {
+    let (count, rows) = (read_count(&app, &mut params)?, Rows::read(&mut params)?);
+    let scope = Scope::read(&mut params)?;
+    params.done()?;
+    let effort = Effort::of(count, rows.has_trends());
+    ask(&app, &asker, &stream, (scope, effort), move |view| top_of(view, count, rows)).await.map(Json)
+}
+
+/// On which side a list of heavy hitters errs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ToSchema)]
+#[schema(rename_all = "snake_case")]
+pub(crate) enum Side {
+    /// The estimate reaches the threshold.
+    #[default]
+    Plain,
+    /// The lower end of its interval does: few wrong ones.
+    Sure,
+    /// The upper end does: few missed ones.
+    Possible,
+}
+
+impl FromStr for Side {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        match text {
+            "plain" => Ok(Self::Plain),
+            "sure" => Ok(Self::Sure),
+            "possible" => Ok(Self::Possible),
+            _ => Err(()),
+        }
+    }
+}
+
+impl From<Side> for Certainty {
+    fn from(side: Side) -> Self {
+        match side {
+            Side::Plain => Self::Plain,
+            Side::Sure => Self::Sure,
+            Side::Possible => Self::Possible,
+        }
+    }
+}
+
+fn threshold(share: f64) -> Result<Threshold, Problem> {
+    Threshold::new(share).map_err(|error| Problem::parameter(error.to_string()))
+}
+
+/// The items that are at least a share of the window.
+#[utoipa::path(
+    get, path = "/v1/streams/{stream}/heavy-hitters", tag = "questions",
+    params(("stream" = String, Path, description = "The stream"),
+           ("threshold" = f64, Query, description = "The share of the window that a heavy hitter has at least",
+            exclusive_minimum = 0.0, maximum = 1.0, example = 0.01),
+           ("certainty" = Option<Side>, Query, description = "On which side to err"), Rows, Scope),
+    responses((status = 200, description = "The largest first", body = Answer),
+              Problem))]
+pub(crate) async fn heavy_hitters(
+    State(app): State<App>,
+    asker: Asker,
+    Name(stream): Name,
+    mut params: Params,
+) -> Result<Json<Answer>, Problem> {
+    let share = params.read("threshold", "a number strictly between 0 and 1")?;
+    let side: Side = params.read("certainty", "plain, sure or possible")?.unwrap_or_default();
+    let (rows, scope) = (Rows::read(&mut params)?, Scope::read(&mut params)?);
+    params.done()?;
+    let share = share.ok_or_else(|| Problem::parameter("say which share, as in ?threshold=0.01"))?;
+    let threshold = threshold(share)?;
+    let most = app.limits.answer_rows;
+    // About as many keys reach a share as it fits into the whole.
+    let effort = Effort::of((1.0 / share) as usize, rows.has_trends());
+    let answer = move |view: &WindowView| {
+        rows.answer_at_most(view, view.heavy_hitters_with(threshold, side.into())?, most)
+    };
+    ask(&app, &asker, &stream, (scope, effort), answer).await.map(Json)
+}
+
+/// Which of many items are at least a share of the window: also where keys cannot be listed.
+#[utoipa::path(
+    post, path = "/v1/streams/{stream}/heavy-hitters", tag = "questions",
+    params(("stream" = String, Path, description = "The stream"), Rows, Scope),
+    request_body = CandidatesQuestion,
+    responses((status = 200, description = "The largest first", body = Answer),
+              Problem))]
+pub(crate) async fn heavy_hitters_among(
+    State(app): State<App>,
+    asker: Asker,
+    Name(stream): Name,
+    mut params: Params,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<Answer>, Problem> {
+    let (rows, scope) = (Rows::read(&mut params)?, Scope::read(&mut params)?);
+    params.done()?;
+    asker.may_stream(&app, Role::Query, &stream)?;
+    let question: CandidatesQuestion = receive_json(&app, &headers, body, Shown::PlaceAlone).await?;
+    let threshold = threshold(question.threshold)?;
+    let most = app.limits.question_items;
+    let answer = move |view: &WindowView| {
+        let items = of_body(&question.items, view, most)?;
+        let items: Vec<Item<'_>> = items.iter().map(AskedItem::item).collect();
+        Ok(rows.answer(view, view.heavy_hitters_among(&items, threshold)?))
+    };
+    ask(&app, &asker, &stream, (scope, Effort::Long), answer).await.map(Json)
+}

@@ -1,0 +1,28 @@
+//! The HTTP face: outside words to one call of the engine, and its answer in outside words.
+
+mod admin;
+mod app;
+mod ask;
+mod body;
+mod caller;
+mod frequency;
+mod ingest;
+mod items;
+#[expect(unused_qualifications, reason = "the macro that describes handlers writes them")]
+mod lists;
+mod live;
+mod moves;
+mod openapi;
+mod operate;
+mod params;
+mod problem;
+mod prometheus;
+mod request;
+mod serve;
+mod slow;
+mod views;
+mod work;
+
+pub use app::{App, AppSettings};
+pub use openapi::{openapi, router};
+pub use serve::{ServeSettings, serve};

@@ -1,0 +1,70 @@
+//! How an item moves: its history and its trend.
+
+use axum::Json;
+use axum::extract::State;
+use dpsw::{Estimate, WindowView};
+
+use crate::auth::Role;
+use crate::http::app::App;
+use crate::http::caller::Asker;
+use crate::http::items::NamedItems;
+use crate::http::params::{Name, Params, Scope};
+use crate::http::problem::Problem;
+use crate::wire::answer::{History, TrendAnswer};
+
+/// An item in each substream that is kept, oldest first.
+///
+/// With `window` or `as_of`, those substreams that lie inside that window.
+#[utoipa::path(
+    get, path = "/v1/streams/{stream}/history", tag = "questions",
+    params(("stream" = String, Path, description = "The stream"), NamedItems, Scope),
+    responses((status = 200, description = "The oldest first", body = History),
+              Problem))]
+pub(crate) async fn history(
+    State(app): State<App>,
+    asker: Asker,
+    Name(stream): Name,
+    mut params: Params,
+) -> Result<Json<History>, Problem> {
+    let (items, scope) = (NamedItems::read(&mut params), Scope::read(&mut params)?);
+    params.done()?;
+    asker.may_stream(&app, Role::Query, &stream)?;
+    let published = app.engine.view(&stream)?;
+    app.workers.questions.run(move || history_of(&published.view, &items, &scope)).await?.map(Json)
+}
+
+fn history_of(view: &WindowView, items: &NamedItems, scope: &Scope) -> Result<History, Problem> {
+    let item = items.one(view)?;
+    let asked = scope.of(view)?;
+    let window = if scope.is_whole() { view.retained() } else { asked.window() };
+    let lies_inside =
+        |estimate: &Estimate| window.start <= estimate.window.start && estimate.window.end <= window.end;
+    let estimates: Vec<Estimate> = view.history(item.item())?.into_iter().filter(lies_inside).collect();
+    Ok(History::new(&asked, item.item(), &estimates))
+}
+
+/// Whether an item rises or falls: this window against the one before it, if that is retained; else its newer half against its
+/// older half.
+#[utoipa::path(
+    get, path = "/v1/streams/{stream}/trend", tag = "questions",
+    params(("stream" = String, Path, description = "The stream"), NamedItems, Scope),
+    responses((status = 200, description = "Now and before", body = TrendAnswer),
+              Problem))]
+pub(crate) async fn trend(
+    State(app): State<App>,
+    asker: Asker,
+    Name(stream): Name,
+    mut params: Params,
+) -> Result<Json<TrendAnswer>, Problem> {
+    let (items, scope) = (NamedItems::read(&mut params), Scope::read(&mut params)?);
+    params.done()?;
+    asker.may_stream(&app, Role::Query, &stream)?;
+    let published = app.engine.view(&stream)?;
+    let answer = move || {
+        let view = scope.of(&published.view)?;
+        let item = items.one(&view)?;
+        let trend = view.trend(item.item())?;
+        Ok(TrendAnswer::new(&view, item.item(), &trend))
+    };
+    app.workers.questions.run(answer).await?.map(Json)
+}

@@ -1,0 +1,87 @@
+//! For those who run the service: health, version, metrics.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+
+use crate::auth::Role;
+use crate::engine::Engine;
+use crate::http::app::App;
+use crate::http::caller::Asker;
+use crate::http::params::Params;
+use crate::http::problem::Problem;
+use crate::metrics::Now;
+use crate::wire::problem::Code;
+use crate::wire::report::{Readiness, Status, Version};
+
+pub(crate) const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
+
+/// Whether the process is alive.
+#[utoipa::path(get, path = "/healthz", tag = "operation", security(()),
+    responses((status = 200, description = "It is", body = Version)))]
+pub(crate) async fn healthz() -> Json<Version> {
+    version().await
+}
+
+/// What the service is.
+#[utoipa::path(get, path = "/version", tag = "operation", security(()),
+    responses((status = 200, description = "Name and version", body = Version)))]
+pub(crate) async fn version() -> Json<Version> {
+    Json(Version { name: env!("CARGO_PKG_NAME"), version: env!("CARGO_PKG_VERSION") })
+}
+
+/// Whether batches are taken.
+#[utoipa::path(get, path = "/readyz", tag = "operation", security(()),
+    responses((status = 200, description = "They are", body = Readiness),
+              (status = 503, description = "They are not; /v1/status says why", body = Readiness)))]
+pub(crate) async fn readyz(State(app): State<App>) -> (StatusCode, Json<Readiness>) {
+    let ready = app.engine.health().is_ready();
+    let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    (status, Json(Readiness { ready }))
+}
+
+/// Why batches are refused, and what happened that the operator should know.
+#[utoipa::path(get, path = "/v1/status", tag = "operation",
+    responses((status = 200, description = "The status", body = Status),
+              Problem))]
+pub(crate) async fn status(
+    State(app): State<App>,
+    asker: Asker,
+    params: Params,
+) -> Result<Json<Status>, Problem> {
+    params.done()?;
+    asker.may(Role::Admin)?;
+    Ok(Json(app.engine.health().into()))
+}
+
+/// The allowed metrics: none of them depends on items, or on whether an event came where that is private.
+#[utoipa::path(get, path = "/metrics", tag = "operation",
+    responses((status = 200, description = "In the text format of Prometheus", content_type = "text/plain", body = String),
+              Problem))]
+pub(crate) async fn metrics(
+    State(app): State<App>,
+    asker: Asker,
+    params: Params,
+) -> Result<Response, Problem> {
+    params.done()?;
+    asker.may(Role::Query).or_else(|_| asker.may(Role::Admin))?;
+    let streams = app.engine(Engine::streams).await?;
+    let plans: Vec<_> =
+        streams.iter().map(|stream| (stream.config.name.clone(), stream.plan.resident_bytes())).collect();
+    let is_ready = app.engine.health().is_ready();
+    let page = app.metrics.write(&Now { now_ms: app.clock.now_ms(), is_ready, plans: &plans });
+    Ok(([(CONTENT_TYPE, PROMETHEUS)], page).into_response())
+}
+
+pub(crate) async fn unknown_path() -> Problem {
+    Problem::new(Code::UnknownPath, "there is nothing at this address; /openapi.json says what there is")
+}
+
+pub(crate) async fn wrong_method() -> Problem {
+    Problem::new(
+        Code::WrongMethod,
+        "the address does not take this method; /openapi.json says which it takes",
+    )
+}

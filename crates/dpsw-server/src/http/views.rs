@@ -1,0 +1,128 @@
+//! Views as bytes: downloaded, to be opened by the library and the command line, and those of several sites merged.
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::{FromRequest, Multipart, Request, State};
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use dpsw::WindowView;
+
+use crate::auth::Role;
+use crate::http::app::App;
+use crate::http::body::receive;
+use crate::http::caller::Asker;
+use crate::http::lists::{Rows, top_of};
+use crate::http::params::{Name, Params, Scope};
+use crate::http::problem::Problem;
+use crate::wire::answer::Answer;
+use crate::wire::problem::Code;
+
+/// Views, one per part.
+#[derive(utoipa::ToSchema)]
+#[expect(dead_code, reason = "describes a form, whose parts are read one by one")]
+pub(crate) struct ViewsForm {
+    #[schema(value_type = Vec<String>, format = Binary, min_items = 1)]
+    view: Vec<Bytes>,
+}
+
+const VIEW: &str = "application/vnd.dpsw.view";
+
+/// The view of a stream as bytes. They may be published: they hold nothing that cannot be asked of the stream.
+#[utoipa::path(
+    get, path = "/v1/streams/{stream}/view", tag = "views",
+    params(("stream" = String, Path, description = "The stream")),
+    responses((status = 200, description = "The view", content_type = "application/vnd.dpsw.view", body = Vec<u8>),
+              Problem))]
+pub(crate) async fn view(
+    State(app): State<App>,
+    asker: Asker,
+    Name(stream): Name,
+    params: Params,
+) -> Result<Response, Problem> {
+    params.done()?;
+    asker.may_stream(&app, Role::Query, &stream)?;
+    let published = app.engine.view(&stream)?;
+    let bytes = app.workers.questions.run(move || published.view.to_bytes()).await?;
+    let name = format!("attachment; filename=\"{stream}.view\"");
+    Ok(([(CONTENT_TYPE, VIEW), (CONTENT_DISPOSITION, name.as_str())], bytes).into_response())
+}
+
+/// The union of views of several sites, as bytes; with `count`, its most frequent items.
+///
+/// Each part of the form is a view, as in `curl -F view=@north.view -F view=@south.view`. Views of count windows, of users and of
+/// different plans or keys cannot be merged.
+#[utoipa::path(
+    post, path = "/v1/views/merge", tag = "views",
+    params(("count" = Option<usize>, Query, description = "Answer with so many of the most frequent items instead", minimum = 1),
+           Rows, Scope),
+    request_body(content = ViewsForm, content_type = "multipart/form-data", description = "Views, one per part"),
+    responses((status = 200, description = "The merged view, or an answer",
+               content((Vec<u8> = "application/vnd.dpsw.view"), (Answer = "application/json"))),
+              Problem))]
+pub(crate) async fn merge(
+    State(app): State<App>,
+    asker: Asker,
+    mut params: Params,
+    request: Request,
+) -> Result<Response, Problem> {
+    asker.has(Role::Query)?;
+    let wanted = Merged::read(&app, &mut params)?;
+    params.done()?;
+    let (parts, body) = request.into_parts();
+    let received = receive(&app, &parts.headers, body).await?;
+    let views = views_of(parts, received.bytes.clone(), app.limits.merged_views).await?;
+    app.workers.questions.run(move || wanted.of(&views)).await?
+}
+
+/// What is wanted of the union.
+enum Merged {
+    Bytes,
+    Top(usize, Rows, Scope),
+}
+
+impl Merged {
+    fn read(app: &App, params: &mut Params) -> Result<Self, Problem> {
+        let count = params.many("count");
+        let (rows, scope) = (Rows::read(params)?, Scope::read(params)?);
+        match &count[..] {
+            [] => Ok(Self::Bytes),
+            [count] => {
+                let most = app.limits.answer_rows;
+                let count = count.parse().ok().filter(|count| (1..=most).contains(count));
+                let count = count
+                    .ok_or_else(|| Problem::parameter(format!("count must be a number from 1 to {most}")))?;
+                Ok(Self::Top(count, rows, scope))
+            }
+            _ => Err(Problem::parameter("count may be given once")),
+        }
+    }
+
+    fn of(&self, views: &[Bytes]) -> Result<Response, Problem> {
+        let views = views.iter().map(|bytes| WindowView::from_bytes(bytes)).collect::<Result<Vec<_>, _>>()?;
+        let merged = WindowView::merge(&views)?;
+        match self {
+            Self::Bytes => Ok(([(CONTENT_TYPE, VIEW)], merged.to_bytes()).into_response()),
+            Self::Top(count, rows, scope) => {
+                Ok(Json(top_of(&scope.of(&merged)?, *count, *rows)?).into_response())
+            }
+        }
+    }
+}
+
+/// The parts of a form.
+async fn views_of(parts: Parts, body: Bytes, most: usize) -> Result<Vec<Bytes>, Problem> {
+    let wanted = || Problem::new(Code::UnknownContent, "send views as multipart/form-data, one per part");
+    let broken = |_| Problem::new(Code::BadView, "the form cannot be read");
+    let request = Request::from_parts(parts, Body::from(body));
+    let mut form = Multipart::from_request(request, &()).await.map_err(|_| wanted())?;
+    let mut views = Vec::new();
+    while let Some(part) = form.next_field().await.map_err(broken)? {
+        if views.len() == most {
+            return Err(Problem::parameter(format!("at most {most} views can be merged at a time")));
+        }
+        views.push(part.bytes().await.map_err(broken)?);
+    }
+    Ok(views)
+}

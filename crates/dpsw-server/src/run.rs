@@ -1,0 +1,181 @@
+//! Starts the service, and ends it in peace.
+
+use std::fs;
+use std::io::Write;
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::available_parallelism;
+
+use dpsw_server::auth::{Grant, Keeper};
+use dpsw_server::clock::{Clock, SystemClock};
+use dpsw_server::http::{App, AppSettings, ServeSettings, serve};
+use dpsw_server::key::Origin;
+use dpsw_server::settings::{LogFormat, Settings};
+use dpsw_server::tls::Tls;
+use dpsw_server::{Engine, EngineSettings, Key};
+use tokio::net::TcpListener;
+use tokio::runtime::{Builder, Runtime};
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{Layer, fmt};
+
+use crate::Failure;
+
+/// The variable that may hold the key.
+const KEY_VARIABLE: &str = "DPSW_KEY";
+/// The file of the first token, in the data folder.
+const FIRST_TOKEN: &str = "admin.token";
+/// Threads that answer; bodies and long questions are worked on by others.
+const ANSWERING_MAX: usize = 4;
+/// The status of a process that was interrupted twice.
+const INTERRUPTED: i32 = 130;
+
+pub(crate) fn run(settings: &Settings) -> Result<(), Failure> {
+    settings.check_address()?;
+    start_log(settings);
+    let tls = settings.tls.clone().map(Tls::open).transpose()?;
+    // Before anything is made: what the first start says would be lost with an address that is taken.
+    let listener = listen(settings)?;
+    let engine = open_engine(settings)?;
+    settings.make_sources(&engine)?;
+    let keeper = Keeper::make(&settings.data, &settings.limits)?;
+    let first_token = first_token(&keeper, &settings.data)?;
+    let app = app(settings, Arc::clone(&engine), keeper);
+    let runtime = runtime()?;
+    runtime.block_on(answer(listener, app, tls, first_token))?;
+    engine.shutdown()?;
+    tracing::info!("everything is saved");
+    Ok(())
+}
+
+fn listen(settings: &Settings) -> Result<std::net::TcpListener, Failure> {
+    let listener = std::net::TcpListener::bind(settings.address).map_err(|error| {
+        format!(
+            "{} cannot be listened on: {error}; name another one with --address, such as 127.0.0.1:7979",
+            settings.address
+        )
+    })?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+async fn answer(
+    listener: std::net::TcpListener,
+    app: App,
+    tls: Option<Arc<Tls>>,
+    first_token: Option<PathBuf>,
+) -> Result<(), Failure> {
+    let listener = TcpListener::from_std(listener)?;
+    let scheme = if tls.is_some() { "https" } else { "http" };
+    greet(&format!("{scheme}://{}", listener.local_addr()?), first_token.as_deref());
+    serve(listener, ServeSettings { app, tls }, told_to_end()).await?;
+    tokio::spawn(async {
+        told_to_end().await;
+        std::process::exit(INTERRUPTED);
+    });
+    Ok(())
+}
+
+/// Ends with an interrupt or a request to terminate.
+async fn told_to_end() {
+    let interrupted = tokio::signal::ctrl_c();
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let Ok(mut terminated) = signal(SignalKind::terminate()) {
+            tokio::select! {
+                _ = interrupted => {}
+                _ = terminated.recv() => {}
+            }
+            return;
+        }
+    }
+    let _ = interrupted.await;
+}
+
+/// Says where the service is and how to ask it. The token itself stays in its file, out of whatever keeps this output.
+fn greet(address: &str, first_token: Option<&Path>) {
+    say(&format!("dpsw-server {} listens on {address}", env!("CARGO_PKG_VERSION")));
+    if let Some(path) = first_token {
+        let path = path.display();
+        say(&format!(
+            "The first token, which may do everything, is in {path}: move it to where you keep secrets.\n\
+            All that can be asked stands in {address}/openapi.json. Try:\n  \
+            curl -H \"Authorization: Bearer $(cat {path})\" {address}/v1/sources"
+        ));
+    }
+}
+
+/// A service goes on if nobody listens to what it says.
+fn say(text: &str) {
+    let mut stdout = std::io::stdout().lock();
+    let _ = writeln!(stdout, "{text}").and_then(|()| stdout.flush());
+}
+
+/// Writes our own events to stderr, and no others: libraries could write what clients send.
+fn start_log(settings: &Settings) {
+    let level = if settings.debug { LevelFilter::DEBUG } else { LevelFilter::INFO };
+    let ours = Targets::new().with_target("dpsw_server", level);
+    let layer = fmt::layer().with_writer(std::io::stderr);
+    let layer = match settings.log {
+        LogFormat::Text => layer.with_filter(ours).boxed(),
+        LogFormat::Json => layer.json().flatten_event(true).with_filter(ours).boxed(),
+    };
+    tracing_subscriber::registry().with(layer).init();
+    // What a panic says may hold what a client sent.
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map(ToString::to_string).unwrap_or_default();
+        tracing::error!(place, "a thread panicked");
+    }));
+}
+
+fn open_engine(settings: &Settings) -> Result<Arc<Engine>, Failure> {
+    let mut engine = EngineSettings::new(&settings.data, key(settings)?);
+    engine.marker_folder = settings.marker_folder();
+    Ok(Arc::new(Engine::open(&engine, Arc::new(SystemClock))?))
+}
+
+fn key(settings: &Settings) -> Result<Key, Failure> {
+    if let Ok(text) = std::env::var(KEY_VARIABLE) {
+        return Ok(Key::from_text(KEY_VARIABLE, &text)?);
+    }
+    let path = settings.key_path();
+    let (key, origin) = Key::of_file(&path)?;
+    if origin == Origin::Made {
+        let path = path.display();
+        say(&format!(
+            "The data will be encrypted with a new key in {path}: keep a copy of it apart from the data."
+        ));
+    }
+    Ok(key)
+}
+
+/// Makes the first token, if there is none; the file that it is in.
+fn first_token(keeper: &Keeper, data: &Path) -> Result<Option<PathBuf>, Failure> {
+    if !keeper.is_empty() {
+        return Ok(None);
+    }
+    let token = keeper.create("first", Grant::everything(), SystemClock.now_ms())?;
+    let path = data.join(FIRST_TOKEN);
+    let mut options = fs::OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.write(true).create(true).truncate(true).open(&path)?;
+    writeln!(file, "{}", *token.text)?;
+    file.sync_all()?;
+    Ok(Some(path))
+}
+
+fn app(settings: &Settings, engine: Arc<Engine>, keeper: Keeper) -> App {
+    let mut parts = AppSettings::new(engine, keeper, Arc::new(SystemClock));
+    parts.limits = settings.limits.clone();
+    parts.prometheus = settings.prometheus.clone();
+    App::new(parts)
+}
+
+fn runtime() -> std::io::Result<Runtime> {
+    let threads = available_parallelism().map_or(1, NonZero::get).min(ANSWERING_MAX);
+    Builder::new_multi_thread().worker_threads(threads).enable_all().thread_name("dpsw-answer").build()
+}

@@ -1,0 +1,295 @@
+//! The settings of the service: a TOML file, in which everything has a default.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use thiserror::Error;
+
+use crate::config::{ConfigError, KeysConfig, SourceConfig};
+use crate::engine::Engine;
+use crate::error::ChangeError;
+use crate::limits::Limits;
+use crate::tls::TlsFiles;
+
+/// The settings of the service. Unknown ones are refused. Paths are meant from the folder of the file.
+///
+/// ```toml
+/// address = "127.0.0.1:7878"
+/// data = "dpsw-data"
+///
+/// [[source]]
+/// name = "web"
+/// protects = "event"
+/// epsilon = 2.0
+/// columns = { page = "text" }
+///
+/// [[source.stream]]
+/// name = "pages"
+/// item = "page"
+/// window = 100_000
+/// epsilon = 1.0
+/// keys = "found"
+/// ```
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
+pub struct Settings {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// The folder of everything that is kept.
+    pub data: PathBuf,
+    /// The folder of the marker; by default beside the data folder. It must not be in backups of the data folder.
+    pub marker: Option<PathBuf>,
+    /// The file of the key that the data is encrypted with; by default beside the data folder. The variable `DPSW_KEY` is
+    /// taken instead, if it is set.
+    pub key_file: Option<PathBuf>,
+    /// The certificate; needed unless only this machine can reach the address.
+    pub tls: Option<TlsFiles>,
+    /// Listens without TLS where others can reach it: only behind something that encrypts.
+    pub cleartext_public: bool,
+    /// The streams whose private top items may be read as Prometheus metrics.
+    pub prometheus: BTreeSet<String>,
+    /// How the log is written.
+    pub log: LogFormat,
+    /// Also writes what is only of interest to those who look for a mistake.
+    pub debug: bool,
+    /// How much is taken from strangers.
+    pub limits: Limits,
+    /// Sources and their streams, which are made if they are not there.
+    #[serde(rename = "source")]
+    pub sources: Vec<SourceConfig>,
+}
+
+/// How the log is written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// For programs: one JSON document per line.
+    Json,
+}
+
+/// The address if nobody names one.
+pub const ADDRESS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 7878);
+/// The data folder if nobody names one.
+pub const DATA: &str = "dpsw-data";
+
+/// Settings that the service cannot start with.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum SettingsError {
+    /// The file cannot be read.
+    #[error("{path} cannot be read: {source}")]
+    File {
+        /// The file.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file holds something else.
+    #[error("{path}: {reason}")]
+    Toml {
+        /// The file.
+        path: String,
+        /// Where and why.
+        reason: String,
+    },
+    /// Something cannot be meant.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// A source or stream cannot be made.
+    #[error("{name}: {source}")]
+    Change {
+        /// Which one.
+        name: String,
+        /// Why.
+        source: ChangeError,
+    },
+    /// Others could read along.
+    #[error(
+        "others can reach {0}, so tokens and items must be encrypted: name a certificate in [tls], or listen on 127.0.0.1. \
+        Behind something that encrypts, set cleartext_public = true"
+    )]
+    Cleartext(SocketAddr),
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            address: ADDRESS,
+            data: DATA.into(),
+            marker: None,
+            key_file: None,
+            tls: None,
+            cleartext_public: false,
+            prometheus: BTreeSet::new(),
+            log: LogFormat::Text,
+            debug: false,
+            limits: Limits::default(),
+            sources: Vec::new(),
+        }
+    }
+}
+
+impl Settings {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// It cannot be read, or something in it cannot be meant.
+    pub fn load(path: &Path) -> Result<Self, SettingsError> {
+        let shown = path.display().to_string();
+        let text = fs::read_to_string(path);
+        let text = text.map_err(|source| SettingsError::File { path: shown.clone(), source })?;
+        let settings: Self = toml::from_str(&text)
+            .map_err(|error| SettingsError::Toml { path: shown, reason: error.to_string() })?;
+        let settings = settings.in_folder(path.parent().unwrap_or(Path::new("")));
+        settings.limits.check()?;
+        settings.sources.iter().try_for_each(SourceConfig::check)?;
+        Ok(settings)
+    }
+
+    /// The same with paths that are meant from a folder.
+    fn in_folder(mut self, folder: &Path) -> Self {
+        let place = |path: &mut PathBuf| *path = folder.join(&*path);
+        place(&mut self.data);
+        self.marker.iter_mut().chain(&mut self.key_file).for_each(place);
+        self.tls.iter_mut().flat_map(|tls| [&mut tls.certificate, &mut tls.key]).for_each(place);
+        for stream in self.sources.iter_mut().flat_map(|source| &mut source.streams) {
+            if let KeysConfig::File(path) = &mut stream.keys {
+                place(path);
+            }
+        }
+        self
+    }
+
+    /// # Errors
+    /// Others can reach the address, and nothing would be encrypted.
+    pub fn check_address(&self) -> Result<(), SettingsError> {
+        let is_safe = self.address.ip().is_loopback() || self.tls.is_some() || self.cleartext_public;
+        if is_safe { Ok(()) } else { Err(SettingsError::Cleartext(self.address)) }
+    }
+
+    /// The folder of the marker.
+    #[must_use]
+    pub fn marker_folder(&self) -> PathBuf {
+        self.marker.clone().unwrap_or_else(|| beside(&self.data, ".marker"))
+    }
+
+    /// The file of the key.
+    #[must_use]
+    pub fn key_path(&self) -> PathBuf {
+        self.key_file.clone().unwrap_or_else(|| beside(&self.data, ".key"))
+    }
+
+    /// Makes the sources and streams that are not there.
+    ///
+    /// # Errors
+    /// One cannot be made, or runs with other settings.
+    pub fn make_sources(&self, engine: &Engine) -> Result<(), SettingsError> {
+        self.sources.iter().try_for_each(|source| make_source(engine, source))
+    }
+}
+
+fn make_source(engine: &Engine, source: &SourceConfig) -> Result<(), SettingsError> {
+    let bare = SourceConfig { streams: Vec::new(), ..source.clone() };
+    let failed = |what: &str, name: &str| {
+        let name = format!("{what} {name:?}");
+        |source| SettingsError::Change { name, source }
+    };
+    engine.ensure(&bare).map_err(failed("source", &source.name))?;
+    source.streams.iter().try_for_each(|stream| {
+        engine.ensure_stream(&source.name, stream).map_err(failed("stream", &stream.name))
+    })
+}
+
+/// A path beside another one, with this at the end of its name.
+fn beside(path: &Path, end: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(end);
+    name.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn load(text: &str) -> Result<Settings, SettingsError> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("dpsw.toml");
+        fs::write(&path, text).expect("a file");
+        Settings::load(&path)
+    }
+
+    #[test]
+    fn an_empty_file_means_the_defaults_and_paths_are_meant_from_its_folder() {
+        let settings = load("").expect("nothing is needed");
+        assert_eq!((settings.address, settings.limits.clone()), (ADDRESS, Limits::default()));
+        assert!(settings.data.is_absolute() && settings.data.ends_with(DATA));
+        assert!(settings.key_path().ends_with("dpsw-data.key"));
+        assert!(settings.marker_folder().ends_with("dpsw-data.marker"));
+        let text = "[tls]\ncertificate = 'c.pem'\nkey = '/k.pem'\n[[source]]\nname = 'web'\nprotects = 'event'\n\
+                    epsilon = 1\ncolumns = { page = 'text' }\n[[source.stream]]\nname = 'pages'\nitem = 'page'\n\
+                    window = 5\nepsilon = 1.0\nkeys = { file = 'pages.txt' }";
+        let settings = load(text).expect("a file");
+        let tls = settings.tls.expect("named");
+        assert!(tls.certificate.is_absolute() && tls.key == Path::new("/k.pem"));
+        assert!(matches!(&settings.sources[0].streams[0].keys, KeysConfig::File(path) if path.is_absolute()));
+    }
+
+    #[test]
+    fn the_sample_shows_every_default_and_its_streams_can_be_planned() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/dpsw-server.toml");
+        let sample = Settings::load(&path).expect("the sample");
+        let shown = Settings { data: DATA.into(), sources: Vec::new(), ..sample.clone() };
+        assert_eq!(shown, Settings::default());
+        let text = fs::read_to_string(&path).expect("the sample");
+        let table: toml::Table = toml::from_str(&text).expect("TOML");
+        let limits = format!("{:?}", Limits::default());
+        assert_eq!(
+            table["limits"].as_table().map(toml::Table::len),
+            Some(limits.matches(": ").count()),
+            "{limits}"
+        );
+        for source in &sample.sources {
+            for stream in &source.streams {
+                stream.settings(source).expect("settings").plan().expect("a plan");
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused_with_its_place() {
+        for (text, wanted) in [
+            ("adress = '127.0.0.1:1'", "unknown field `adress`"),
+            ("address = 'localhost'", "address"),
+            ("[limits]\nbody = 0", "body must be from 1"),
+            (
+                "[[source]]\nname = '/'\nprotects = 'event'\nepsilon = 1\ncolumns = { a = 'text' }",
+                "a name has",
+            ),
+        ] {
+            let error = load(text).expect_err(text).to_string();
+            assert!(error.contains(wanted), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_address_that_others_can_reach_needs_a_certificate() {
+        let check = |text: &str| load(text).expect("a file").check_address();
+        for address in ["127.0.0.1:7878", "[::1]:7878"] {
+            check(&format!("address = '{address}'")).expect(address);
+        }
+        for address in ["0.0.0.0:7878", "[::]:7878", "192.168.0.1:80"] {
+            let error = check(&format!("address = '{address}'")).expect_err(address).to_string();
+            assert!(error.contains(address) && error.contains("[tls]"), "{error}");
+            let tls = "tls = { certificate = 'c', key = 'k' }";
+            check(&format!("address = '{address}'\n{tls}")).expect(address);
+            check(&format!("address = '{address}'\ncleartext_public = true")).expect(address);
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! `dpsw-server token`: tokens from the command line.
+
+use std::collections::BTreeSet;
+
+use dpsw_server::auth::{Grant, Keeper, TokenReport};
+use dpsw_server::clock::{Clock, SystemClock};
+use dpsw_server::settings::Settings;
+
+use crate::Failure;
+use crate::args::{NewToken, TokenCommand};
+
+pub(crate) fn run(settings: &Settings, command: &TokenCommand) -> Result<(), Failure> {
+    let keeper = Keeper::make(&settings.data, &settings.limits)?;
+    match command {
+        TokenCommand::Create(new) => {
+            let token = keeper.create(&new.name, new.grant(), SystemClock.now_ms())?;
+            eprintln!("The token {} is shown this once; only its hash is kept.", token.id);
+            println!("{}", *token.text);
+        }
+        TokenCommand::List => keeper.list().iter().for_each(|token| println!("{}", line(token))),
+        TokenCommand::Delete { id } => keeper.delete(id)?,
+    }
+    Ok(())
+}
+
+impl NewToken {
+    fn grant(&self) -> Grant {
+        let some =
+            |names: &[String]| (!names.is_empty()).then(|| names.iter().cloned().collect::<BTreeSet<_>>());
+        Grant {
+            roles: self.roles.iter().map(|role| (*role).into()).collect(),
+            sources: some(&self.sources),
+            streams: some(&self.streams),
+        }
+    }
+}
+
+fn line(token: &TokenReport) -> String {
+    let roles: Vec<String> =
+        token.grant.roles.iter().map(|role| format!("{role:?}").to_lowercase()).collect();
+    let names = |what: &str, names: &Option<BTreeSet<String>>| {
+        names.iter().flatten().map(|name| format!(" {what} {name}")).collect::<String>()
+    };
+    let places = names("source", &token.grant.sources) + &names("stream", &token.grant.streams);
+    let places = if places.is_empty() { " everywhere".to_owned() } else { places };
+    format!("{}  {}{places}  {}", token.id, roles.join(","), token.name)
+}

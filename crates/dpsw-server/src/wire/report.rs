@@ -1,0 +1,97 @@
+//! Receipts, health, and what the service is.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::engine::Receipt;
+use crate::engine::report::Health;
+use crate::wire::item::QuestionItem;
+use crate::wire::source::SourceInfo;
+use crate::wire::stream::StreamInfo;
+use crate::wire::token::TokenInfo;
+
+/// The batch is durable and will be counted once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = Receipt)]
+pub(crate) struct ReceiptShape {
+    /// How many events the batch had.
+    pub(crate) events: usize,
+    /// Whether a batch of this id had been taken before; this one counts nowhere.
+    pub(crate) repeated: bool,
+}
+
+/// Whether the service takes batches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+pub(crate) struct Readiness {
+    pub(crate) ready: bool,
+}
+
+/// Whether the service takes batches, and what the operator should know.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub(crate) struct Status {
+    pub(crate) ready: bool,
+    /// Why batches are refused.
+    pub(crate) reasons: Vec<String>,
+    /// What happened that the operator should know, oldest first.
+    pub(crate) notices: Vec<String>,
+}
+
+/// What the service is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+pub(crate) struct Version {
+    #[schema(example = "dpsw-server")]
+    pub(crate) name: &'static str,
+    #[schema(example = "0.1.0")]
+    pub(crate) version: &'static str,
+}
+
+/// All sources.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub(crate) struct Sources {
+    pub(crate) sources: Vec<SourceInfo>,
+}
+
+/// All streams.
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+pub(crate) struct Streams {
+    pub(crate) streams: Vec<StreamInfo>,
+}
+
+/// All tokens, oldest first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub(crate) struct Tokens {
+    pub(crate) tokens: Vec<TokenInfo>,
+}
+
+/// A question about many items.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FrequenciesQuestion {
+    /// The items, answered in this order.
+    #[schema(min_items = 1)]
+    pub(crate) items: Vec<QuestionItem>,
+}
+
+/// A question which of many items are frequent.
+#[derive(Debug, Clone, PartialEq, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CandidatesQuestion {
+    /// The items to choose from.
+    #[schema(min_items = 1)]
+    pub(crate) items: Vec<QuestionItem>,
+    /// The share of the window that a heavy hitter has at least.
+    #[schema(example = 0.01, exclusive_minimum = 0, maximum = 1)]
+    pub(crate) threshold: f64,
+}
+
+impl From<Receipt> for ReceiptShape {
+    fn from(receipt: Receipt) -> Self {
+        Self { events: receipt.events, repeated: receipt.is_repeated }
+    }
+}
+
+impl From<Health> for Status {
+    fn from(health: Health) -> Self {
+        Self { ready: health.is_ready(), reasons: health.reasons, notices: health.notices }
+    }
+}

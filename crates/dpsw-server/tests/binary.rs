@@ -1,0 +1,206 @@
+//! The program itself, in a folder of its own.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+fn program(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_dpsw-server"));
+    command.current_dir(folder).env_remove("DPSW_KEY");
+    command
+}
+
+fn run(folder: &Path, args: &[&str]) -> Output {
+    program(folder).args(args).output().expect("the program runs")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A service that runs until it is dropped.
+struct Service {
+    child: Child,
+    /// Where it listens.
+    address: String,
+    /// What it said until it listened, and the lines about the first token.
+    said: Vec<String>,
+}
+
+impl Service {
+    fn start(folder: &Path, args: &[&str]) -> Self {
+        Self::start_saying(folder, args, 0)
+    }
+
+    /// Starts it and reads so many more lines.
+    fn start_saying(folder: &Path, args: &[&str], more: usize) -> Self {
+        let mut command = program(folder);
+        command.args(args).args(["--address", "127.0.0.1:0"]).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().expect("the program runs");
+        let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+        let mut said: Vec<String> = Vec::new();
+        let address = loop {
+            let line = lines.next().expect("it says where it listens").expect("text");
+            said.push(line.clone());
+            if let Some((_, address)) = line.split_once("listens on http://") {
+                break address.to_owned();
+            }
+        };
+        said.extend(lines.by_ref().take(more).map_while(Result::ok));
+        Self { child, address, said }
+    }
+
+    fn get(&self, path: &str, token: &str) -> String {
+        let mut stream = TcpStream::connect(&self.address).expect("it listens");
+        let request = format!(
+            "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer {}\r\n\r\n",
+            token.trim()
+        );
+        stream.write_all(request.as_bytes()).expect("sent");
+        let mut reply = String::new();
+        stream.read_to_string(&mut reply).expect("a reply");
+        reply
+    }
+
+    /// Asks it to end, as systemd does.
+    fn end(mut self) {
+        let killed = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();
+        assert!(killed.expect("kill runs").success());
+        assert!(self.child.wait().expect("it ends").success());
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+    }
+}
+
+#[test]
+fn the_first_start_makes_a_token_and_says_how_to_ask() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let service = Service::start_saying(folder.path(), &[], 3);
+    let said = service.said.join("\n");
+    let token =
+        std::fs::read_to_string(folder.path().join("dpsw-data/admin.token")).expect("the first token");
+    assert!(said.contains("dpsw-data.key") && !said.contains(token.trim()), "{said}");
+    assert!(said.contains(&format!("http://{}/openapi.json", service.address)), "{said}");
+    let line = service.said.last().expect("a line to try").trim().to_owned();
+    let wanted = format!(
+        "curl -H \"Authorization: Bearer $(cat dpsw-data/admin.token)\" http://{}/v1/sources",
+        service.address
+    );
+    assert_eq!(line, wanted);
+    let reply = service.get("/v1/sources", &token);
+    assert!(reply.starts_with("HTTP/1.1 200") && reply.ends_with("{\"sources\":[]}"), "{reply}");
+    service.end();
+    let again = Service::start(folder.path(), &["--data", "dpsw-data"]);
+    assert!(!again.said.join("\n").contains("dpsw-data.key"), "the key was there");
+    assert!(again.get("/v1/sources", &token).starts_with("HTTP/1.1 200"));
+    again.end();
+}
+
+/// Or the next start would not say where the first token is.
+#[test]
+fn nothing_is_made_where_the_address_is_taken() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("an address");
+    let address = taken.local_addr().expect("bound").to_string();
+    let refused = run(folder.path(), &["--address", &address]);
+    assert!(!refused.status.success() && text(&refused.stderr).contains(&address), "{refused:?}");
+    assert!(text(&refused.stderr).contains("--address"), "{refused:?}");
+    assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0);
+}
+
+#[test]
+fn tokens_are_made_listed_and_deleted_while_the_service_runs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let made = run(folder.path(), &["token", "create", "--role", "query", "--name", "reader"]);
+    let token = text(&made.stdout);
+    let service = Service::start(folder.path(), &[]);
+    assert!(!folder.path().join("dpsw-data/admin.token").exists(), "there is a token already");
+    assert!(service.get("/v1/sources", &token).starts_with("HTTP/1.1 200"));
+    let second = text(&run(folder.path(), &["token", "create", "--role", "query", "--source", "web"]).stdout);
+    assert!(service.get("/v1/sources", &second).starts_with("HTTP/1.1 200"), "it is known at once");
+    let listed = text(&run(folder.path(), &["token", "list"]).stdout);
+    assert_eq!(listed.lines().count(), 2, "{listed}");
+    assert!(listed.contains("query everywhere  reader") && listed.contains("query source web"), "{listed}");
+    let secret = token.trim().rsplit_once('_').expect("three parts").1;
+    assert!(!listed.contains(secret));
+    let id = token.split('_').nth(1).expect("an id");
+    assert!(run(folder.path(), &["token", "delete", id]).status.success());
+    let failed = run(folder.path(), &["token", "delete", id]);
+    assert!(!failed.status.success() && text(&failed.stderr).contains("there is no token"));
+    assert!(!run(folder.path(), &["token", "create"]).status.success(), "a token needs a role");
+    service.end();
+}
+
+const SETTINGS: &str = "
+data = 'kept'
+prometheus = ['pages']
+[[source]]
+name = 'web'
+protects = 'event'
+epsilon = 2.0
+delta = 1e-9
+columns = { page = 'text' }
+[[source.stream]]
+name = 'pages'
+item = 'page'
+window = 100_000
+epsilon = 1.0
+keys = 'found'
+[[source.stream]]
+name = 'listed'
+item = 'page'
+window = '15m'
+expected = 1000
+epsilon = 0.5
+keys = { file = 'keys.txt' }
+";
+
+#[test]
+fn a_settings_file_is_checked_and_its_streams_are_made_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("dpsw.toml");
+    std::fs::write(folder.path().join("keys.txt"), "a\nb\n").expect("a file");
+    std::fs::write(&path, SETTINGS).expect("a file");
+    let checked = run(folder.path(), &["--check", "dpsw.toml"]);
+    let said = text(&checked.stdout);
+    assert!(checked.status.success(), "{}", text(&checked.stderr));
+    assert!(said.contains("is in order: 1 sources, 2 streams") && said.contains("epsilon"), "{said}");
+    assert!(!folder.path().join("kept").exists(), "nothing was made");
+    for _ in 0..2 {
+        let service = Service::start(folder.path(), &["--config", "dpsw.toml"]);
+        let token = std::fs::read_to_string(folder.path().join("kept/admin.token")).expect("the first token");
+        let reply = service.get("/v1/streams", &token);
+        assert!(reply.contains("\"name\":\"pages\"") && reply.contains("\"listed\":2"), "{reply}");
+        service.end();
+    }
+    std::fs::write(&path, SETTINGS.replace("100_000", "200_000")).expect("a file");
+    let differs = run(folder.path(), &["--config", "dpsw.toml"]);
+    assert!(!differs.status.success() && text(&differs.stderr).contains("never change"), "{differs:?}");
+}
+
+#[test]
+fn settings_that_cannot_be_meant_are_refused_before_anything_starts() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let without_file = SETTINGS.replace("{ file = 'keys.txt' }", "{ list = ['a'] }");
+    for (settings, wanted) in [
+        ("address = '0.0.0.0:7878'", "[tls]"),
+        ("adress = '127.0.0.1:1'", "unknown field `adress`"),
+        ("[limits]\nrequests = 0", "requests must be from 1"),
+        ("tls = { certificate = 'none.pem', key = 'none.pem' }", "none.pem cannot be read"),
+        (SETTINGS, "cannot be read from keys.txt"),
+        (&without_file.replace("epsilon = 2.0", "epsilon = 1.2"), "would bring the cost"),
+    ] {
+        std::fs::write(folder.path().join("dpsw.toml"), settings).expect("a file");
+        let checked = run(folder.path(), &["--check", "dpsw.toml"]);
+        assert!(!checked.status.success(), "{settings}");
+        assert!(text(&checked.stderr).contains(wanted), "{wanted}: {}", text(&checked.stderr));
+    }
+    let refused = run(folder.path(), &["--address", "0.0.0.0:0"]);
+    assert!(!refused.status.success() && text(&refused.stderr).contains("cleartext_public"));
+    assert!(!folder.path().join("dpsw-data").exists(), "nothing was made");
+}

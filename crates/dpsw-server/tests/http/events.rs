@@ -1,0 +1,138 @@
+//! Batches: every format, compressed or not, once.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch, StringArray};
+use arrow_ipc::writer::StreamWriter;
+use axum::body::Body;
+use axum::http::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::support::{Reply, Rig};
+
+async fn estimate(rig: &Rig, item: &str) -> f64 {
+    rig.settle().await;
+    let answer = rig.get(&format!("/v1/streams/pages/frequency?item={item}&as_of=1000")).await;
+    answer.expect(StatusCode::OK)["items"][0]["estimate"].as_f64().expect("a number")
+}
+
+fn arrow(pages: &[&str]) -> Vec<u8> {
+    let column: ArrayRef = Arc::new(StringArray::from(pages.to_vec()));
+    let batch = RecordBatch::try_from_iter([("page", column)]).expect("one column");
+    let mut writer = StreamWriter::try_new(Vec::new(), &batch.schema()).expect("memory");
+    writer.write(&batch).expect("memory");
+    writer.into_inner().expect("memory")
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).expect("memory");
+    encoder.finish().expect("memory")
+}
+
+#[tokio::test]
+async fn every_format_brings_the_same_events() {
+    let pages: Vec<&str> = ["a", "b", "a", "c"].repeat(250);
+    let documents: Vec<Value> = pages.iter().map(|page| json!({"page": page, "x": [1]})).collect();
+    let lines: String = documents.iter().map(|document| format!("{document}\n")).collect();
+    let bodies: [(&str, Vec<u8>); 5] = [
+        ("text/plain", pages.join("\n").into()),
+        ("application/x-ndjson; charset=utf-8", lines.into()),
+        ("application/json", Value::from(documents).to_string().into()),
+        ("text/csv", format!("x,page\n1,{}\n", pages.join("\n1,")).into()),
+        ("application/vnd.apache.arrow.stream", arrow(&pages)),
+    ];
+    for (content_type, body) in bodies {
+        let rig = Rig::with_pages().await;
+        let receipt = rig.batch(content_type, body).await.expect(StatusCode::ACCEPTED);
+        assert_eq!(receipt, json!({"events": 1000, "repeated": false}), "{content_type}");
+        assert_eq!(estimate(&rig, "a").await, 500.0, "{content_type}");
+    }
+}
+
+#[tokio::test]
+async fn bodies_may_be_packed() {
+    let body = "a\nb\na\nc\n".repeat(250);
+    let packed =
+        [("gzip", gzip(body.as_bytes())), ("ZSTD", zstd::encode_all(body.as_bytes(), 1).expect("memory"))];
+    for (encoding, packed) in packed {
+        let rig = Rig::with_pages().await;
+        let request =
+            rig.request(Method::POST, "/v1/sources/web/events").header("content-type", "text/plain");
+        let request =
+            request.header("content-encoding", encoding).body(Body::from(packed)).expect("a request");
+        assert_eq!(rig.send(request).await.expect(StatusCode::ACCEPTED)["events"], 1000);
+        assert_eq!(estimate(&rig, "a").await, 500.0, "{encoding}");
+    }
+}
+
+async fn send_with_id(rig: &Rig, header: &str, id: &str, body: &str) -> Reply {
+    let request = rig.request(Method::POST, "/v1/sources/web/events").header("content-type", "text/plain");
+    rig.send(request.header(header, id).body(Body::from(body.to_owned())).expect("a request")).await
+}
+
+#[tokio::test]
+async fn a_batch_with_an_id_counts_once_whatever_is_in_it() {
+    let rig = Rig::with_pages().await;
+    let first = send_with_id(&rig, "batch-id", "one", &"a\n".repeat(500)).await;
+    assert_eq!(first.expect(StatusCode::ACCEPTED)["repeated"], false);
+    for (header, body) in [("batch-id", "a\n"), ("idempotency-key", "b\nb\n")] {
+        let again = send_with_id(&rig, header, "one", body).await;
+        assert_eq!(again.expect(StatusCode::OK)["repeated"], true);
+    }
+    send_with_id(&rig, "batch-id", "two", &"b\n".repeat(500)).await.expect(StatusCode::ACCEPTED);
+    assert_eq!((estimate(&rig, "a").await, estimate(&rig, "b").await), (500.0, 500.0));
+    for id in ["", &"x".repeat(65)] {
+        send_with_id(&rig, "batch-id", id, "a\n").await.problem(400, "bad-batch-id");
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_an_item_takes_its_place_and_refuses_nothing() {
+    let rig = Rig::with_pages().await;
+    let long = "x".repeat(2000);
+    let body =
+        format!("{{\"page\": \"a\"}}\n{{}}\n{{\"page\": \"{long}\"}}\n{{\"page\": [\"a\"]}}\n").repeat(250);
+    assert_eq!(rig.batch("application/x-ndjson", body).await.expect(StatusCode::ACCEPTED)["events"], 1000);
+    assert_eq!(estimate(&rig, "a").await, 250.0);
+}
+
+#[tokio::test]
+async fn a_batch_that_is_no_json_is_refused_whole_with_its_line() {
+    let rig = Rig::with_pages().await;
+    let body = format!("{}secret\n", "{\"page\": \"a\"}\n".repeat(1000));
+    let detail = rig.batch("application/x-ndjson", body).await.problem(400, "bad-batch");
+    assert!(detail.contains("line 1001") && !detail.contains("secret"), "{detail}");
+    rig.count(&["b"], 1000).await;
+    assert_eq!(estimate(&rig, "b").await, 1000.0);
+}
+
+#[tokio::test]
+async fn streams_that_are_made_later_count_from_then_on() {
+    let rig = Rig::with_pages().await;
+    rig.count(&["a"], 1000).await;
+    let other = json!({"name": "others", "item": "page", "window": 1000, "epsilon": 1e5, "keys": {"list": ["a", "b"]}});
+    rig.post("/v1/sources/web/streams", other).await.expect(StatusCode::CREATED);
+    rig.count(&["b"], 1000).await;
+    let top = rig.get("/v1/streams/others/top").await.expect(StatusCode::OK);
+    assert_eq!((&top["items"][0]["item"], top["items"].as_array().map(Vec::len)), (&json!("b"), Some(1)));
+}
+
+#[tokio::test]
+async fn users_and_times_come_in_columns_of_their_own() {
+    let rig = Rig::new();
+    let source = r#"{"name": "web", "protects": "users", "items_per_user": 1, "epsilon": 1e6,
+                     "columns": {"page": "text"}, "user_column": "who", "time_column": "at"}"#;
+    let stream = json!({"name": "pages", "item": "page", "window": "1h", "expected": 1000, "epsilon": 1e5,
+                        "keys": {"list": ["a", "b"]}});
+    rig.make(source, &[stream]).await;
+    let event = |at: u64, who: &str| format!("{{\"page\": \"a\", \"who\": \"{who}\", \"at\": {at}}}\n");
+    // The same user in one substream counts once. Time moves on with the last event, which is not sealed yet.
+    let body = event(1000, "u") + &event(1000, "u") + &event(1001, "v") + &event(4600, "w");
+    rig.batch("application/x-ndjson", body).await.expect(StatusCode::ACCEPTED);
+    rig.settle().await;
+    let answer = rig.get("/v1/streams/pages/frequency?item=a").await.expect(StatusCode::OK);
+    assert_eq!(answer["items"][0]["estimate"], 2.0, "{answer}");
+    rig.batch("text/plain", "a\n").await.problem(415, "unknown-content");
+}

@@ -1,0 +1,14 @@
+//! The promises of the HTTP side: most without a socket, some with.
+
+mod admin;
+mod answers;
+mod auth;
+mod document;
+mod events;
+mod hostile;
+mod leaks;
+mod limits;
+mod live;
+mod sockets;
+mod support;
+mod views;
