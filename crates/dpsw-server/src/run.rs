@@ -69,30 +69,38 @@ async fn answer(
 ) -> Result<(), Failure> {
     let listener = TcpListener::from_std(listener)?;
     let scheme = if tls.is_some() { "https" } else { "http" };
+    // Whoever reads that the service listens may end it at once.
+    let told = told_to_end()?;
     greet(&format!("{scheme}://{}", listener.local_addr()?), first_token.as_deref());
-    serve(listener, ServeSettings { app, tls }, told_to_end()).await?;
-    tokio::spawn(async {
-        told_to_end().await;
+    serve(listener, ServeSettings { app, tls }, told).await?;
+    let told_again = told_to_end()?;
+    tokio::spawn(async move {
+        told_again.await;
         std::process::exit(INTERRUPTED);
     });
     Ok(())
 }
 
-/// Ends with an interrupt or a request to terminate.
-async fn told_to_end() {
-    let interrupted = tokio::signal::ctrl_c();
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        if let Ok(mut terminated) = signal(SignalKind::terminate()) {
-            tokio::select! {
-                _ = interrupted => {}
-                _ = terminated.recv() => {}
-            }
-            return;
+/// What tells the process to end: an interrupt, or a request to terminate. Heard from the moment on that this is made.
+#[cfg(unix)]
+fn told_to_end() -> std::io::Result<impl Future<Output = ()>> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (mut interrupted, mut terminated) =
+        (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    Ok(async move {
+        tokio::select! {
+            _ = interrupted.recv() => {}
+            _ = terminated.recv() => {}
         }
-    }
-    let _ = interrupted.await;
+    })
+}
+
+/// Other systems have interrupts alone.
+#[cfg(not(unix))]
+fn told_to_end() -> std::io::Result<impl Future<Output = ()>> {
+    Ok(async {
+        let _ = tokio::signal::ctrl_c().await;
+    })
 }
 
 /// Says where the service is and how to ask it. The token itself stays in its file, out of whatever keeps this output.

@@ -67,7 +67,8 @@ impl Service {
     fn end(mut self) {
         let killed = Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status();
         assert!(killed.expect("kill runs").success());
-        assert!(self.child.wait().expect("it ends").success());
+        let status = self.child.wait().expect("it ends");
+        assert!(status.success(), "{status}");
     }
 }
 
@@ -111,6 +112,14 @@ fn nothing_is_made_where_the_address_is_taken() {
     assert!(!refused.status.success() && text(&refused.stderr).contains(&address), "{refused:?}");
     assert!(text(&refused.stderr).contains("--address"), "{refused:?}");
     assert_eq!(std::fs::read_dir(folder.path()).expect("a folder").count(), 0);
+}
+
+#[test]
+fn whoever_ends_it_as_soon_as_it_listens_ends_it_in_peace() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for _ in 0..10 {
+        Service::start(folder.path(), &[]).end();
+    }
 }
 
 #[test]
