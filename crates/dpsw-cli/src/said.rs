@@ -20,11 +20,12 @@ use crate::words::{count, percent, stretch};
 pub(crate) fn before(source: &Source, chosen: &Chosen, paths: &[PathBuf], known: Known) {
     let (stream, plan) = (&source.stream, &chosen.plan);
     spends(plan, paths, source.account.ledger.is_some());
-    users(chosen);
+    let found = FoundFrom::new(plan, known.records());
+    users(chosen, found);
     if stream.domain.is_some() {
         remark::note("the domain must be public: a list made from the stream itself reveals who was in it");
     }
-    if let Some(found) = FoundFrom::new(plan, known.records()) {
+    if let Some(found) = found {
         keys(found, plan);
     }
     memory(stream, chosen);
@@ -52,7 +53,7 @@ fn spends(plan: &Plan, paths: &[PathBuf], has_ledger: bool) {
 }
 
 /// Where users are protected: how much of each counts, and how many it takes to stand out.
-fn users(chosen: &Chosen) {
+fn users(chosen: &Chosen, found: Option<FoundFrom>) {
     let plan = &chosen.plan;
     let settings = plan.settings();
     let Unit::Users { per_substream } = settings.unit else { return };
@@ -72,6 +73,7 @@ fn users(chosen: &Chosen) {
     }
     let Some(prediction) = &chosen.prediction else { return };
     let least = prediction.detectable_share() * settings.window.expected_items() as f64;
+    let least = found.map_or(least, |found| least.max(found.count as f64));
     let each = u64::from(per_substream) * settings.window.len().div_ceil(plan.substream_len());
     remark::note(format!(
         "an item stands out if it counts about {} times in a window: that takes {} at least",

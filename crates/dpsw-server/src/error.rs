@@ -83,7 +83,8 @@ pub enum ChangeError {
     },
     /// It is there with other settings.
     #[error(
-        "there is a {what} of this name with other settings, which never change; take another name (what it has spent stays spent)"
+        "there is a {what} of this name with other settings; those of a source never change, those of a stream with \
+        PUT /v1/streams/NAME; else take another name (what it has spent stays spent)"
     )]
     Differs {
         /// Source or stream.

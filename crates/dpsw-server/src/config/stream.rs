@@ -77,6 +77,16 @@ pub enum KeysConfig {
     File(PathBuf),
 }
 
+impl KeysConfig {
+    fn kind(&self) -> &'static str {
+        match self {
+            Self::Asked => "asked",
+            Self::Found => "found",
+            Self::List(_) | Self::Integers(_) | Self::Below(_) | Self::File(_) => "listed",
+        }
+    }
+}
+
 impl StreamConfig {
     /// The library's settings of this stream.
     ///
@@ -106,6 +116,17 @@ impl StreamConfig {
             None => request,
         };
         request.plan().map(Plan::from)
+    }
+
+    /// Whether a stream may go on with these settings: its column and its kind of keys never change.
+    pub(crate) fn check_successor(&self, new: &Self) -> Result<(), ConfigError> {
+        if self.item == new.item && self.keys.kind() == new.keys.kind() {
+            return Ok(());
+        }
+        let (item, keys) = (&self.item, self.keys.kind());
+        self.contradiction(&format!(
+            "keeps its column {item:?} and its keys, which are {keys}; make another stream"
+        ))
     }
 
     fn contradiction<T>(&self, text: &str) -> Result<T, ConfigError> {

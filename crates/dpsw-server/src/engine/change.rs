@@ -15,7 +15,7 @@ use crate::engine::registry::{Source, Stream};
 use crate::error::{ChangeError, Unavailable, Unknown};
 use crate::ledger::{self, Charge, ChargeError};
 use crate::store::changes::Changes;
-use crate::store::records::{Meta, SourceId, SourceRecord, StateRecord, StreamId, StreamRecord};
+use crate::store::records::{Meta, Saved, SourceId, SourceRecord, StateRecord, StreamId, StreamRecord};
 
 /// The most sources, each of which has a thread.
 pub const SOURCES_MAX: usize = 1000;
@@ -32,6 +32,9 @@ impl Committer {
             Request::DeleteSource { name, reply } => answer(reply, self.delete_source(&name)),
             Request::CreateStream { source, config, plan, reply } => {
                 answer(reply, self.create_stream(&source, config, *plan));
+            }
+            Request::ReplaceStream { config, plan, reply } => {
+                answer(reply, self.replace_stream(config, *plan));
             }
             Request::DeleteStream { name, reply } => answer(reply, self.delete_stream(&name)),
             Request::Ingest(_) | Request::Checkpoint(_) | Request::Released { .. } => {
@@ -99,50 +102,71 @@ impl Committer {
         }
         let streams = self.books.values().map(|book| book.streams().len()).sum();
         at_most("stream", streams, STREAMS_MAX)?;
-        let book = self.books.get_mut(&source.id).ok_or_else(|| unknown("source", &source.config.name))?;
-        let (counted, from_ms) = (book.next, book.tell_time(self.shared.clock.now_ms()));
-        let mut charges = source.charges().clone();
-        charges.push(charge(&source, &config, &plan, (counted, from_ms))?);
-        let mut sketch = DpswSketch::new(plan).map_err(|error| no_randomness(&error))?;
-        feed::advance(&mut sketch, from_ms, &mut |_| false).map_err(|_| no_randomness(&"no seal"))?;
-        let state = sketch.checkpoint(&self.state_key).map_err(|error| no_randomness(&error))?;
-        let state = StateRecord::new(counted, sketch.sealed_until(), state);
-        self.start_stream(&source, charges, config, from_ms, (sketch, state))
+        self.start_stream(&source, config, plan, None)
+    }
+
+    /// Ends a stream and starts it with other settings, in one step. No batch is counted by both, and no substream or search has
+    /// counters of both: what is open is given up, as in [`delete_stream`](Self::delete_stream).
+    fn replace_stream(&mut self, config: StreamConfig, plan: Plan) -> Result<(), ChangeError> {
+        let old = self.shared.streams.get(&config.name)?;
+        old.config.check_successor(&config)?;
+        self.start_stream(&Arc::clone(&old.source), config, plan, Some(&old))
     }
 
     /// The charge and the stream are durable together, before it counts anything.
     fn start_stream(
         &mut self,
         source: &Arc<Source>,
-        charges: Vec<Charge>,
         config: StreamConfig,
-        from_ms: u64,
-        (sketch, state): (DpswSketch, StateRecord),
+        plan: Plan,
+        replaced: Option<&Stream>,
     ) -> Result<(), ChangeError> {
+        let book = self.books.get_mut(&source.id).ok_or_else(|| unknown("source", &source.config.name))?;
+        let (counted, from_ms) = (book.next, book.tell_time(self.shared.clock.now_ms()));
+        let mut charges = source.charges().clone();
+        if replaced.is_some() {
+            end_charges(&mut charges, &config.name, (counted, from_ms));
+        }
+        charges.push(charge(source, &charges, &config, &plan, (counted, from_ms))?);
+        let mut sketch = DpswSketch::new(plan).map_err(|error| no_randomness(&error))?;
+        feed::advance(&mut sketch, from_ms, &mut |_| false).map_err(|_| no_randomness(&"no seal"))?;
+        let state = sketch.checkpoint(&self.state_key).map_err(|error| no_randomness(&error))?;
+        let state = StateRecord::new(counted, sketch.sealed_until(), state);
         let id = self.meta.next_stream;
-        let meta = Meta { next_stream: StreamId(id.0 + 1), ..self.meta };
         let source_record = SourceRecord { config: source.config.clone(), is_deleted: false, charges };
         let stream_record = StreamRecord { source: source.id, config, from_ms };
-        self.make(
-            meta,
-            Changes {
-                sources: vec![(source.id, &source_record)],
-                streams: vec![(id, &stream_record)],
-                states: vec![(id, &state)],
-                ..Changes::default()
-            },
-        )?;
+        let changes = Changes {
+            sources: vec![(source.id, &source_record)],
+            streams: vec![(id, &stream_record)],
+            states: vec![(id, &state)],
+            ended: replaced.iter().map(|old| old.id).collect(),
+            ..Changes::default()
+        };
+        self.make(Meta { next_stream: StreamId(id.0 + 1), ..self.meta }, changes)?;
         *source.charges() = source_record.charges;
         let first = Published::first(&sketch, from_ms);
-        let stream = Stream::new(id, Arc::clone(source), stream_record.config, from_ms, first);
-        let stream = Arc::new(stream);
+        let stream = Arc::new(Stream::new(id, Arc::clone(source), stream_record.config, from_ms, first));
         let counting = Counting::new(Arc::clone(&stream), sketch, state.saved);
-        if let Some(book) = self.books.get_mut(&source.id) {
-            book.note(Arc::clone(&stream), state.saved);
+        self.add(stream, counting, state.saved);
+        replaced.into_iter().for_each(|old| self.forget(old));
+        Ok(())
+    }
+
+    fn add(&mut self, stream: Arc<Stream>, counting: Counting, saved: Saved) {
+        if let Some(book) = self.books.get_mut(&stream.source.id) {
+            book.note(Arc::clone(&stream), saved);
             let _ = book.counter.send(Work::Add { counting: Box::new(counting), busy: self.shared.begin() });
         }
-        self.shared.streams.insert(&stream.config.name, Arc::clone(&stream));
-        Ok(())
+        self.shared.streams.insert(&stream.config.name.clone(), stream);
+    }
+
+    /// A stream that is no longer in the database is counted no longer.
+    fn forget(&mut self, stream: &Stream) {
+        self.checkpoints.remove(&stream.id);
+        if let Some(book) = self.books.get_mut(&stream.source.id) {
+            book.remove(stream.id);
+            let _ = book.counter.send(Work::Remove { stream: stream.id });
+        }
     }
 
     fn delete_stream(&mut self, name: &str) -> Result<(), ChangeError> {
@@ -151,8 +175,7 @@ impl Committer {
         let book = self.books.get_mut(&source.id).ok_or_else(|| unknown("stream", name))?;
         let (until, until_ms) = (book.next, book.tell_time(self.shared.clock.now_ms()));
         let mut charges = source.charges().clone();
-        let running = charges.iter_mut().filter(|charge| charge.stream == name && charge.until.is_none());
-        running.for_each(|charge| (charge.until, charge.until_ms) = (Some(until), Some(until_ms)));
+        end_charges(&mut charges, name, (until, until_ms));
         let is_last = book.streams().len() == 1;
         let counted = is_last.then_some((source.id, until)).into_iter().collect();
         let record = SourceRecord { config: source.config.clone(), is_deleted: false, charges };
@@ -164,14 +187,10 @@ impl Committer {
         };
         self.make(self.meta, changes)?;
         *source.charges() = record.charges;
-        self.checkpoints.remove(&stream.id);
         self.shared.streams.remove(name);
-        if let Some(book) = self.books.get_mut(&source.id) {
-            book.remove(stream.id);
-            if is_last {
-                book.note_counted(until);
-            }
-            let _ = book.counter.send(Work::Remove { stream: stream.id });
+        self.forget(&stream);
+        if let Some(book) = self.books.get_mut(&source.id).filter(|_| is_last) {
+            book.note_counted(until);
         }
         Ok(())
     }
@@ -191,15 +210,22 @@ fn answer(reply: crate::engine::commit::Reply, result: Result<(), ChangeError>) 
     let _ = reply.send(result);
 }
 
-/// The charge of a stream that counts from this batch on, if the budget of its source bears it.
+/// A stream counts no longer from this batch and this time on.
+fn end_charges(charges: &mut [Charge], stream: &str, (until, until_ms): (u64, u64)) {
+    let running = charges.iter_mut().filter(|charge| charge.stream == stream && charge.until.is_none());
+    running.for_each(|charge| (charge.until, charge.until_ms) = (Some(until), Some(until_ms)));
+}
+
+/// The charge of a stream that counts from this batch on, if the budget of its source bears it beside these.
 pub(crate) fn charge(
     source: &Source,
+    charges: &[Charge],
     config: &StreamConfig,
     plan: &Plan,
     (from, from_ms): (u64, u64),
 ) -> Result<Charge, ChangeError> {
     let charge = Charge::new(&config.name, plan.claim(), from, from_ms).ok_or(ChangeError::NoClaim)?;
-    match ledger::check(&source.config, &source.charges(), &charge) {
+    match ledger::check(&source.config, charges, &charge) {
         Ok(()) => Ok(charge),
         Err(ChargeError::OverBudget(error)) => Err(error.into()),
         Err(ChargeError::Config(error)) => Err(error.into()),

@@ -65,6 +65,11 @@ pub(crate) enum Request {
         plan: Box<Plan>,
         reply: Reply,
     },
+    ReplaceStream {
+        config: StreamConfig,
+        plan: Box<Plan>,
+        reply: Reply,
+    },
     DeleteStream {
         name: String,
         reply: Reply,

@@ -144,8 +144,21 @@ impl Engine {
             return Err(ChangeError::Exists { what: "stream", name: config.name.clone() });
         }
         // Of the batches to come, those count whose streams run.
-        change::charge(&source, config, &plan, (u64::MAX, 0))?;
+        change::charge(&source, &source.charges(), config, &plan, (u64::MAX, 0))?;
         Ok(plan)
+    }
+
+    /// Gives a stream other settings from the next batch on, all but its column and its kind of keys. What is open is given up,
+    /// and its window fills anew. Its events are charged until then as before, and from then on as the new settings say.
+    ///
+    /// # Errors
+    /// There is no such stream, or those with which [`create_stream`](Self::create_stream) would refuse the settings. Then it goes
+    /// on as it was.
+    pub fn replace_stream(&self, config: StreamConfig) -> Result<(), ChangeError> {
+        let old = self.shared.streams.get(&config.name)?;
+        old.config.check_successor(&config)?;
+        let plan = Box::new(config.plan(config.settings(&old.source.config)?)?);
+        self.ask(|reply| Request::ReplaceStream { config, plan, reply })
     }
 
     /// Ends a stream. What is open is given up; its charge stays.

@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 
 use crate::auth::Role;
-use crate::config::{SourceConfig, StreamConfig};
+use crate::config::{ConfigError, SourceConfig, StreamConfig};
 use crate::engine::Engine;
 use crate::error::ChangeError;
 use crate::http::app::App;
@@ -211,6 +211,39 @@ pub(crate) async fn check_stream(
         Ok::<_, Problem>(StreamInfo::new(&source, &config, &plan, None))
     });
     Ok(Json(checked.await??))
+}
+
+/// Gives a stream other settings from the next batch on.
+///
+/// All but its column and its kind of keys may change. What is open is given up, and the window fills anew; who follows the
+/// stream is cut off and may come back. Events are charged until then as before, and from then on as the new settings say.
+#[utoipa::path(put, path = "/v1/streams/{stream}", tag = "streams",
+    params(("stream" = String, Path, description = "The stream")),
+    request_body = StreamShape,
+    responses((status = 200, description = "The stream", body = StreamInfo),
+              Problem))]
+pub(crate) async fn replace_stream(
+    State(app): State<App>,
+    asker: Asker,
+    Name(name): Name,
+    params: Params,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<StreamInfo>, Problem> {
+    params.done()?;
+    asker.may_stream(&app, Role::Admin, &name)?;
+    let shape: StreamShape = receive_json(&app, &headers, body, Shown::Words).await?;
+    if shape.name != name {
+        let text = format!("stream {name:?} keeps its name, got {:?}", shape.name);
+        return Err(ChangeError::from(ConfigError::Contradiction(text)).into());
+    }
+    let made = app.engine(move |engine| {
+        engine.replace_stream(shape.into())?;
+        Ok::<_, Problem>(engine.stream(&name)?)
+    });
+    let report = made.await??;
+    app.forget_wanted();
+    Ok(Json((&report).into()))
 }
 
 /// Deletes a stream. What is open is given up; its charge stays.

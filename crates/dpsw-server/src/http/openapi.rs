@@ -110,7 +110,7 @@ fn others() -> OpenApiRouter<App> {
         .routes(routes!(admin::create_stream))
         .routes(routes!(admin::check_stream))
         .routes(routes!(admin::streams))
-        .routes(routes!(admin::stream, admin::delete_stream))
+        .routes(routes!(admin::stream, admin::replace_stream, admin::delete_stream))
         .routes(routes!(admin::privacy))
         .routes(routes!(admin::tokens, admin::create_token))
         .routes(routes!(admin::delete_token))

@@ -2,7 +2,7 @@
 
 use dpsw_server::{ChangeError, Engine};
 
-use crate::support::{Rig, pages, send, source_config, stream_config};
+use crate::support::{Rig, frequency, id, pages, sealed_span, send, source_config, stream_config, view};
 
 const SOURCE: &str =
     "name = 'web'\nprotects = 'event'\nepsilon = 2.0\ndelta = 1e-9\ncolumns = { page = 'text' }";
@@ -149,4 +149,72 @@ fn settings_that_contradict_each_other_are_refused_with_what_to_do() {
     );
     assert!(error.expect_err("a field too many").to_string().contains("unknown field `windows`"));
     assert!(engine.streams().is_empty());
+}
+
+/// Half of each batch is one item. What came before the change is in no window of the new settings, and what comes after it in
+/// none of the old ones, also after a crash.
+#[test]
+fn a_stream_with_other_settings_begins_anew_and_no_event_is_charged_twice() {
+    let rig = Rig::new();
+    let exact = |window: u64| {
+        format!(
+            "name = 'one'\nitem = 'page'\nwindow = {window}\nepsilon = 100_000.0\nkeys = {{ list = ['a', 'b'] }}"
+        )
+    };
+    let source = SOURCE.replace("2.0", "100_000.0");
+    let mut engine = rig.with(&source, &[&exact(1000)]);
+    let batch = |key| pages(["a", key].repeat(500));
+    for number in 0..3 {
+        send(&engine, id(number), batch("b"));
+    }
+    let old = view(&engine, "one");
+    assert_eq!(frequency(&old, "b", sealed_span(&old, 2)), sealed_span(&old, 2).count() as f64 / 2.0);
+    engine.replace_stream(stream_config(&exact(4000))).expect("the same budget again");
+    assert_eq!(view(&engine, "one").sealed_until, 0);
+    for number in 3..7 {
+        send(&engine, id(number), batch("a"));
+    }
+    for _ in 0..2 {
+        let new = view(&engine, "one");
+        assert!(4000 - new.view.plan().substream_len() < new.sealed_until, "{}", new.sealed_until);
+        let span = 0..sealed_span(&new, 1).end;
+        assert_eq!(
+            (frequency(&new, "a", span.clone()), frequency(&new, "b", span.clone())),
+            (span.end as f64, 0.0)
+        );
+        let ledger = engine.source("web").expect("a source").ledger;
+        assert_eq!((ledger.spent.0, ledger.charges.len()), (100_000.0, 2));
+        assert_eq!(ledger.charges.iter().filter(|charge| charge.until_ms.is_none()).count(), 1);
+        drop(engine);
+        engine = rig.open();
+    }
+}
+
+#[test]
+fn a_stream_that_cannot_have_other_settings_goes_on_as_it_was() {
+    let rig = Rig::new();
+    let source = SOURCE.replace("page = 'text'", "page = 'text', other = 'text'");
+    let engine = rig.with(&source, &[&stream("one", 1.0), &stream("two", 0.5)]);
+    let before = engine.stream("one").expect("a stream").config;
+    let replaced = |change: &dyn Fn(String) -> String| {
+        engine.replace_stream(stream_config(&change(stream("one", 1.0)))).expect_err("refused").to_string()
+    };
+    for (change, reason) in [
+        (
+            &(|text: String| text.replace("epsilon = 1", "epsilon = 1.6")) as &dyn Fn(String) -> String,
+            "epsilon = 2.1",
+        ),
+        (
+            &|text: String| text.replace("'page'", "'other'"),
+            "keeps its column \"page\" and its keys, which are listed",
+        ),
+        (&|text: String| text.replace("{ list = ['a', 'b'] }", "'found'"), "make another stream"),
+        (&|text: String| text.replace("'one'", "'three'"), "there is no stream \"three\""),
+    ] {
+        let error = replaced(change);
+        assert!(error.contains(reason), "{error}");
+    }
+    assert_eq!(engine.stream("one").expect("a stream").config, before);
+    assert_eq!(engine.source("web").expect("a source").ledger.charges.len(), 2);
+    engine.replace_stream(stream_config(&stream("one", 1.5))).expect("it fits beside the other one");
 }

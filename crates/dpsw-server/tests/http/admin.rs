@@ -35,6 +35,26 @@ async fn sources_and_streams_are_made_checked_listed_and_deleted() {
 }
 
 #[tokio::test]
+async fn a_stream_gets_other_settings_under_its_name() {
+    let rig = Rig::with_pages().await;
+    let wish = |name: &str, value: Value| {
+        let mut stream = pages();
+        stream[name] = value;
+        stream
+    };
+    let changed = rig.put("/v1/streams/pages", wish("retention", json!(3))).await.expect(StatusCode::OK);
+    assert_eq!(changed["retention"], 3);
+    assert_eq!(rig.get("/v1/streams/pages").await.expect(StatusCode::OK), changed);
+    let detail =
+        rig.put("/v1/streams/pages", wish("name", json!("other"))).await.problem(422, "bad-settings");
+    assert!(detail.contains("keeps its name"), "{detail}");
+    let detail =
+        rig.put("/v1/streams/pages", wish("keys", json!("found"))).await.problem(422, "bad-settings");
+    assert!(detail.contains("which are listed"), "{detail}");
+    rig.put("/v1/streams/none", wish("name", json!("none"))).await.problem(404, "unknown-stream");
+}
+
+#[tokio::test]
 async fn what_cannot_be_meant_is_refused_with_the_reason() {
     let rig = Rig::with_pages().await;
     let stream = |name: &str, value: Value| {

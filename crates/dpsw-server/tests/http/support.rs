@@ -86,7 +86,15 @@ impl Rig {
     }
 
     pub(crate) async fn post(&self, path: &str, body: Value) -> Reply {
-        let request = self.request(Method::POST, path).header("content-type", "application/json");
+        self.send_json(Method::POST, path, &body).await
+    }
+
+    pub(crate) async fn put(&self, path: &str, body: Value) -> Reply {
+        self.send_json(Method::PUT, path, &body).await
+    }
+
+    async fn send_json(&self, method: Method, path: &str, body: &Value) -> Reply {
+        let request = self.request(method, path).header("content-type", "application/json");
         self.send(request.body(Body::from(body.to_string())).expect("a request")).await
     }
 
