@@ -117,6 +117,12 @@ fn how_many_users_it_takes_to_stand_out_is_said_before_anything_is_spent() {
     // Two items of each user count, one in each half of the window.
     assert_eq!(users, (times / 2.0).ceil(), "{said}");
     assert!((20.0..200.0).contains(&times), "{said}");
+    // A key that is not found stands out nowhere.
+    let found = ["top", "t.csv", "--column", "k", "--window", "5000", "--epsilon", "1", "--json"];
+    let output = sandbox.run(&[&found[..], &USERS].concat());
+    let needed = json(&output)["found_from"]["count"].as_u64().expect("a number");
+    let needed = format!("if it counts about {needed} times");
+    assert!(errors(&output).replace(',', "").contains(&needed), "{}", errors(&output));
 }
 
 #[test]
