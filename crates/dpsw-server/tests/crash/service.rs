@@ -1,0 +1,100 @@
+//! The program in a folder of its own: started, killed, and never left behind.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use crate::client::Client;
+use crate::random::Random;
+
+/// A folder with settings, a key, a token that may do everything, and all that the program keeps and logs.
+pub(crate) struct Home {
+    folder: tempfile::TempDir,
+    pub(crate) token: String,
+}
+
+/// The program, until it is dropped.
+pub(crate) struct Service {
+    child: Child,
+    /// Where it listens.
+    pub(crate) address: String,
+}
+
+impl Home {
+    /// A folder with these settings.
+    pub(crate) fn new(settings: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::write(folder.path().join("dpsw.toml"), settings).expect("a file");
+        let mut home = Self { folder, token: String::new() };
+        let make = ["token", "create", "--role", "admin", "--role", "ingest", "--role", "query"];
+        let made = home.program().args(make).output().expect("the program runs");
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        home.token = String::from_utf8_lossy(&made.stdout).trim().to_owned();
+        home
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn log_path(&self) -> PathBuf {
+        self.path().join("log")
+    }
+
+    /// All that the program said on stderr in all its lives.
+    pub(crate) fn log(&self) -> String {
+        String::from_utf8_lossy(&fs::read(self.log_path()).expect("a log")).into_owned()
+    }
+
+    fn program(&self) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_dpsw-server"));
+        command.current_dir(self.path()).env_remove("DPSW_KEY").args(["--config", "dpsw.toml"]);
+        command
+    }
+
+    fn spawn(&self) -> Child {
+        let log: File =
+            OpenOptions::new().create(true).append(true).open(self.log_path()).expect("room for a log");
+        let mut command = self.program();
+        command.args(["--address", "127.0.0.1:0"]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
+        command.spawn().expect("the program runs")
+    }
+
+    /// Starts the program, and returns when it listens.
+    pub(crate) fn start(&self) -> Service {
+        let mut service = Service { child: self.spawn(), address: String::new() };
+        let lines = BufReader::new(service.child.stdout.take().expect("piped")).lines();
+        let mut lines = lines.map_while(Result::ok);
+        let address =
+            lines.find_map(|line| line.split_once("listens on http://").map(|(_, at)| at.to_owned()));
+        service.address = address.unwrap_or_else(|| panic!("it does not start:\n{}", self.log()));
+        service
+    }
+
+    /// Starts the program and kills it after so long, wherever it is by then.
+    pub(crate) fn start_in_vain(&self, random: &mut Random) {
+        let service = Service { child: self.spawn(), address: String::new() };
+        std::thread::sleep(Duration::from_millis(random.below(60)));
+        service.kill();
+    }
+
+    pub(crate) fn client(&self, service: &Service) -> Client {
+        Client::new(&service.address, &self.token)
+    }
+}
+
+impl Service {
+    /// Kills it, as the system does that has no more memory: it learns nothing of it.
+    pub(crate) fn kill(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
