@@ -1,4 +1,4 @@
-//! A client that speaks HTTP/1.1 over one connection, and makes another one when that is gone.
+//! A client that speaks HTTP/1.1 over one connection, and makes another one when that is closed.
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Write};
 use std::net::TcpStream;
@@ -33,19 +33,15 @@ pub(crate) struct Request<'r> {
     pub(crate) body: &'r [u8],
 }
 
+impl<'r> Request<'r> {
+    pub(crate) fn get(path: &'r str) -> Self {
+        Self { method: "GET", path, headers: &[], body: &[] }
+    }
+}
+
 impl Client {
     pub(crate) fn new(address: &str, token: &str) -> Self {
         Self { address: address.to_owned(), token: token.to_owned(), connection: None }
-    }
-
-    /// Asks the service that listens there from now on.
-    pub(crate) fn turn_to(&mut self, address: &str) {
-        address.clone_into(&mut self.address);
-        self.connection = None;
-    }
-
-    pub(crate) fn get(&mut self, path: &str) -> io::Result<Reply> {
-        self.ask(Request { method: "GET", path, headers: &[], body: &[] })
     }
 
     /// Sends a request and waits for the whole reply. After an error nobody knows whether it was done.

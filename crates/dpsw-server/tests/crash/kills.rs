@@ -109,10 +109,6 @@ impl World<'_> {
         Client::new(&self.address.lock().expect("no panic"), &self.home.token)
     }
 
-    fn turn(&self, client: &mut Client) {
-        client.turn_to(&self.address.lock().expect("no panic"));
-    }
-
     fn has_failed(&self) -> bool {
         self.has_failed.load(Ordering::SeqCst)
     }
@@ -190,7 +186,7 @@ impl Producer<'_> {
                 Err(_) => {
                     tries += 1;
                     std::thread::sleep(PAUSE);
-                    self.world.turn(&mut self.client);
+                    self.client = self.world.client();
                 }
             }
         }
@@ -219,11 +215,11 @@ fn watch(world: &World<'_>, seen: &mut [Seen; STREAMS.len()]) {
     let mut client = world.client();
     while !world.is_over() {
         for (stream, seen) in STREAMS.into_iter().zip(&mut *seen) {
-            match client.get(&format!("/v1/streams/{stream}/view")) {
+            match client.ask(Request::get(&format!("/v1/streams/{stream}/view"))) {
                 Ok(reply) => {
                     seen.look(stream, &reply.expect(200).body);
                 }
-                Err(_) => world.turn(&mut client),
+                Err(_) => client = world.client(),
             }
         }
         std::thread::sleep(Duration::from_millis(20));
@@ -318,7 +314,7 @@ fn fill(client: &mut Client, acknowledged: &[u64; 5]) -> u64 {
 }
 
 fn look(client: &mut Client, stream: &str, seen: &mut Seen) -> WindowView {
-    let reply = client.get(&format!("/v1/streams/{stream}/view")).expect("it runs").expect(200);
+    let reply = client.ask(Request::get(&format!("/v1/streams/{stream}/view"))).expect("it runs").expect(200);
     seen.look(stream, &reply.body)
 }
 
@@ -372,7 +368,9 @@ fn check_counts(view: &WindowView, acknowledged: &[u64; 5], stream: &str) {
 
 /// The same over the door that people use.
 fn check_answer(client: &mut Client, acknowledged: &[u64; 5], events: u64) {
-    let reply = client.get(&format!("/v1/streams/exact/frequency?item=p0&window={events}")).expect("it runs");
+    let reply = client
+        .ask(Request::get(&format!("/v1/streams/exact/frequency?item=p0&window={events}")))
+        .expect("it runs");
     let answer = reply.expect(200).json();
     let exact: u64 = (0..acknowledged[0]).map(|number| own(0, number)).sum();
     assert_eq!(answer["items"][0]["estimate"], exact as f64, "{answer}");
