@@ -2,7 +2,11 @@
 
 mod bodies;
 mod client;
+mod full;
+mod hostile;
 mod kills;
+mod others;
 mod random;
-mod service;
 mod seen;
+mod service;
+mod slow;

@@ -28,11 +28,16 @@ impl Home {
         let folder = tempfile::tempdir().expect("a folder");
         fs::write(folder.path().join("dpsw.toml"), settings).expect("a file");
         let mut home = Self { folder, token: String::new() };
-        let make = ["token", "create", "--role", "admin", "--role", "ingest", "--role", "query"];
-        let made = home.program().args(make).output().expect("the program runs");
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        home.token = String::from_utf8_lossy(&made.stdout).trim().to_owned();
+        home.token = home.token_for(&["admin", "ingest", "query"]);
         home
+    }
+
+    /// A new token with these roles.
+    pub(crate) fn token_for(&self, roles: &[&str]) -> String {
+        let roles = roles.iter().flat_map(|role| ["--role", role]);
+        let made = self.program().args(["token", "create"]).args(roles).output().expect("the program runs");
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        String::from_utf8_lossy(&made.stdout).trim().to_owned()
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -55,16 +60,33 @@ impl Home {
     }
 
     fn spawn(&self) -> Child {
+        self.spawned(self.program())
+    }
+
+    fn spawned(&self, mut command: Command) -> Child {
         let log: File =
             OpenOptions::new().create(true).append(true).open(self.log_path()).expect("room for a log");
-        let mut command = self.program();
         command.args(["--address", "127.0.0.1:0"]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(log);
         command.spawn().expect("the program runs")
     }
 
     /// Starts the program, and returns when it listens.
     pub(crate) fn start(&self) -> Service {
-        let mut service = Service { child: self.spawn(), address: String::new() };
+        self.started(self.spawn())
+    }
+
+    /// Starts it where no file can grow beyond so many bytes; the system then refuses as if the disk were full.
+    pub(crate) fn start_with_files_up_to(&self, bytes: u64) -> Service {
+        let mut command = Command::new("sh");
+        let limited = format!("ulimit -f {}; trap '' XFSZ; exec \"$0\" \"$@\"", bytes / 512);
+        let program = self.program();
+        command.args(["-c", &limited]).arg(program.get_program()).args(program.get_args());
+        command.current_dir(self.path()).env_remove("DPSW_KEY");
+        self.started(self.spawned(command))
+    }
+
+    fn started(&self, child: Child) -> Service {
+        let mut service = Service { child, address: String::new() };
         let lines = BufReader::new(service.child.stdout.take().expect("piped")).lines();
         let mut lines = lines.map_while(Result::ok);
         let address =
@@ -89,6 +111,15 @@ impl Service {
     /// Kills it, as the system does that has no more memory: it learns nothing of it.
     pub(crate) fn kill(self) {
         drop(self);
+    }
+}
+
+impl Service {
+    /// The most memory that it ever had, in bytes, where the system says so.
+    pub(crate) fn memory_max(&self) -> Option<u64> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+        line.trim().strip_suffix(" kB")?.parse::<u64>().ok().map(|kib| 1024 * kib)
     }
 }
 

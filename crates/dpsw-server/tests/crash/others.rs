@@ -1,0 +1,99 @@
+//! Others who use the service while something breaks: what they were told is durable must be counted, once.
+
+use std::time::{Duration, Instant};
+
+use dpsw::WindowView;
+
+use crate::bodies::{Body, KINDS};
+use crate::client::{Client, Reply, Request};
+
+/// Their source, with a stream whose every draw of noise is zero: the chance of another one is below e^-10000.
+pub(crate) const SOURCE: &str = "
+[[source]]
+name = 'others'
+protects = 'event'
+epsilon = 1e6
+columns = { page = 'text' }
+[[source.stream]]
+name = 'counted'
+item = 'page'
+window = 100_000
+epsilon = 100_000.0
+keys = { list = ['a', 'b'] }
+";
+/// How long they wait for what should come soon, on a machine that does much else.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What they know.
+#[derive(Debug, Default)]
+pub(crate) struct Others {
+    /// Batches of one event that were acknowledged.
+    pub(crate) acknowledged: u64,
+    /// Batches that were refused for now.
+    pub(crate) refused: u64,
+}
+
+impl Others {
+    /// Sends one event; whether it was taken, or refused for now.
+    pub(crate) fn send(&mut self, client: &mut Client) -> bool {
+        let body = Body::new(self.acknowledged % KINDS, &[Some("a")]);
+        let reply = send(client, &self.acknowledged.to_string(), &body).expect("it runs");
+        assert!(matches!(reply.status, 202 | 503), "{} {}", reply.head, reply.text());
+        let is_taken = reply.status == 202;
+        self.acknowledged += u64::from(is_taken);
+        self.refused += u64::from(!is_taken);
+        is_taken
+    }
+
+    /// Sends one event, again and again until it is taken.
+    pub(crate) fn insist(&mut self, client: &mut Client) {
+        let end = Instant::now() + PATIENCE;
+        while !self.send(client) {
+            assert!(Instant::now() < end, "others are kept out");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// The same with a new connection each time, which may be sent away before it is heard.
+    pub(crate) fn insist_anew(&mut self, connect: impl Fn() -> Client) {
+        let (end, before) = (Instant::now() + PATIENCE, self.acknowledged);
+        while self.acknowledged == before {
+            let (id, body) = (self.acknowledged.to_string(), Body::new(0, &[Some("a")]));
+            let status = send(&mut connect(), &id, &body).map_or(503, |reply| reply.status);
+            // One that was not heard to the end may have been taken.
+            assert!(matches!(status, 200 | 202 | 503), "{status}");
+            self.acknowledged += u64::from(status != 503);
+            self.refused += u64::from(status == 503);
+            assert!(Instant::now() < end, "others are kept out");
+        }
+    }
+
+    /// Fills up the last substream, and holds what is counted against what was acknowledged.
+    pub(crate) fn check(&self, client: &mut Client) {
+        let len = view(client).plan().substream_len();
+        let events = self.acknowledged + len;
+        let events = events.next_multiple_of(len);
+        let rest = Body::new(0, &vec![Some("b"); (events - self.acknowledged) as usize]);
+        send(client, "rest", &rest).expect("it runs").expect(202);
+        let end = Instant::now() + PATIENCE;
+        while view(client).covered().end < events {
+            assert!(Instant::now() < end, "{self:?}: {:?}", view(client).covered());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let view = view(client);
+        assert_eq!(view.window().end, events, "{self:?}");
+        let shown = view.last(events).and_then(|all| all.frequency("a")).expect("all is kept");
+        assert_eq!(shown.value, self.acknowledged as f64, "{self:?}");
+    }
+}
+
+fn send(client: &mut Client, id: &str, body: &Body) -> std::io::Result<Reply> {
+    let path = "/v1/sources/others/events";
+    let request = Request { method: "POST", path, headers: &body.headers(id), body: &body.bytes };
+    client.ask(request)
+}
+
+fn view(client: &mut Client) -> WindowView {
+    let reply = client.ask(Request::get("/v1/streams/counted/view")).expect("it runs").expect(200);
+    WindowView::from_bytes(&reply.body).expect("a view")
+}
