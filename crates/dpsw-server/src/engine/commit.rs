@@ -27,10 +27,8 @@ use crate::store::{Store, StoreError};
 const GROUP_MAX: usize = 4096;
 /// The most bytes of one transaction, unless one batch is larger.
 const GROUP_BYTES_MAX: usize = 4 << 20;
-/// Beyond this many bytes of journal the streams of a source are saved, so that it can be emptied.
-const JOURNAL_BYTES_MAX: usize = 256 << 20;
-/// Beyond this many, no batch is taken until some are gone: something keeps checkpoints from being committed.
-const JOURNAL_BYTES_FULL: usize = 1 << 30;
+/// Beyond this part of the most bytes of journal the streams of a source are saved, so that it can be emptied.
+const EMPTIED_AT: usize = 4;
 /// How often the clock is looked at.
 const TICK: Duration = Duration::from_millis(100);
 
@@ -111,6 +109,8 @@ pub(crate) struct Committer {
     /// The names of all sources that there ever were.
     pub(crate) names: BTreeSet<String>,
     pub(crate) start_counter: StartCounter,
+    /// Beyond this many bytes of a source's journal no batch is taken until some are gone.
+    pub(crate) journal_bytes_max: usize,
 }
 
 impl Committer {
@@ -168,9 +168,10 @@ impl Committer {
             let _ = ingest.reply.send(Err(unknown.into()));
             return;
         };
-        if JOURNAL_BYTES_FULL < book.journal_bytes() {
-            let full = "the journal is full, because what was sealed cannot be released".to_owned();
-            let _ = ingest.reply.send(Err(Unavailable::Storage(full).into()));
+        // Something keeps checkpoints from being committed.
+        if self.journal_bytes_max < book.journal_bytes() {
+            let full = "the journal is full, because what was sealed cannot be shown; the status says why";
+            let _ = ingest.reply.send(Err(Unavailable::Storage(full.to_owned()).into()));
             return;
         }
         groups.entry(id).or_default().take(ingest, book, self.shared.clock.now_ms());
@@ -334,7 +335,7 @@ impl Committer {
 
     fn empty_long_journals(&mut self) {
         for book in self.books.values_mut() {
-            if book.begins_emptying(JOURNAL_BYTES_MAX) {
+            if book.begins_emptying(self.journal_bytes_max / EMPTIED_AT) {
                 let _ = book.counter.send(Work::SaveAll { busy: self.shared.begin() });
             }
         }

@@ -21,6 +21,8 @@ pub struct EngineSettings {
     pub key: Key,
     /// The most bytes of a source that may wait to be made durable and counted.
     pub waiting_bytes_max: usize,
+    /// The most bytes of a source's journal. Batches wait there until what they seal can be shown; beyond this, none is taken.
+    pub journal_bytes_max: usize,
     /// Whether commits wait for the disk. Off only to measure what that costs: a crash then loses what was acknowledged.
     pub is_durable: bool,
 }
@@ -50,7 +52,14 @@ impl EngineSettings {
         let data_folder = data_folder.into();
         let mut marker = data_folder.clone().into_os_string();
         marker.push(".marker");
-        Self { data_folder, marker_folder: marker.into(), key, waiting_bytes_max: 64 << 20, is_durable: true }
+        Self {
+            data_folder,
+            marker_folder: marker.into(),
+            key,
+            waiting_bytes_max: 64 << 20,
+            journal_bytes_max: 1 << 30,
+            is_durable: true,
+        }
     }
 }
 

@@ -69,6 +69,7 @@ impl Threads {
             failed: None,
             names: names.into_iter().collect(),
             start_counter,
+            journal_bytes_max: settings.journal_bytes_max,
             shared: Arc::clone(shared),
         };
         let releasing = Releaser {

@@ -76,24 +76,34 @@ const TYPES: [&str; 8] = [
     "nonsense",
 ];
 
+/// A form with a part that is no view.
+const FORM: &str = "--x\r\nContent-Disposition: form-data; name=\"view\"\r\n\r\nDPSW\r\n--x--\r\n";
 static BOMB: LazyLock<Vec<u8>> = LazyLock::new(|| gzip(&vec![b'\n'; 20 << 20]));
+
+fn pick<T: Copy>(random: &mut Random, of: &[T]) -> T {
+    of[random.below(of.len() as u64) as usize]
+}
+
+fn noise(random: &mut Random, len: u64) -> Vec<u8> {
+    (0..len).map(|_| random.below(256) as u8).collect()
+}
 
 /// The bytes of a request: some right, some almost right, some noise.
 fn request(random: &mut Random, token: &str) -> Vec<u8> {
     let target = match random.below(2) {
         0 => "POST /v1/sources/web/events".to_owned(),
-        _ => format!("{} {}{}", random.pick(&METHODS), random.pick(&PATHS), tail(random)),
+        _ => format!("{} {}{}", pick(random, &METHODS), pick(random, &PATHS), tail(random)),
     };
     let body = body(random);
     let mut head = format!("{target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n");
     if random.below(8) != 0 {
         head += &format!("Authorization: Bearer {token}\r\n");
     }
-    let other_type = random.pick(&TYPES);
-    head += &format!("Content-Type: {}\r\n", random.pick(&[body.content_type, other_type]));
+    let other_type = pick(random, &TYPES);
+    head += &format!("Content-Type: {}\r\n", pick(random, &[body.content_type, other_type]));
     head += &format!(
         "Content-Encoding: {}\r\n",
-        random.pick(&[body.packing, body.packing, "gzip", "zstd", "br"])
+        pick(random, &[body.packing, body.packing, "gzip", "zstd", "br"])
     );
     head += &odd_header(random);
     let framed = match random.below(10) {
@@ -112,7 +122,7 @@ fn request(random: &mut Random, token: &str) -> Vec<u8> {
 fn tail(random: &mut Random) -> String {
     let long = "x".repeat(random.below(9000) as usize);
     let percent = |byte: u8| format!("%{byte:02x}");
-    let random_bytes: String = random.bytes(9).into_iter().map(percent).collect();
+    let random_bytes: String = noise(random, 9).into_iter().map(percent).collect();
     let number = random.below(u64::MAX).to_string();
     let tails = [
         "",
@@ -131,7 +141,7 @@ fn tail(random: &mut Random) -> String {
         &random_bytes,
         &number,
     ];
-    random.pick(&tails).to_owned()
+    pick(random, &tails).to_owned()
 }
 
 fn odd_header(random: &mut Random) -> String {
@@ -151,21 +161,18 @@ fn odd_header(random: &mut Random) -> String {
 
 /// A batch or a question, whole or damaged, or a bomb.
 fn body(random: &mut Random) -> Body {
-    let pages = vec![Some(random.pick(&["a", "b", "\u{1f41d}", "\"", ""])); random.below(50) as usize];
+    let pages = vec![Some(pick(random, &["a", "b", "\u{1f41d}", "\"", ""])); random.below(50) as usize];
     let mut body = Body::new(random.below(KINDS), &pages);
     match random.below(12) {
         0..4 => damage(random, &mut body.bytes),
         4 => {
             let len = random.below(2000);
-            body.bytes = random.bytes(len);
+            body.bytes = noise(random, len);
         }
         5 => body.bytes = "[".repeat(random.below(100_000) as usize).into(),
         6 => body.bytes = b"{\"items\": [\"a\", 5, null], \"threshold\": 0.1}".to_vec(),
         7 => (body.packing, body.bytes) = ("gzip", BOMB.clone()),
-        8 => {
-            body.bytes =
-                b"--x\r\nContent-Disposition: form-data; name=\"view\"\r\n\r\nDPSW\r\n--x--\r\n".to_vec()
-        }
+        8 => body.bytes = FORM.as_bytes().to_vec(),
         _ => {}
     }
     body
@@ -178,7 +185,7 @@ fn damage(random: &mut Random, bytes: &mut Vec<u8>) {
         match random.below(4) {
             0 => bytes.truncate(at),
             1 => {
-                let noise = random.bytes(8);
+                let noise = noise(random, 8);
                 bytes.splice(at..at, noise);
             }
             2 => {

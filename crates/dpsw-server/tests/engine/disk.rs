@@ -2,6 +2,7 @@
 
 use std::io::{self, ErrorKind};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use dpsw_server::Disk;
 use redb::{Database, StorageBackend};
@@ -37,6 +38,10 @@ struct State {
     bytes_max: Option<u64>,
     refusal: Option<ErrorKind>,
     loses_syncs: bool,
+    /// Whether syncs wait.
+    is_held: bool,
+    /// How many there were.
+    syncs: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -114,6 +119,15 @@ impl SimDisk {
     /// Syncs fail, and nobody knows what of them is there.
     pub(crate) fn lose_syncs(&self, loses_syncs: bool) {
         self.lock().loses_syncs = loses_syncs;
+    }
+
+    /// Syncs wait from now on, or go on.
+    pub(crate) fn hold(&self, is_held: bool) {
+        self.lock().is_held = is_held;
+    }
+
+    pub(crate) fn syncs(&self) -> u64 {
+        self.lock().syncs
     }
 
     /// What a copy of the data folder holds; the marker is elsewhere.
@@ -271,7 +285,11 @@ impl StorageBackend for SimDisk {
     }
 
     fn sync_data(&self) -> io::Result<()> {
+        while self.lock().is_held {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         let mut state = self.lock();
+        state.syncs += 1;
         state.operate()?;
         if state.loses_syncs {
             return Err(io::Error::other("the disk did not confirm"));

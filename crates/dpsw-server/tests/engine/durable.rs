@@ -232,3 +232,35 @@ fn items_that_are_missing_too_long_or_of_another_kind_take_their_places() {
     assert_eq!(frequency(&published, "a", 0..4 * len as u64), exact as f64);
     assert_eq!(frequency(&published, "b", 0..4 * len as u64), len as f64);
 }
+
+/// Batches that come twice, in any order and at the same time.
+#[test]
+fn each_batch_counts_once_in_whatever_order_and_however_often_it_comes() {
+    let rig = Rig::new();
+    let engine = rig.with(SOURCE, &[COUNT_STREAM]);
+    let keys = ["a", "b", "c"];
+    let copies = |seed: u64| {
+        let mut order: Vec<usize> = (0..120).collect();
+        let mut random = Random(seed);
+        (1..order.len()).rev().for_each(|at| order.swap(at, random.below(at as u64 + 1) as usize));
+        let send = |batch: &usize| {
+            !send(&engine, id(*batch), pages(vec![keys[batch % 3]; 1 + batch % 7])).is_repeated
+        };
+        order.iter().filter(|batch| send(batch)).count()
+    };
+    let taken: usize = std::thread::scope(|scope| {
+        let senders = [1, 2, 3, 4].map(|seed| scope.spawn(move || copies(seed)));
+        senders.into_iter().map(|sender| sender.join().expect("no panic")).sum()
+    });
+    assert_eq!(taken, 120, "each was taken by one of four");
+    let sent =
+        |key: usize| (0..120).filter(|batch| batch % 3 == key).map(|batch| 1 + batch % 7).sum::<usize>();
+    let events: u64 = (0..3).map(|key| sent(key) as u64).sum();
+    let len = engine.stream("pages").expect("a stream").plan.substream_len();
+    send(&engine, None, pages(vec!["not listed"; (events.next_multiple_of(len) - events) as usize]));
+    let published = view(&engine, "pages");
+    assert_eq!(published.sealed_until, events.next_multiple_of(len));
+    for (number, key) in keys.into_iter().enumerate() {
+        assert_eq!(frequency(&published, key, 0..published.sealed_until), sent(number) as f64, "{key}");
+    }
+}

@@ -227,3 +227,61 @@ fn too_much_that_waits_is_refused_until_it_is_counted() {
     // One batch is let in however large it is, or it would never be.
     send(&engine, None, pages(vec!["a"; 10_000]));
 }
+
+/// A journal holds what was acknowledged until it is durable elsewhere; while that cannot be, it grows up to a limit.
+#[test]
+fn a_journal_that_cannot_be_emptied_takes_no_more_than_its_limit_and_goes_on_when_it_can() {
+    let (rig, disk) = (Rig::new(), SimDisk::default());
+    let mut settings = rig.settings();
+    settings.journal_bytes_max = 20_000;
+    let engine = Engine::open_on(std::sync::Arc::new(disk.clone()), &settings, rig.clock.clone());
+    let engine = engine.expect("it opens");
+    create(&engine, SOURCE, &[COUNT_STREAM]);
+    // The marker cannot be moved, so that nothing that is sealed may be committed over what was shown.
+    disk.refuse(Some(ErrorKind::StorageFull));
+    let refused_at = (0..10_000).find(|batch| try_send(&engine, *batch).is_err()).expect("there is a limit");
+    let error = try_send(&engine, refused_at).expect_err("it is still full");
+    assert!(matches!(error, IngestError::Unavailable(Unavailable::Storage(_))), "{error}");
+    assert!(
+        error.to_string().contains("the journal is full, because what was sealed cannot be shown"),
+        "{error}"
+    );
+    assert!(engine.health().reasons[0].contains("the marker cannot be moved"), "{:?}", engine.health());
+    // One batch beyond the limit is let in, and each has more than 100 bytes.
+    assert!((20..200).contains(&refused_at), "batch {refused_at}");
+    disk.refuse(None);
+    let end = Instant::now() + Duration::from_secs(60);
+    for batch in 0..300 {
+        // So small a journal is full again and again, until the next checkpoint.
+        let is_repeated = loop {
+            match try_send(&engine, batch) {
+                Ok(is_repeated) => break is_repeated,
+                Err(_) => std::thread::yield_now(),
+            }
+            assert!(Instant::now() < end, "it is never emptied: {:?}", engine.health());
+        };
+        assert_eq!(is_repeated, batch < refused_at, "batch {batch}");
+    }
+    check_counts(&engine, 300);
+}
+
+/// What waits for a slow disk is made durable together, and nobody who asks waits for it.
+#[test]
+fn a_slow_disk_takes_many_batches_at_a_time_and_keeps_no_question_waiting() {
+    let (rig, disk) = (Rig::new(), SimDisk::default());
+    let engine = rig.open_on(&disk);
+    create(&engine, SOURCE, &[COUNT_STREAM]);
+    (0..20).for_each(|batch| assert_eq!(try_send(&engine, batch), Ok(false)));
+    engine.settle().expect("healthy");
+    let before = disk.syncs();
+    disk.hold(true);
+    let ingest = |batch: u64| engine.ingest("web", id(batch), pages(["a", "b", "b", "b"].repeat(25)));
+    let pending: Vec<_> = (20..300).map(|batch| ingest(batch).expect("room")).collect();
+    assert!(0 < engine.view("pages").expect("a stream").sealed_until, "it answers meanwhile");
+    assert_eq!(disk.syncs(), before, "nothing is durable, and nothing was acknowledged");
+    disk.hold(false);
+    pending.into_iter().for_each(|taken| assert!(!taken.wait().expect("durable").is_repeated));
+    // The first commit has what came first, the second all the rest; each syncs a few times, and so do checkpoints.
+    assert!(disk.syncs() < before + 100, "{} syncs for 280 batches", disk.syncs() - before);
+    check_counts(&engine, 300);
+}
