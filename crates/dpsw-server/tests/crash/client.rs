@@ -52,7 +52,7 @@ impl Client {
         };
         connection.get_mut().write_all(&self.written(request))?;
         let reply = Reply::read(&mut connection)?;
-        if !reply.head.to_ascii_lowercase().contains("connection: close") {
+        if !reply.head.contains("connection: close") && !reply.is_endless() {
             self.connection = Some(connection);
         }
         Ok(reply)
@@ -92,7 +92,16 @@ impl Reply {
         let len = head.lines().find_map(|line| line.strip_prefix("content-length: "));
         let mut body = vec![0; len.and_then(|len| len.parse().ok()).unwrap_or(0)];
         connection.read_exact(&mut body)?;
-        Ok(Self { status, head, body })
+        let mut reply = Self { status, head, body };
+        if reply.is_endless() {
+            // Of a reply that goes on for ever, the first event.
+            while !reply.body.ends_with(b"\n\n") && 0 < connection.read_until(b'\n', &mut reply.body)? {}
+        }
+        Ok(reply)
+    }
+
+    fn is_endless(&self) -> bool {
+        self.head.contains("text/event-stream")
     }
 
     pub(crate) fn text(&self) -> String {

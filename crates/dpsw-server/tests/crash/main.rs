@@ -5,6 +5,7 @@ mod client;
 mod full;
 mod hostile;
 mod kills;
+mod leaks;
 mod others;
 mod random;
 mod seen;
