@@ -12,7 +12,7 @@ fn a_disk_that_takes_no_more_refuses_batches_and_loses_nothing() {
     let home = Home::new(SOURCE);
     let mut others = Others::default();
     let service = home.start();
-    (0..50).for_each(|_| others.insist(&mut home.client(&service)));
+    (0..50).for_each(|_| others.insist(|| home.client(&service)));
     service.kill();
     let len = std::fs::metadata(home.path().join("dpsw-data/dpsw.redb")).expect("a database").len();
     let service = home.start_with_files_up_to(len + (256 << 10));
@@ -28,7 +28,6 @@ fn a_disk_that_takes_no_more_refuses_batches_and_loses_nothing() {
     client.ask(Request::get("/v1/streams/counted/top")).expect("it runs").expect(200);
     service.kill();
     let service = home.start();
-    let mut client = home.client(&service);
-    (0..50).for_each(|_| others.insist(&mut client));
-    others.check(&mut client);
+    (0..50).for_each(|_| others.insist(|| home.client(&service)));
+    others.check(|| home.client(&service));
 }

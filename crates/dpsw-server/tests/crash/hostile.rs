@@ -265,5 +265,5 @@ fn ten_thousand_hostile_requests_are_refused_and_others_are_served_meanwhile() {
     );
     assert!(memory.is_none_or(|memory| memory < MEMORY_MAX), "{memory:?}");
     assert!(!home.log().contains("panicked"), "{}", home.log());
-    others.check(&mut home.client(&service));
+    others.check(|| home.client(&service));
 }

@@ -34,56 +34,52 @@ pub(crate) struct Others {
 }
 
 impl Others {
-    /// Sends one event; whether it was taken, or refused for now.
-    pub(crate) fn send(&mut self, client: &mut Client) -> bool {
+    /// Sends one event, which is taken or refused for now.
+    pub(crate) fn send(&mut self, client: &mut Client) {
         let body = Body::new(self.acknowledged % KINDS, &[Some("a")]);
         let reply = send(client, &self.acknowledged.to_string(), &body).expect("it runs");
         assert!(matches!(reply.status, 202 | 503), "{} {}", reply.head, reply.text());
         let is_taken = reply.status == 202;
         self.acknowledged += u64::from(is_taken);
         self.refused += u64::from(!is_taken);
-        is_taken
     }
 
-    /// Sends one event, again and again until it is taken.
-    pub(crate) fn insist(&mut self, client: &mut Client) {
-        let end = Instant::now() + PATIENCE;
-        while !self.send(client) {
-            assert!(Instant::now() < end, "others are kept out");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-    }
-
-    /// The same with a new connection each time, which may be sent away before it is heard.
-    pub(crate) fn insist_anew(&mut self, connect: impl Fn() -> Client) {
-        let (end, before) = (Instant::now() + PATIENCE, self.acknowledged);
-        while self.acknowledged == before {
-            let (id, body) = (self.acknowledged.to_string(), Body::new(0, &[Some("a")]));
+    /// Sends one event again and again until it is taken, with a new connection each time, which may be sent away unheard.
+    pub(crate) fn insist(&mut self, connect: impl Fn() -> Client) {
+        let (id, body) = (self.acknowledged.to_string(), Body::new(self.acknowledged % KINDS, &[Some("a")]));
+        until(|| {
             let status = send(&mut connect(), &id, &body).map_or(503, |reply| reply.status);
-            // One that was not heard to the end may have been taken.
+            // One whose reply was lost may have been taken.
             assert!(matches!(status, 200 | 202 | 503), "{status}");
-            self.acknowledged += u64::from(status != 503);
             self.refused += u64::from(status == 503);
-            assert!(Instant::now() < end, "others are kept out");
-        }
+            (status != 503).then_some(())
+        });
+        self.acknowledged += 1;
     }
 
     /// Fills up the last substream, and holds what is counted against what was acknowledged.
-    pub(crate) fn check(&self, client: &mut Client) {
-        let len = view(client).plan().substream_len();
-        let events = self.acknowledged + len;
-        let events = events.next_multiple_of(len);
+    pub(crate) fn check(&self, connect: impl Fn() -> Client) {
+        let len = view(&connect).plan().substream_len();
+        let events = (self.acknowledged + len).next_multiple_of(len);
         let rest = Body::new(0, &vec![Some("b"); (events - self.acknowledged) as usize]);
-        send(client, "rest", &rest).expect("it runs").expect(202);
-        let end = Instant::now() + PATIENCE;
-        while view(client).covered().end < events {
-            assert!(Instant::now() < end, "{self:?}: {:?}", view(client).covered());
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        let view = view(client);
+        until(|| send(&mut connect(), "rest", &rest).ok().filter(|reply| matches!(reply.status, 200 | 202)));
+        let view = until(|| Some(view(&connect)).filter(|view| events <= view.covered().end));
         assert_eq!(view.window().end, events, "{self:?}");
         let shown = view.last(events).and_then(|all| all.frequency("a")).expect("all is kept");
         assert_eq!(shown.value, self.acknowledged as f64, "{self:?}");
+    }
+}
+
+/// What comes sooner or later.
+#[track_caller]
+fn until<T>(mut ask: impl FnMut() -> Option<T>) -> T {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        if let Some(there) = ask() {
+            return there;
+        }
+        assert!(Instant::now() < end, "it does not come");
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 
@@ -93,7 +89,8 @@ fn send(client: &mut Client, id: &str, body: &Body) -> std::io::Result<Reply> {
     client.ask(request)
 }
 
-fn view(client: &mut Client) -> WindowView {
-    let reply = client.ask(Request::get("/v1/streams/counted/view")).expect("it runs").expect(200);
+fn view(connect: impl Fn() -> Client) -> WindowView {
+    let ask = || connect().ask(Request::get("/v1/streams/counted/view")).ok();
+    let reply = until(|| ask().filter(|reply| reply.status == 200));
     WindowView::from_bytes(&reply.body).expect("a view")
 }

@@ -74,11 +74,10 @@ fn clients_that_send_a_byte_now_and_then_keep_nobody_out() {
             });
         }
         for _ in 0..30 {
-            // A new connection each time, as one that is open has its place.
-            others.insist_anew(|| home.client(&service));
+            others.insist(|| home.client(&service));
         }
         drop(over);
     });
     println!("{others:?}, {:?} bytes of memory", service.memory_max());
-    others.check(&mut home.client(&service));
+    others.check(|| home.client(&service));
 }
