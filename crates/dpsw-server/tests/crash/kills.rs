@@ -181,7 +181,9 @@ impl Producer<'_> {
         while !self.world.has_failed() {
             match self.send(number) {
                 Ok(reply) if reply.status != 503 => return Some((reply, tries)),
-                refused if end < Instant::now() => panic!("nobody takes a batch any more: {refused:?}"),
+                refused if end < Instant::now() => {
+                    panic!("nobody takes a batch any more: {:?}", refused.map(|reply| reply.text()))
+                }
                 Ok(_) => std::thread::sleep(PAUSE),
                 Err(_) => {
                     tries += 1;
