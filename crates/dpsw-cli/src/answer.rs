@@ -325,11 +325,12 @@ fn trend(view: &WindowView, item: Item<'_>) -> Option<(&'static str, Compared)> 
 }
 
 fn rounded(value: f64) -> f64 {
-    (value * 100.0).round() / 100.0
+    // Nobody writes -0.
+    (value * 100.0).round() / 100.0 + 0.0
 }
 
 fn rounded_share(share: f64) -> f64 {
-    (share * 1e6).round() / 1e6
+    (share * 1e6).round() / 1e6 + 0.0
 }
 
 /// The name of what is protected, as options and documents have it.
@@ -353,5 +354,15 @@ pub(crate) fn promised(claim: Claim) -> (Option<f64>, Option<f64>) {
         Claim::Pure(epsilon) => (Some(epsilon.get()), Some(0.0)),
         Claim::Approximate(epsilon, delta) => (Some(epsilon.get()), Some(delta.get())),
         _ => (None, None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_little_less_than_nothing_is_nothing() {
+        assert_eq!([rounded(-0.001), rounded_share(-1e-9)].map(|zero| zero.to_string()), ["0", "0"]);
     }
 }

@@ -201,7 +201,7 @@ impl Count {
             lower: rounded(lower),
             upper: rounded(upper),
             any_order: ends.map(|end| end.is_finite().then(|| rounded(end))),
-            share: total.map(|total| (value / total as f64 * 1e6).round() / 1e6),
+            share: total.map(|total| (value / total as f64 * 1e6).round() / 1e6 + 0.0),
         }
     }
 }
@@ -262,5 +262,16 @@ fn direction(trend: &Trend) -> Option<&'static str> {
 }
 
 fn rounded(value: f64) -> f64 {
-    (value * 100.0).round() / 100.0
+    // Nobody writes -0.
+    (value * 100.0).round() / 100.0 + 0.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_little_less_than_nothing_is_nothing() {
+        assert_eq!(rounded(-0.001).to_string(), "0");
+    }
 }
