@@ -2,9 +2,9 @@
 
 use utoipa::ToSchema;
 
-/// Events, each with a value for every column.
+/// Events: documents with a value for every column. Anything else counts nowhere and takes its place.
 #[derive(ToSchema)]
-#[schema(value_type = Vec<Object>, example = json!([{"page": "/"}, {"page": "/cart"}]))]
+#[schema(value_type = Vec<serde_json::Value>, example = json!([{"page": "/"}, {"page": "/cart"}]))]
 #[expect(dead_code, reason = "describes bodies, which are read as bytes")]
 pub(crate) struct Documents(Vec<u8>);
 

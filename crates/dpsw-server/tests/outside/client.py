@@ -8,7 +8,7 @@ from dpsw_client.api.events import ingest
 from dpsw_client.api.questions import frequencies_of_many, top
 from dpsw_client.api.sources import create_source, source
 from dpsw_client.api.streams import create_stream, privacy
-from dpsw_client.models import DocumentsItem, FrequenciesQuestion, Problem, Source, Stream
+from dpsw_client.models import FrequenciesQuestion, Problem, Source, Stream
 
 SHOP = {"name": "shop", "protects": "event", "epsilon": 2, "columns": {"product": "text"}}
 PRODUCTS = {"name": "products", "item": "product", "window": 1000, "epsilon": 1.0, "keys": {"list": ["lamp", "chair", "rug"]}}
@@ -32,7 +32,7 @@ def main(address, token):
     client = AuthenticatedClient(base_url=address, token=token)
     ask(create_source, client=client, body=Source.from_dict(SHOP))
     ask(create_stream, "shop", client=client, body=Stream.from_dict(PRODUCTS))
-    events = [DocumentsItem.from_dict({"product": item}) for item in 50 * PATTERN]
+    events = [{"product": item} for item in 50 * PATTERN]
     for number in range(5):
         receipt = ask(ingest, "shop", client=client, body=events, batch_id=str(number))
         assert (receipt.events, receipt.repeated) == (1000, False), receipt

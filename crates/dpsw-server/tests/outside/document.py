@@ -19,7 +19,7 @@ TOOLS = pathlib.Path(sys.executable).parent
 # Of schemathesis; what the document names is asked for at least once in a fraction of it.
 SECONDS = os.environ.get("DPSW_OUTSIDE_SECONDS", "60")
 
-# Streams to ask for, and room for what schemathesis makes.
+# What schemathesis asks for, what it deletes, and room for what it makes.
 SETTINGS = """
 address = "127.0.0.1:0"
 data = "data"
@@ -36,6 +36,16 @@ item = "page"
 window = 1000
 epsilon = 1.0
 keys = { list = ["/", "/cart"] }
+[[source.stream]]
+name = "spare"
+item = "page"
+window = 1000
+epsilon = 1.0
+[[source]]
+name = "empty"
+protects = "event"
+epsilon = 1.0
+columns = { page = "text" }
 """
 
 
