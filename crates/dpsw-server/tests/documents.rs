@@ -1,8 +1,9 @@
 //! The commands of the documents, run against a real service as a person would: with a shell and curl.
 
+use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use dpsw::WindowView;
 use serde_json::Value;
@@ -11,6 +12,8 @@ use tempfile::TempDir;
 const README: &str = include_str!("../../../README.md");
 const HTTP: &str = include_str!("../../../docs/http.md");
 const OPERATE: &str = include_str!("../../../docs/operate.md");
+const UNIT: &str = include_str!("../../../packaging/dpsw-server.service");
+const DOCKERFILE: &str = include_str!("../../../Dockerfile");
 
 /// How long all commands of a document may take, in seconds, before they are ended.
 const PATIENCE: &str = "240";
@@ -155,4 +158,45 @@ fn the_recipes_name_what_the_service_has() {
         OPERATE.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a block");
     let vector: toml::Table = toml::from_str(vector).expect("TOML");
     assert_eq!(vector["sinks"]["dpsw"]["type"].as_str(), Some("http"));
+}
+
+/// The words behind the program that systemd starts.
+fn unit_arguments() -> Vec<&'static str> {
+    let line = UNIT.lines().find_map(|line| line.strip_prefix("ExecStart=/usr/bin/dpsw-server "));
+    line.expect("it starts the program").split(' ').collect()
+}
+
+/// The words behind the program that a container starts.
+fn container_arguments() -> Vec<&'static str> {
+    let entry = DOCKERFILE.split_once("ENTRYPOINT [\"dpsw-server\",").expect("it starts the program").1;
+    entry.split('"').skip(1).step_by(2).collect()
+}
+
+/// A key or a marker in a backup of the data would undo what they are for.
+#[test]
+fn packages_start_the_service_with_data_marker_and_key_in_folders_of_their_own() {
+    for arguments in [unit_arguments(), container_arguments()] {
+        let folder = TempDir::new().expect("a folder");
+        let root = folder.path();
+        let place = |path: &str| root.join(path.trim_start_matches('/'));
+        for made in ["/etc/dpsw", "/var/lib/dpsw", "/var/lib/dpsw-marker", "/var/lib/dpsw-key"] {
+            std::fs::create_dir_all(place(made)).expect("a folder");
+            assert!(made == "/etc/dpsw" || UNIT.contains(&made["/var/lib/".len()..]), "{made}");
+            assert!(made == "/etc/dpsw" || DOCKERFILE.contains(made), "{made}");
+        }
+        std::fs::write(place("/etc/dpsw/dpsw-server.toml"), "").expect("a file");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_dpsw-server"));
+        let path = |word: &str| if word.starts_with('/') { place(word).into() } else { word.into() };
+        command.args(arguments.iter().map(|word| -> std::ffi::OsString { path(word) }));
+        command.args(["--address", "127.0.0.1:0", "--end-with-stdin"]).env_remove("DPSW_KEY");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().expect("the program runs");
+        let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines().map_while(Result::ok);
+        assert!(lines.any(|line| line.contains("listens on http://")), "{arguments:?}");
+        drop(child.stdin.take());
+        assert!(child.wait().expect("it ends").success());
+        for kept in ["dpsw/data/dpsw.redb", "dpsw-marker/marker/marker", "dpsw-key/key"] {
+            assert!(place("/var/lib").join(kept).is_file(), "{kept}");
+        }
+    }
 }

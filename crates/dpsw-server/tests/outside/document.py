@@ -16,8 +16,9 @@ import tempfile
 
 HERE = pathlib.Path(__file__).parent
 TOOLS = pathlib.Path(sys.executable).parent
-# Of schemathesis; what the document names is asked for at least once in a fraction of it.
+# How long schemathesis asks, and where it starts: the same questions each time, unless someone wants others.
 SECONDS = os.environ.get("DPSW_OUTSIDE_SECONDS", "60")
+SEED = os.environ.get("DPSW_OUTSIDE_SEED", "1")
 
 # What schemathesis asks for, what it deletes, and room for what it makes.
 SETTINGS = """
@@ -69,8 +70,8 @@ def service(program, folder):
 def schemathesis(document, address, token, folder):
     config = HERE / "schemathesis.toml"
     environment = os.environ | {"DPSW_TOKEN": token}
-    command = [TOOLS / "schemathesis", "--config-file", config, "run", document, "--url", address, "--max-time", SECONDS]
-    subprocess.run(command, env=environment, cwd=folder, check=True)
+    command = [TOOLS / "schemathesis", "--config-file", config, "run", document, "--url", address]
+    subprocess.run([*command, "--max-time", SECONDS, "--seed", SEED], env=environment, cwd=folder, check=True)
 
 
 def generated_client(document, address, token, folder):
