@@ -14,7 +14,7 @@ pub(crate) const EXIT_CODES: &str = "Exit codes:
   1    failure
   2    wrong usage
   3    refused, to keep the privacy promise
-  4    the data cannot be read; file, line and column are named
+  4    the data cannot be read, with file, line and column; or there is no service
   5    a saved view or a ledger is damaged
   130  interrupted; what was there was printed";
 
@@ -78,6 +78,15 @@ const LEDGER_EXAMPLES: &str = "Examples:
 const DEMO_EXAMPLES: &str = "Examples:
   dpsw demo
   dpsw demo --log 100000 > access.log
+  dpsw demo --serve
+";
+
+const SERVE_EXAMPLES: &str = "Examples:
+  dpsw serve
+  dpsw serve --config dpsw-server.toml
+  dpsw serve --check dpsw-server.toml
+  dpsw serve token create --role query
+  dpsw serve --help
 ";
 
 const COMPLETIONS_EXAMPLES: &str = "Examples:
@@ -216,9 +225,13 @@ pub(crate) enum Command {
     /// Show what was spent on which data set, and what is left
     #[command(help_template = TEMPLATE, before_help = LEDGER_EXAMPLES)]
     Ledger(LedgerCommand),
-    /// Show a drifting stream, its private top items beside the truth, and a summary; or a log to try things on
+    /// Show a drifting stream, its private top items beside the truth, and a summary; or make a log or a service to try
+    /// things on
     #[command(help_template = TEMPLATE, before_help = DEMO_EXAMPLES)]
     Demo(Demo),
+    /// Run the service, which takes events and answers over HTTP
+    #[command(help_template = TEMPLATE, before_help = SERVE_EXAMPLES, disable_help_flag = true)]
+    Serve(Serve),
     /// Print completions for a shell, the manual, or the JSON Schema of answers
     #[command(help_template = TEMPLATE, before_help = COMPLETIONS_EXAMPLES)]
     Completions(Completions),
@@ -657,6 +670,19 @@ pub(crate) struct Demo {
     /// Write a made-up access log of this many lines on stdout instead; the same number gives the same log
     #[arg(long, value_parser = quantity::count, value_name = "LINES", conflicts_with = "json")]
     pub(crate) log: Option<u64>,
+    /// Run the service on this machine with a stream that never ends, and say how to ask it; Ctrl-C ends it
+    #[arg(long, conflicts_with_all = ["json", "log"])]
+    pub(crate) serve: bool,
+    /// With --serve: the folder for everything, which is kept; by default a temporary one
+    #[arg(long, value_name = "DIR", requires = "serve")]
+    pub(crate) data: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Serve {
+    /// What the program of the service, dpsw-server, is told; `dpsw serve --help` lists it
+    #[arg(value_name = "ARGUMENT", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) arguments: Vec<std::ffi::OsString>,
 }
 
 #[derive(Debug, Args)]

@@ -36,6 +36,7 @@ mod plan_command;
 mod dry_run;
 mod audit_command;
 mod inspect;
+mod serve;
 mod demo;
 mod schema;
 mod manual;
@@ -51,7 +52,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::typed();
     remark::set(arguments.talk);
     match run(arguments) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) if fault::is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             remark::failure(&format!("{error:#}"));
@@ -60,13 +61,13 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(Arguments { command, readings, .. }: Arguments) -> Result<()> {
+fn run(Arguments { command, readings, .. }: Arguments) -> Result<ExitCode> {
     // The others have nothing to print before they are done, so an interrupt ends them at once.
     if matches!(command, Command::Top(_) | Command::Count(_) | Command::Demo(_)) {
         interrupt::listen()?;
     }
     readings.iter().for_each(remark::note);
-    match command {
+    let done = match command {
         Command::Top(command) => stream_command::top(&command),
         Command::Count(command) => stream_command::count(&command),
         Command::Plan(command) => plan_command::run(&command),
@@ -74,6 +75,8 @@ fn run(Arguments { command, readings, .. }: Arguments) -> Result<()> {
         Command::Inspect(command) => inspect::run(&command),
         Command::Ledger(command) => ledger::run(&command),
         Command::Demo(command) => demo::run(&command),
+        Command::Serve(command) => return serve::run(&command),
         Command::Completions(command) => completions::run(&command),
-    }
+    };
+    done.map(|()| ExitCode::SUCCESS)
 }

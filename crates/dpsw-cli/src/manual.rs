@@ -64,7 +64,8 @@ fn page(command: &Command) -> Result<(String, Vec<u8>)> {
 
 const SEE_ALSO: &str = "See also:
   dpsw(1), dpsw-top(1), dpsw-count(1), dpsw-plan(1), dpsw-audit(1),
-  dpsw-inspect(1), dpsw-ledger(1), dpsw-demo(1), dpsw-completions(1)";
+  dpsw-inspect(1), dpsw-ledger(1), dpsw-demo(1), dpsw-serve(1),
+  dpsw-completions(1)";
 
 /// The parts of a help text, each below a title that ends with a colon, as sections that keep their lines.
 fn sections(help: &str) -> String {

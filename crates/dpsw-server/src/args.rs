@@ -8,6 +8,7 @@ use dpsw_server::auth::Role;
 use dpsw_server::settings::Settings;
 
 use crate::Failure;
+use crate::run::End;
 
 /// Answers which items are frequent in the recent part of a stream, with differential privacy.
 ///
@@ -30,6 +31,9 @@ pub(crate) struct Args {
     /// The file of the key that the data is encrypted with; the variable DPSW_KEY is taken instead, if it is set
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
+    /// Ends when standard input does, so that it never outlives whoever started it
+    #[arg(long, hide = true)]
+    pub(crate) end_with_stdin: bool,
     /// Reads a settings file, plans its streams, says what they promise, and ends
     #[arg(long, value_name = "CONFIG")]
     pub(crate) check: Option<PathBuf>,
@@ -94,6 +98,11 @@ impl From<RoleName> for Role {
 }
 
 impl Args {
+    /// What ends the service beside signals.
+    pub(crate) fn end(&self) -> End {
+        if self.end_with_stdin { End::WithStdin } else { End::BySignals }
+    }
+
     /// The settings of the file, with what was typed in their place.
     pub(crate) fn settings(&self) -> Result<Settings, Failure> {
         let mut settings = match &self.config {

@@ -21,7 +21,7 @@ fn main() -> ExitCode {
         (None, Some(Command::Token(command))) => {
             args.settings().and_then(|settings| tokens::run(&settings, command))
         }
-        (None, None) => args.settings().and_then(|settings| run::run(&settings)),
+        (None, None) => args.settings().and_then(|settings| run::run(&settings, args.end())),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

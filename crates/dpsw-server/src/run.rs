@@ -32,7 +32,16 @@ const ANSWERING_MAX: usize = 4;
 /// The status of a process that was interrupted twice.
 const INTERRUPTED: i32 = 130;
 
-pub(crate) fn run(settings: &Settings) -> Result<(), Failure> {
+/// What ends the service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    /// Signals alone.
+    BySignals,
+    /// Signals, or the end of standard input.
+    WithStdin,
+}
+
+pub(crate) fn run(settings: &Settings, end: End) -> Result<(), Failure> {
     settings.check_address()?;
     start_log(settings);
     let tls = settings.tls.clone().map(Tls::open).transpose()?;
@@ -44,7 +53,7 @@ pub(crate) fn run(settings: &Settings) -> Result<(), Failure> {
     let first_token = first_token(&keeper, &settings.data)?;
     let app = app(settings, Arc::clone(&engine), keeper);
     let runtime = runtime()?;
-    runtime.block_on(answer(listener, app, tls, first_token))?;
+    runtime.block_on(answer(listener, ServeSettings { app, tls }, first_token, end))?;
     engine.shutdown()?;
     tracing::info!("everything is saved");
     Ok(())
@@ -63,22 +72,43 @@ fn listen(settings: &Settings) -> Result<std::net::TcpListener, Failure> {
 
 async fn answer(
     listener: std::net::TcpListener,
-    app: App,
-    tls: Option<Arc<Tls>>,
+    settings: ServeSettings,
     first_token: Option<PathBuf>,
+    end: End,
 ) -> Result<(), Failure> {
     let listener = TcpListener::from_std(listener)?;
-    let scheme = if tls.is_some() { "https" } else { "http" };
+    let scheme = if settings.tls.is_some() { "https" } else { "http" };
     // Whoever reads that the service listens may end it at once.
     let told = told_to_end()?;
+    let told = async move {
+        tokio::select! {
+            () = told => {}
+            () = end.of_input() => {}
+        }
+    };
     greet(&format!("{scheme}://{}", listener.local_addr()?), first_token.as_deref());
-    serve(listener, ServeSettings { app, tls }, told).await?;
+    serve(listener, settings, told).await?;
     let told_again = told_to_end()?;
     tokio::spawn(async move {
         told_again.await;
         std::process::exit(INTERRUPTED);
     });
     Ok(())
+}
+
+impl End {
+    async fn of_input(self) {
+        if self == Self::BySignals {
+            return std::future::pending().await;
+        }
+        let (ended, end) = tokio::sync::oneshot::channel();
+        // A thread of its own: one of the runtime's would keep the process from ending.
+        std::thread::spawn(move || {
+            let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+            let _ = ended.send(());
+        });
+        let _ = end.await;
+    }
 }
 
 /// What tells the process to end: an interrupt, or a request to terminate. Heard from the moment on that this is made.

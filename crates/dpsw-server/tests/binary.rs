@@ -122,6 +122,20 @@ fn whoever_ends_it_as_soon_as_it_listens_ends_it_in_peace() {
     }
 }
 
+/// Whoever starts it from a program may be killed.
+#[test]
+fn it_ends_in_peace_when_its_input_does_if_it_was_told_to() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut command = program(folder.path());
+    command.args(["--address", "127.0.0.1:0", "--end-with-stdin"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().expect("the program runs");
+    let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.contains("listens on http://")), "it says where it listens");
+    drop(child.stdin.take());
+    assert!(child.wait().expect("it ends").success());
+}
+
 #[test]
 fn tokens_are_made_listed_and_deleted_while_the_service_runs() {
     let folder = tempfile::tempdir().expect("a folder");

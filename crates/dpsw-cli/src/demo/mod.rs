@@ -1,11 +1,14 @@
-//! `dpsw demo`: a drifting stream, its private top items beside the truth that only a demo can know, and a summary; or a
-//! made-up access log.
+//! `dpsw demo`: a drifting stream, its private top items beside the truth that only a demo can know, and a summary; a
+//! made-up access log; or the service with a living stream.
 
 mod dice;
 mod log;
+mod post;
+mod service;
 mod shop;
 mod stream;
 mod summary;
+mod visits;
 
 use std::io::{IsTerminal, stdout};
 use std::time::{Duration, Instant};
@@ -43,6 +46,9 @@ const SHOWN_ITEMS: Which =
 pub(crate) fn run(command: &Demo) -> Result<()> {
     if let Some(lines) = command.log {
         return log::write(lines);
+    }
+    if command.serve {
+        return service::run(command.data.as_deref());
     }
     let mut show = Show::new(command.json)?;
     let mut demo = State::new()?;

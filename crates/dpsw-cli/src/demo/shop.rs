@@ -14,7 +14,7 @@ const MOVING: f64 = 0.065;
 /// The share of the smaller one before they move.
 const SMALL: f64 = 0.005;
 /// Where in the log they start to move: soon enough before the end to show in a window of a tenth of it.
-const MOVES_FROM: f64 = 0.85;
+pub(crate) const MOVES_FROM: f64 = 0.85;
 
 /// The most frequent pages, in this order.
 const HEAD: [&str; 18] = [
@@ -86,6 +86,11 @@ impl Page {
             is_search: path == "/search",
             bytes: 600 + length,
         }
+    }
+
+    /// Without the method.
+    pub(crate) fn path(&self) -> &str {
+        self.request.split_once(' ').map_or("", |(_, path)| path)
     }
 
     pub(crate) fn status(&self, dice: &mut Dice) -> u16 {

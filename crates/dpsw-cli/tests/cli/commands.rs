@@ -180,6 +180,7 @@ fn each_command_has_a_page_of_its_own_that_man_shows_without_a_warning() {
         ("dpsw-inspect", &["EXAMPLES"]),
         ("dpsw-ledger", &["EXAMPLES"]),
         ("dpsw-demo", &["dpsw demo"]),
+        ("dpsw-serve", &["dpsw serve --check"]),
         ("dpsw-completions", &["--out"]),
     ] {
         let Some(page) = shown(&sandbox, &format!("man1/{name}.1")) else { return };

@@ -19,6 +19,8 @@ mod hostile;
 mod examples;
 mod intervals;
 mod demo;
+#[cfg(unix)]
+mod serve;
 mod exits;
 mod ledger;
 mod dry_run;

@@ -22,6 +22,7 @@ use crate::http::request::PublicArrival;
 use crate::input::unpack::{Packing, unpack};
 use crate::input::{self, Format, InputError, InputLimits, Wanted};
 use crate::limits::Limits;
+use crate::wire::body::{Binary, Documents, Text};
 use crate::wire::problem::Code;
 use crate::wire::report::ReceiptShape;
 
@@ -42,11 +43,11 @@ const SMALL: usize = 4 << 10;
 #[utoipa::path(
     post, path = "/v1/sources/{source}/events", tag = "events",
     params(("source" = String, Path, description = "The source"),
-           ("Batch-Id" = Option<String>, Header, description = "What the batch is called, 1 to 64 bytes; `Idempotency-Key` is \
-            another word for it"),
+           ("Batch-Id" = Option<String>, Header, description = "What the batch is called; `Idempotency-Key` is another word for it",
+            min_length = 1, max_length = 64),
            ("Content-Encoding" = Option<String>, Header, description = "`gzip` or `zstd`")),
-    request_body(content(("application/x-ndjson"), ("application/json"), ("text/csv"), ("text/plain"),
-                         ("application/vnd.apache.arrow.stream")), description = "The events"),
+    request_body(content((Documents = "application/json"), (Text = "application/x-ndjson"), (Text = "text/csv"),
+                         (Text = "text/plain"), (Binary = "application/vnd.apache.arrow.stream")), description = "The events"),
     responses((status = 202, description = "The batch is durable and will be counted once", body = ReceiptShape),
               (status = 200, description = "A batch of this id was taken before; nothing was done", body = ReceiptShape),
               Problem))]

@@ -19,6 +19,7 @@ use crate::http::caller::Asker;
 use crate::http::lists::{Rows, read_count, top_of};
 use crate::http::params::{Name, Params, Scope};
 use crate::http::problem::Problem;
+use crate::wire::body::LiveEvent;
 
 /// How often a client that hears nothing is told that the service is still there.
 const HEARTBEAT: Duration = Duration::from_secs(15);
@@ -33,7 +34,7 @@ const TOKEN_CHECK: Duration = Duration::from_secs(5);
     get, path = "/v1/streams/{stream}/live", tag = "questions",
     params(("stream" = String, Path, description = "The stream"),
            ("count" = Option<usize>, Query, description = "How many rows; 10 if nobody says", minimum = 1), Rows, Scope),
-    responses((status = 200, description = "Events `top`, each an Answer", content_type = "text/event-stream", body = String),
+    responses((status = 200, description = "Events `top`, each an Answer", content_type = "text/event-stream", body = LiveEvent),
               Problem))]
 pub(crate) async fn live(
     State(app): State<App>,

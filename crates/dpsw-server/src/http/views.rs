@@ -17,6 +17,7 @@ use crate::http::lists::{Rows, top_of};
 use crate::http::params::{Name, Params, Scope};
 use crate::http::problem::Problem;
 use crate::wire::answer::Answer;
+use crate::wire::body::Binary;
 use crate::wire::problem::Code;
 
 /// Views, one per part.
@@ -33,7 +34,7 @@ const VIEW: &str = "application/vnd.dpsw.view";
 #[utoipa::path(
     get, path = "/v1/streams/{stream}/view", tag = "views",
     params(("stream" = String, Path, description = "The stream")),
-    responses((status = 200, description = "The view", content_type = "application/vnd.dpsw.view", body = Vec<u8>),
+    responses((status = 200, description = "The view", content_type = "application/vnd.dpsw.view", body = Binary),
               Problem))]
 pub(crate) async fn view(
     State(app): State<App>,
@@ -59,7 +60,7 @@ pub(crate) async fn view(
            Rows, Scope),
     request_body(content = ViewsForm, content_type = "multipart/form-data", description = "Views, one per part"),
     responses((status = 200, description = "The merged view, or an answer",
-               content((Vec<u8> = "application/vnd.dpsw.view"), (Answer = "application/json"))),
+               content((Binary = "application/vnd.dpsw.view"), (Answer = "application/json"))),
               Problem))]
 pub(crate) async fn merge(
     State(app): State<App>,

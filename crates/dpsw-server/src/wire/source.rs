@@ -14,8 +14,8 @@ use crate::wire::answer::promised;
 #[serde(deny_unknown_fields)]
 #[schema(as = Source)]
 pub(crate) struct SourceShape {
-    /// Its name: 1 to 64 letters, digits, `-`, `_` and `.`.
-    #[schema(example = "web", min_length = 1, max_length = 64)]
+    /// Its name: 1 to 64 letters, digits, `-`, `_` and `.`, a letter or digit first.
+    #[schema(example = "web", min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
     pub(crate) name: String,
     /// Whose privacy one event is, for all its streams, for life.
     pub(crate) protects: Protects,

@@ -15,8 +15,8 @@ use crate::wire::source::Ledger;
 #[serde(deny_unknown_fields)]
 #[schema(as = Stream)]
 pub(crate) struct StreamShape {
-    /// Its name, of which the service has one: 1 to 64 letters, digits, `-`, `_` and `.`.
-    #[schema(example = "pages", min_length = 1, max_length = 64)]
+    /// Its name, of which the service has one: 1 to 64 letters, digits, `-`, `_` and `.`, a letter or digit first.
+    #[schema(example = "pages", min_length = 1, max_length = 64, pattern = "^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
     pub(crate) name: String,
     /// The column of the items.
     #[schema(example = "page")]
