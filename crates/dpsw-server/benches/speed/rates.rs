@@ -1,0 +1,157 @@
+//! How many events are taken, beside the service without durability, the library and Redis.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use dpsw::{
+    Batch, CounterLayout, Delta, Domain, DpswSketch, Epsilon, Kind, Method, Plan, Settings, TunedMethod,
+    Unit, Window,
+};
+
+use crate::Effort;
+use crate::clients::{Way, rate};
+use crate::events::{Format, KEYS, Load, key_lines, keys_of};
+use crate::redis::{Counted, Redis};
+use crate::service::{Durability, Service, settle};
+use crate::table::Asked::{AtLeast, Nothing};
+use crate::table::{Table, median};
+
+/// Events of a batch of text, and of a small one of Arrow.
+const SMALL: usize = 1000;
+/// Events of a batch of Arrow: about 800 kB.
+const LARGE: usize = 50_000;
+/// Different events, after which they come again.
+const EVENTS: usize = 400_000;
+
+pub(crate) const NAMES: [&str; 12] = [
+    "ingest_strings: the library alone",
+    "NDJSON of 1,000, 16 in flight, not durable",
+    "NDJSON of 1,000, 16 in flight",
+    "NDJSON of 1,000, 8 connections, not durable",
+    "NDJSON of 1,000, 8 connections",
+    "Arrow of 1,000, 16 in flight",
+    "Arrow of 50,000, 8 connections, not durable",
+    "Arrow of 50,000, 8 connections",
+    "Arrow of 50,000, 8 connections, beside the library",
+    "Arrow of 50,000, 8 connections, beside Redis",
+    "Redis: INCR, pipelines of 1,000",
+    "Redis: ZINCRBY into a set per minute, pipelines of 1,000",
+];
+
+/// A stream that lists its keys, so that every question can be asked.
+pub(crate) fn service_folder() -> tempfile::TempDir {
+    let folder = settle(
+        "[[source]]\nname = 'web'\nprotects = 'event'\nepsilon = 1\ncolumns = { page = 'text' }\n\
+        [[source.stream]]\nname = 'pages'\nitem = 'page'\nwindow = 1_000_000\nepsilon = 1.0\nkeys = { file = 'keys' }\n",
+    );
+    std::fs::write(folder.path().join("keys"), key_lines(KEYS)).expect("room");
+    folder
+}
+
+/// What one side of a comparison does in a round: events per second.
+type Side<'a> = Box<dyn FnMut(Duration) -> f64 + 'a>;
+
+pub(crate) fn measure(effort: Effort, table: &Table) {
+    let keys = keys_of(KEYS, EVENTS, 1);
+    let [text, small, large] = [(Format::Ndjson, SMALL), (Format::Arrow, SMALL), (Format::Arrow, LARGE)]
+        .map(|(format, events)| Load::new(format, &keys, events));
+    let folders = [service_folder(), service_folder()];
+    let on = Service::start(folders[0].path(), Durability::On);
+    let off = Service::start(folders[1].path(), Durability::Off);
+    let redis = Redis::start();
+    let mut sketch = library();
+    let served = |service: &'_ Service, load: &Load, way: Way, time| {
+        let rate = rate(service, load, way, time);
+        service.flush();
+        rate
+    };
+    let (one, many) = (Way::InFlight(16), Way::Connections(8));
+    let mut sides: Vec<Side<'_>> = vec![
+        Box::new(|time| ingest_strings(&mut sketch, &keys, time)),
+        Box::new(|time| served(&off, &text, one, time)),
+        Box::new(|time| served(&on, &text, one, time)),
+        Box::new(|time| served(&off, &text, many, time)),
+        Box::new(|time| served(&on, &text, many, time)),
+        Box::new(|time| served(&on, &small, one, time)),
+        Box::new(|time| served(&off, &large, many, time)),
+        Box::new(|time| served(&on, &large, many, time)),
+    ];
+    if let Some(redis) = &redis {
+        for counted in [Counted::Incr, Counted::Zincrby] {
+            let keys = &keys;
+            sides.push(Box::new(move |time| redis.rate(keys, counted, time)));
+        }
+    }
+    report(&in_turn(&mut sides, effort), table);
+}
+
+/// Measures all sides in every round, once forwards and once backwards; the rates of each.
+fn in_turn(sides: &mut [Side<'_>], effort: Effort) -> Vec<Vec<f64>> {
+    let mut rates = vec![Vec::new(); sides.len()];
+    sides.iter_mut().for_each(|side| {
+        side(effort.round / 2);
+    });
+    for round in 0..effort.rounds {
+        let mut order: Vec<usize> = (0..sides.len()).collect();
+        if round % 2 == 1 {
+            order.reverse();
+        }
+        order.into_iter().for_each(|side| rates[side].push(sides[side](effort.round)));
+    }
+    rates
+}
+
+fn report(rates: &[Vec<f64>], table: &Table) {
+    let [library, text_off_one, text_one, text_off_many, text_many, small, large_off, large] =
+        [0, 1, 2, 3, 4, 5, 6, 7];
+    let typical = |side: usize| median(rates[side].clone());
+    let ratio = |side: usize, to: usize| {
+        median(rates[side].iter().zip(&rates[to]).map(|(one, two)| one / two).collect())
+    };
+    let row = |name: usize, side: usize, to: Option<(usize, &str)>, asked| {
+        let ratio = to.map(|(to, what)| (ratio(side, to), what));
+        table.rate(NAMES[name], typical(side), ratio, asked);
+    };
+    row(0, library, None, Nothing);
+    row(1, text_off_one, None, Nothing);
+    row(2, text_one, Some((text_off_one, "not durable")), AtLeast(0.5));
+    row(3, text_off_many, None, Nothing);
+    row(4, text_many, Some((text_off_many, "not durable")), AtLeast(0.8));
+    row(5, small, Some((text_one, "NDJSON, 16 in flight")), Nothing);
+    row(6, large_off, Some((library, "the library")), AtLeast(0.1));
+    row(7, large, Some((text_many, "NDJSON, 8 connections")), AtLeast(3.0));
+    row(8, large, Some((library, "the library")), AtLeast(0.03));
+    if rates.len() < 10 {
+        println!("Redis is not compared: there is no redis-server");
+        return;
+    }
+    row(10, 8, None, Nothing);
+    row(11, 9, None, Nothing);
+    let faster = if typical(8) < typical(9) { 9 } else { 8 };
+    row(9, large, Some((faster, "the faster way of Redis")), AtLeast(5.0));
+}
+
+/// The sketch of the library's own `ingest_strings`.
+fn library() -> DpswSketch {
+    let counters = CounterLayout::Hashed { rows: 2, columns: 6666 };
+    let plan = Plan::new(Settings {
+        window: Window::Items(1_000_000),
+        unit: Unit::ReplaceOne,
+        epsilon: Epsilon::new(1.0).expect("in range"),
+        delta: Delta::new(1e-10).ok(),
+        domain: Domain::Asked(Kind::Bytes),
+        method: Some(Method::Tuned(TunedMethod { substreams: 20, counters, ..TunedMethod::default() })),
+        retention: 1,
+    });
+    DpswSketch::new(plan.expect("a plan")).expect("randomness")
+}
+
+fn ingest_strings(sketch: &mut DpswSketch, keys: &[String], time: Duration) -> f64 {
+    let (began, mut events) = (Instant::now(), 0);
+    while began.elapsed() < time {
+        sketch.extend(Batch::bytes(keys)).expect("randomness");
+        events += keys.len();
+    }
+    black_box(sketch.position());
+    events as f64 / began.elapsed().as_secs_f64()
+}
