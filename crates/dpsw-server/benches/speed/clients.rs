@@ -12,6 +12,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 
 use crate::events::Load;
 use crate::service::Service;
+use crate::table::Rate;
 
 /// How batches are sent.
 #[derive(Debug, Clone, Copy)]
@@ -39,11 +40,12 @@ pub(crate) fn send(service: &Service, load: &Load, way: Way, time: Duration) -> 
     }
 }
 
-/// Events per second until all are acknowledged and counted.
-pub(crate) fn rate(service: &Service, load: &Load, way: Way, time: Duration) -> f64 {
-    let began = Instant::now();
-    let events = send(service, load, way, time);
-    events as f64 / service.quiet().duration_since(began).as_secs_f64()
+/// Events per second until all are acknowledged and counted, and the nanoseconds that the service's threads ran for each.
+pub(crate) fn rate(service: &Service, load: &Load, way: Way, time: Duration) -> Rate {
+    let (began, ran) = (Instant::now(), service.ran());
+    let events = send(service, load, way, time) as f64;
+    let per_second = events / service.quiet().duration_since(began).as_secs_f64();
+    Rate { per_second, ran_ns: (service.ran() - ran).as_secs_f64() * 1e9 / events }
 }
 
 /// A connection (HTTP/1.1) on which one asks after the other.

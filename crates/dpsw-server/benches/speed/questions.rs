@@ -24,7 +24,8 @@ pub(crate) fn measure(effort: Effort, table: &Table) {
     let folder = service_folder();
     let service = Service::start(folder.path(), Durability::On);
     let loads = [(Format::Ndjson, 1000, Way::InFlight(16)), (Format::Arrow, 50_000, Way::Connections(8))];
-    for (name, (format, events, way)) in NAMES.into_iter().zip(loads) {
+    let wanted = |name: &&str| table.wants_any(&[name]);
+    for (name, (format, events, way)) in NAMES.into_iter().zip(loads).filter(|(name, _)| wanted(name)) {
         let load = Load::new(format, &keys, events);
         send(&service, &load, way, effort.round);
         let times = std::thread::scope(|scope| {

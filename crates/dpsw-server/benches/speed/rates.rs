@@ -14,7 +14,7 @@ use crate::events::{Format, KEYS, Load, key_lines, keys_of};
 use crate::redis::{Counted, Redis};
 use crate::service::{Durability, Service, settle};
 use crate::table::Asked::{AtLeast, Nothing};
-use crate::table::{Table, median};
+use crate::table::{Rate, Table, median};
 
 /// Events of a batch of text, and of a small one of Arrow.
 const SMALL: usize = 1000;
@@ -48,8 +48,8 @@ pub(crate) fn service_folder() -> tempfile::TempDir {
     folder
 }
 
-/// What one side of a comparison does in a round: events per second.
-type Side<'a> = Box<dyn FnMut(Duration) -> f64 + 'a>;
+/// What one side of a comparison does in a round.
+type Side<'a> = Box<dyn FnMut(Duration) -> Rate + 'a>;
 
 pub(crate) fn measure(effort: Effort, table: &Table) {
     let keys = keys_of(KEYS, EVENTS, 1);
@@ -86,7 +86,7 @@ pub(crate) fn measure(effort: Effort, table: &Table) {
 }
 
 /// Measures all sides in every round, once forwards and once backwards; the rates of each.
-fn in_turn(sides: &mut [Side<'_>], effort: Effort) -> Vec<Vec<f64>> {
+fn in_turn(sides: &mut [Side<'_>], effort: Effort) -> Vec<Vec<Rate>> {
     let mut rates = vec![Vec::new(); sides.len()];
     sides.iter_mut().for_each(|side| {
         side(effort.round / 2);
@@ -101,12 +101,16 @@ fn in_turn(sides: &mut [Side<'_>], effort: Effort) -> Vec<Vec<f64>> {
     rates
 }
 
-fn report(rates: &[Vec<f64>], table: &Table) {
+fn report(rates: &[Vec<Rate>], table: &Table) {
     let [library, text_off_one, text_one, text_off_many, text_many, small, large_off, large] =
         [0, 1, 2, 3, 4, 5, 6, 7];
-    let typical = |side: usize| median(rates[side].clone());
+    let of = |side: usize, what: fn(&Rate) -> f64| median(rates[side].iter().map(what).collect());
+    let typical = |side: usize| Rate {
+        per_second: of(side, |rate| rate.per_second),
+        ran_ns: of(side, |rate| rate.ran_ns),
+    };
     let ratio = |side: usize, to: usize| {
-        median(rates[side].iter().zip(&rates[to]).map(|(one, two)| one / two).collect())
+        median(rates[side].iter().zip(&rates[to]).map(|(one, two)| one.per_second / two.per_second).collect())
     };
     let row = |name: usize, side: usize, to: Option<(usize, &str)>, asked| {
         let ratio = to.map(|(to, what)| (ratio(side, to), what));
@@ -127,7 +131,7 @@ fn report(rates: &[Vec<f64>], table: &Table) {
     }
     row(10, 8, None, Nothing);
     row(11, 9, None, Nothing);
-    let faster = if typical(8) < typical(9) { 9 } else { 8 };
+    let faster = if typical(8).per_second < typical(9).per_second { 9 } else { 8 };
     row(9, large, Some((faster, "the faster way of Redis")), AtLeast(5.0));
 }
 
@@ -146,12 +150,12 @@ fn library() -> DpswSketch {
     DpswSketch::new(plan.expect("a plan")).expect("randomness")
 }
 
-fn ingest_strings(sketch: &mut DpswSketch, keys: &[String], time: Duration) -> f64 {
+fn ingest_strings(sketch: &mut DpswSketch, keys: &[String], time: Duration) -> Rate {
     let (began, mut events) = (Instant::now(), 0);
     while began.elapsed() < time {
         sketch.extend(Batch::bytes(keys)).expect("randomness");
         events += keys.len();
     }
     black_box(sketch.position());
-    events as f64 / began.elapsed().as_secs_f64()
+    Rate { per_second: events as f64 / began.elapsed().as_secs_f64(), ran_ns: f64::NAN }
 }

@@ -6,6 +6,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
 
+use crate::table::Rate;
+
 /// Commands that are sent at a time.
 const PIPELINE: usize = 1000;
 /// Pipelines in flight.
@@ -46,7 +48,7 @@ impl Redis {
     }
 
     /// Events per second that it counts in so long.
-    pub(crate) fn rate(&self, keys: &[String], counted: Counted, time: Duration) -> f64 {
+    pub(crate) fn rate(&self, keys: &[String], counted: Counted, time: Duration) -> Rate {
         let pipelines: Vec<String> = keys.chunks_exact(PIPELINE).map(|keys| counted.commands(keys)).collect();
         let mut stream = TcpStream::connect(self.address).expect("it listens");
         stream.set_nodelay(true).expect("a socket");
@@ -59,7 +61,7 @@ impl Redis {
                 let mut events = 0;
                 while landed.recv().is_ok() {
                     lines.skip(PIPELINE * counted.reply_lines());
-                    events += PIPELINE;
+                    events += PIPELINE as u32;
                 }
                 events
             });
@@ -70,7 +72,7 @@ impl Redis {
             drop(flying);
             reader.join().expect("no panic")
         });
-        events as f64 / began.elapsed().as_secs_f64()
+        Rate { per_second: f64::from(events) / began.elapsed().as_secs_f64(), ran_ns: f64::NAN }
     }
 }
 

@@ -7,6 +7,13 @@ pub(crate) struct Table {
     only: Option<String>,
 }
 
+/// How many events were taken in a second, and how long the service's threads ran for each.
+#[derive(Clone, Copy)]
+pub(crate) struct Rate {
+    pub(crate) per_second: f64,
+    pub(crate) ran_ns: f64,
+}
+
 /// What is asked of a row.
 #[derive(Clone, Copy)]
 pub(crate) enum Asked {
@@ -19,7 +26,7 @@ pub(crate) enum Asked {
 impl Table {
     /// A table of the rows with this word, or of all.
     pub(crate) fn new(only: Option<String>) -> Self {
-        println!("{:<58} {:>16}  {:<36} {:<10}", "row", "measured", "ratio", "asked");
+        println!("{:<64} {:>20}  {:<36} {:<10}", "row", "measured", "ratio", "asked");
         Self { only }
     }
 
@@ -31,11 +38,12 @@ impl Table {
         self.only.as_ref().is_none_or(|word| name.contains(word))
     }
 
-    /// A rate in events per second, and how it compares.
-    pub(crate) fn rate(&self, name: &str, rate: f64, ratio: Option<(f64, &str)>, asked: Asked) {
+    /// A rate, and how it compares.
+    pub(crate) fn rate(&self, name: &str, rate: Rate, ratio: Option<(f64, &str)>, asked: Asked) {
         let ratio = ratio.map(|(ratio, other)| (ratio, format!("{ratio:.3} x {other}")));
-        let (value, text) = ratio.unwrap_or((rate, String::new()));
-        self.row(name, &format!("{:.2} M events/s", rate / 1e6), &text, asked, value);
+        let (value, text) = ratio.unwrap_or((rate.per_second, String::new()));
+        let ran = if rate.ran_ns.is_nan() { String::new() } else { format!(", {:.0} ns", rate.ran_ns) };
+        self.row(name, &format!("{:.2} M/s{ran}", rate.per_second / 1e6), &text, asked, value);
     }
 
     /// A time in milliseconds.
@@ -54,7 +62,7 @@ impl Table {
             Asked::AtMost(most) => (format!("<= {most}"), Some(value <= most)),
         };
         let verdict = is_reached.map_or("", |is_reached| if is_reached { "ok" } else { "SHORT" });
-        println!("{name:<58} {measured:>16}  {ratio:<36} {asked:<10} {verdict}");
+        println!("{name:<64} {measured:>20}  {ratio:<36} {asked:<10} {verdict}");
     }
 }
 
