@@ -1,5 +1,7 @@
-//! How long questions take while clients send as much as the service takes.
+//! How long questions take while clients send as much as the service takes; beside an echo, whose time is that of the machine.
 
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use crate::Effort;
@@ -12,10 +14,8 @@ use crate::table::Table;
 
 pub(crate) const NAMES: [&str; 2] = ["questions under NDJSON", "questions under Arrow"];
 
-const QUESTIONS: [(&str, &str); 2] = [
-    ("top", "/v1/streams/pages/top?count=10"),
-    ("frequency", "/v1/streams/pages/frequency?item=/page/007919"),
-];
+const QUESTIONS: [&str; 2] =
+    ["/v1/streams/pages/top?count=10", "/v1/streams/pages/frequency?item=/page/007919"];
 /// A question is asked this long after the last answer.
 const PAUSE: Duration = Duration::from_millis(2);
 
@@ -32,29 +32,61 @@ pub(crate) fn measure(effort: Effort, table: &Table) {
             scope.spawn(|| send(&service, &load, way, effort.asking));
             ask(&service, effort.asking)
         });
-        for ((question, _), mut times) in QUESTIONS.into_iter().zip(times) {
-            times.sort_unstable();
-            let [median, slow] = [times[times.len() / 2], times[times.len() * 99 / 100]];
-            table.time(&format!("{name}: {question}, median of {}", times.len()), median, Nothing);
-            table.time(&format!("{name}: {question}, p99"), slow, AtMost(5.0));
+        let [top, frequency, echo] = times;
+        for (question, times) in [("top", top), ("frequency", frequency), ("an echo", echo)] {
+            report(&format!("{name}: {question}"), times, table);
         }
     }
 }
 
-/// How long each question took, in turn, until the time is over.
-fn ask(service: &Service, time: Duration) -> [Vec<Duration>; 2] {
+fn report(name: &str, mut times: Vec<Duration>, table: &Table) {
+    times.sort_unstable();
+    let [median, slow] = [times[times.len() / 2], times[times.len() * 99 / 100]];
+    let asked = if name.ends_with("echo") { Nothing } else { AtMost(5.0) };
+    table.time(&format!("{name}, median of {}", times.len()), median, Nothing);
+    table.time(&format!("{name}, p99"), slow, asked);
+}
+
+/// How long each question and the echo took, in turn, until the time is over.
+fn ask(service: &Service, time: Duration) -> [Vec<Duration>; 3] {
     let mut connection = Connection::open(service);
-    let heads = QUESTIONS.map(|(_, path)| get(service, path));
-    let mut times = [Vec::new(), Vec::new()];
+    let mut echo = echo();
+    let heads = QUESTIONS.map(|path| get(service, path));
+    let [mut tops, mut frequencies, mut echoes] = [const { Vec::new() }; 3];
     let until = Instant::now() + time;
     while Instant::now() < until {
-        for (head, times) in heads.iter().zip(&mut times) {
-            let began = Instant::now();
-            let (status, body) = connection.ask(head, &[]);
-            times.push(began.elapsed());
-            assert_eq!(status, 200, "{}", String::from_utf8_lossy(&body));
-            std::thread::sleep(PAUSE);
+        for (head, times) in heads.iter().zip([&mut tops, &mut frequencies]) {
+            times.push(timed(|| {
+                let (status, body) = connection.ask(head, &[]);
+                assert_eq!(status, 200, "{}", String::from_utf8_lossy(&body));
+            }));
         }
+        echoes.push(timed(|| {
+            let heard = echo.write_all(&[1]).and_then(|()| echo.read_exact(&mut [0]));
+            heard.expect("an echo");
+        }));
     }
-    times
+    [tops, frequencies, echoes]
+}
+
+fn timed(ask: impl FnOnce()) -> Duration {
+    let began = Instant::now();
+    ask();
+    let took = began.elapsed();
+    std::thread::sleep(PAUSE);
+    took
+}
+
+/// A connection to a thread that sends back every byte.
+fn echo() -> TcpStream {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let stream = TcpStream::connect(listener.local_addr().expect("bound")).expect("it listens");
+    stream.set_nodelay(true).expect("a socket");
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("somebody comes");
+        stream.set_nodelay(true).expect("a socket");
+        let mut byte = [0];
+        while stream.read_exact(&mut byte).and_then(|()| stream.write_all(&byte)).is_ok() {}
+    });
+    stream
 }
