@@ -17,12 +17,14 @@ use crate::table::Rate;
 /// How batches are sent.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Way {
-    /// One connection (HTTP/2) with so many batches in flight.
+    /// So many connections (HTTP/2), each with [`IN_FLIGHT`] batches in flight.
     InFlight(usize),
     /// So many connections (HTTP/1.1), each with one batch in flight.
-    Connections(usize),
+    OneByOne(usize),
 }
 
+/// Batches of a connection that are sent before the first is acknowledged.
+pub(crate) const IN_FLIGHT: usize = 16;
 /// A batch that found no room is sent again after this long.
 const LATER: Duration = Duration::from_millis(2);
 
@@ -30,8 +32,8 @@ const LATER: Duration = Duration::from_millis(2);
 pub(crate) fn send(service: &Service, load: &Load, way: Way, time: Duration) -> usize {
     let until = Instant::now() + time;
     match way {
-        Way::InFlight(batches) => send_in_flight(service, load, batches, until),
-        Way::Connections(connections) => std::thread::scope(|scope| {
+        Way::InFlight(connections) => send_in_flight(service, load, connections, until),
+        Way::OneByOne(connections) => std::thread::scope(|scope| {
             let clients: Vec<_> = (0..connections)
                 .map(|first| scope.spawn(move || send_one(service, load, first, until)))
                 .collect();
@@ -124,7 +126,7 @@ fn send_one(service: &Service, load: &Load, first: usize, until: Instant) -> usi
     events
 }
 
-/// Sends one batch until all are acknowledged; panics where one is refused for more than a lack of room.
+/// Sends every batch once.
 pub(crate) fn send_all(service: &Service, load: &Load) {
     let mut connection = Connection::open(service);
     for body in load.bodies.iter() {
@@ -134,35 +136,43 @@ pub(crate) fn send_all(service: &Service, load: &Load) {
     }
 }
 
-fn send_in_flight(service: &Service, load: &Load, batches: usize, until: Instant) -> usize {
+fn send_in_flight(service: &Service, load: &Load, connections: usize, until: Instant) -> usize {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a thread");
     let bodies: Arc<[Bytes]> = load.bodies.iter().map(|body| Bytes::copy_from_slice(body)).collect();
-    let uri = format!("http://{}/v1/sources/web/events", service.address);
-    let request = move |content_type: &str, token: &str, body: Bytes| {
-        let request = Request::post(&uri).header("authorization", format!("Bearer {token}"));
-        request.header("content-type", content_type).body(Body::from(body)).expect("a request")
-    };
     runtime.block_on(async {
-        let stream = tokio::net::TcpStream::connect(service.address).await.expect("it listens");
-        stream.set_nodelay(true).expect("a socket");
-        let handshake = hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream));
-        let (sender, connection) = handshake.await.expect("HTTP/2");
-        tokio::spawn(connection);
-        let send = async |first: usize| {
-            let (mut sender, mut events) = (sender.clone(), 0);
-            for body in bodies.iter().cycle().skip(first) {
-                if until <= Instant::now() {
-                    break;
-                }
-                let request = request(load.format.content_type(), &service.token, body.clone());
-                match sender.send_request(request).await.expect("a reply").status() {
-                    StatusCode::ACCEPTED => events += load.events,
-                    StatusCode::SERVICE_UNAVAILABLE => tokio::time::sleep(LATER).await,
-                    other => panic!("{other}"),
-                }
-            }
-            events
-        };
-        futures_util::future::join_all((0..batches).map(send)).await.into_iter().sum()
+        let connections = (0..connections).map(|_| send_over_one(service, load, &bodies, until));
+        futures_util::future::join_all(connections).await.into_iter().sum()
     })
+}
+
+async fn send_over_one(service: &Service, load: &Load, bodies: &[Bytes], until: Instant) -> usize {
+    let stream = tokio::net::TcpStream::connect(service.address).await.expect("it listens");
+    stream.set_nodelay(true).expect("a socket");
+    let handshake = hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream));
+    let (sender, connection) = handshake.await.expect("HTTP/2");
+    tokio::spawn(connection);
+    let send = async |first: usize| {
+        let (mut sender, mut events) = (sender.clone(), 0);
+        for body in bodies.iter().cycle().skip(first) {
+            if until <= Instant::now() {
+                break;
+            }
+            let reply = sender.send_request(request(service, load, body.clone())).await;
+            match reply.expect("a reply").status() {
+                StatusCode::ACCEPTED => events += load.events,
+                StatusCode::SERVICE_UNAVAILABLE => tokio::time::sleep(LATER).await,
+                other => panic!("{other}"),
+            }
+        }
+        events
+    };
+    futures_util::future::join_all((0..IN_FLIGHT).map(send)).await.into_iter().sum()
+}
+
+fn request(service: &Service, load: &Load, body: Bytes) -> Request<Body> {
+    Request::post(format!("http://{}/v1/sources/web/events", service.address))
+        .header("authorization", format!("Bearer {}", service.token))
+        .header("content-type", load.format.content_type())
+        .body(Body::from(body))
+        .expect("a request")
 }
