@@ -33,6 +33,8 @@ pub struct ServeSettings {
 
 /// Requests of one connection that are answered at a time.
 const STREAMS_MAX: u32 = 64;
+/// The longest piece of a body (HTTP/2): a usual batch comes in one, and is not copied.
+const FRAME_LEN_MAX: u32 = 64 << 10;
 /// How often tokens and certificates are looked at again.
 const UPKEEP: Duration = Duration::from_secs(2);
 /// How long to wait when the system has no more sockets.
@@ -165,6 +167,7 @@ fn builder(limits: &Limits) -> Builder<TokioExecutor> {
         .http2()
         .timer(TokioTimer::new())
         .max_concurrent_streams(STREAMS_MAX)
+        .max_frame_size(FRAME_LEN_MAX)
         .keep_alive_interval(PING)
         .keep_alive_timeout(limits.write_time.duration());
     builder

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::events::Events;
 use crate::input::rows::{Field, Rows};
-use crate::input::{InputError, InputLimits, Wanted, lines, without_mark};
+use crate::input::{InputError, InputLimits, Wanted, flat, lines, without_mark};
 
 /// One document per line; blank lines are none.
 pub(crate) fn read_lines(body: &[u8], wanted: &Wanted, limits: InputLimits) -> Result<Events, InputError> {
@@ -58,8 +58,6 @@ impl<'w> Documents<'w> {
         text: &[u8],
         wrong: impl Fn(&serde_json::Error) -> InputError,
     ) -> Result<(), InputError> {
-        let mut deserializer = serde_json::Deserializer::from_slice(text);
-        let is_object = text.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
         // Few columns are counted: those fields need no allocation.
         let (mut few, mut many) = ([const { None }; FEW], Vec::new());
         let fields: &mut [Field<'_>] = match few.get_mut(..self.names.len()) {
@@ -69,13 +67,27 @@ impl<'w> Documents<'w> {
                 &mut many
             }
         };
-        let read = match is_object {
-            true => deserializer.deserialize_map(Document { names: &self.names, fields }),
-            false => deserializer.deserialize_ignored_any(IgnoredAny).map(drop),
-        };
-        read.and_then(|()| deserializer.end()).map_err(|error| wrong(&error))?;
+        if flat::read(text, &self.names, fields).is_none() {
+            fields.fill(None);
+            read_fully(text, &self.names, fields).map_err(|error| wrong(&error))?;
+        }
         self.rows.push(fields)
     }
+}
+
+/// Takes the wanted fields of any document.
+pub(crate) fn read_fully<'t>(
+    text: &'t [u8],
+    names: &[&[u8]],
+    fields: &mut [Field<'t>],
+) -> serde_json::Result<()> {
+    let mut deserializer = serde_json::Deserializer::from_slice(text);
+    let is_object = text.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
+    match is_object {
+        true => deserializer.deserialize_map(Document { names, fields })?,
+        false => deserializer.deserialize_ignored_any(IgnoredAny).map(drop)?,
+    }
+    deserializer.end()
 }
 
 const FEW: usize = 8;

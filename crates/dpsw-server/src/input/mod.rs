@@ -6,6 +6,7 @@
 
 pub(crate) mod arrow;
 pub(crate) mod csv;
+pub(crate) mod flat;
 pub(crate) mod json;
 pub(crate) mod lines;
 pub(crate) mod rows;

@@ -30,7 +30,7 @@ impl<'w> Rows<'w> {
     pub(crate) fn new(wanted: &'w Wanted, limits: InputLimits, about: usize) -> Self {
         let about = about.min(limits.events_max);
         let building = |(_, kind): &(String, ColumnKind)| match kind {
-            ColumnKind::Text => Building::Strings(StringsBuilder::with_capacity(about, 0)),
+            ColumnKind::Text => Building::Strings(StringsBuilder::with_capacity(about, 8 * about)),
             ColumnKind::Integer => Building::Integers(Vec::with_capacity(about)),
         };
         let columns = wanted.columns.iter().map(building).collect();

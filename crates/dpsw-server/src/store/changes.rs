@@ -100,11 +100,13 @@ impl Changes<'_> {
         let mut journal = transaction.open_table(JOURNAL)?;
         for (id, batches) in &self.journal {
             let Some(last) = batches.last() else { continue };
-            scratch.clear();
-            scratch.resize(encoded_len(batches) + ADDED_LEN, 0);
-            encode_into(batches, secret_part(scratch));
-            cipher.seal_in_place(&Place::Journal(*id, last.sequence).bytes(), scratch)?;
-            for (number, piece) in (0..).zip(scratch.chunks(PIECE_LEN)) {
+            let len = encoded_len(batches) + ADDED_LEN;
+            // All of it is written: nothing needs to be cleared.
+            scratch.resize(len.max(scratch.len()), 0);
+            let record = &mut scratch[..len];
+            encode_into(batches, secret_part(record));
+            cipher.seal_in_place(&Place::Journal(*id, last.sequence).bytes(), record)?;
+            for (number, piece) in (0..).zip(record.chunks(PIECE_LEN)) {
                 journal.insert((id.0, last.sequence, number), piece)?;
             }
         }
