@@ -126,10 +126,14 @@ fn by_hand(commands: &str) -> String {
     lines.collect()
 }
 
-/// Enough visits of a few pages that the most frequent one is found.
+/// Enough visits of a few pages that the most frequent one is found: the pages alone, and as an access log.
 fn write_pages(folder: &Path) {
-    let page = |n: usize| ["/\n", "/cart\n", "/\n", "/search\n"][n % 4];
-    std::fs::write(folder.join("pages.txt"), (0..200_000).map(page).collect::<String>()).expect("a file");
+    let page = |n: usize| ["/", "/cart", "/", "/search"][n % 4];
+    let pages = (0..200_000).map(|n| format!("{}\n", page(n))).collect::<String>();
+    let log = (0..200_000)
+        .map(|n| format!("h - - [01/Jan/2026:00:00:00 +0000] \"GET {} HTTP/1.1\" 200 1\n", page(n)));
+    std::fs::write(folder.join("pages.txt"), pages).expect("a file");
+    std::fs::write(folder.join("access.log"), log.collect::<String>()).expect("a file");
 }
 
 #[test]
