@@ -80,7 +80,8 @@ fn resumed(
     shown: Option<&Shown>,
 ) -> Result<DpswSketch, OpenError> {
     let (saved, state) = store.state(id).map_err(|error| damaged(store, error))?;
-    let shown = shown.map(|shown| shown.until.get(&id).copied().unwrap_or(0));
+    // A marker says nothing of streams that were never shown, nor of those that ended after the backup.
+    let shown = shown.and_then(|shown| shown.until.get(&id).copied());
     let now_ms = shared.clock.now_ms();
     let begin = match (record.config.window, shown) {
         (Span::Items(_), None) => saved.sealed_until + LEAP,

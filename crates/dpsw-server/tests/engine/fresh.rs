@@ -6,7 +6,7 @@ use dpsw_server::{Engine, Events, OpenError};
 
 use crate::disk::{Random, SimDisk, Unsynced};
 use crate::support::{
-    COUNT_STREAM, Rig, SOURCE, START_MS, Seen, create, id, noisy_stream, pages, send, view,
+    COUNT_STREAM, Rig, SOURCE, START_MS, Seen, create, id, noisy_stream, pages, send, stream_config, view,
 };
 
 const EVENT_SOURCE: &str =
@@ -20,6 +20,8 @@ enum Fate {
     Kept,
     Lost,
     Damaged,
+    /// It has moved on, and the stream was replaced before that: it knows nothing of it any more.
+    Forgetful,
 }
 
 struct Feed<'a> {
@@ -59,10 +61,15 @@ fn check_backup(source: &str, window: &str, fate: Fate) {
     assert!(engine.health().notices.is_empty(), "nothing is wrong yet");
     (40..90).for_each(|batch| assert!(!feed.send(&engine, batch)));
     assert!(0 < seen.look(&view(&engine, "noisy").view), "more was shown after the backup");
+    if let Fate::Forgetful = fate {
+        engine.replace_stream(stream_config(&noisy_stream(window))).expect("the same settings");
+        (90..140).for_each(|batch| assert!(!feed.send(&engine, batch)));
+        assert!(0 < view(&engine, "noisy").view.sealed().count(), "the marker has moved");
+    }
     drop(engine);
     disk.restore(&backup);
     match fate {
-        Fate::Kept => {}
+        Fate::Kept | Fate::Forgetful => {}
         Fate::Lost => disk.set_marker(None),
         Fate::Damaged => disk.set_marker(disk.marker().map(|marker| marker[1..].to_vec())),
     }
@@ -87,7 +94,7 @@ fn check_backup(source: &str, window: &str, fate: Fate) {
 
 #[test]
 fn a_restored_backup_shows_nothing_a_second_time() {
-    for fate in [Fate::Kept, Fate::Lost, Fate::Damaged] {
+    for fate in [Fate::Kept, Fate::Lost, Fate::Damaged, Fate::Forgetful] {
         check_backup(SOURCE, "window = 400", fate);
         check_backup(PRESENCE_SOURCE, "window = '20s'\nexpected = 1000", fate);
         check_backup(EVENT_SOURCE, "window = '20s'\nexpected = 1000\nlateness = '2s'", fate);
