@@ -23,6 +23,7 @@ mod demo;
 mod serve;
 mod exits;
 mod ledger;
+mod presence;
 mod dry_run;
 mod files;
 mod quantities;
