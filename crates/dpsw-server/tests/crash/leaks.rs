@@ -253,7 +253,7 @@ impl Run<'_> {
 
     /// Nothing of what is secret is in what was said.
     fn check_replies(&self) {
-        let secret = self.home.token.rsplit_once('_').expect("three parts").1;
+        let secret = self.home.token.splitn(3, '_').nth(2).expect("three parts");
         for (what, reply) in &self.replies {
             let all = [reply.head.as_bytes(), &reply.body].concat();
             for planted in [RARE, JUNK, USER, secret] {
