@@ -8,11 +8,11 @@ use base64::engine::general_purpose::STANDARD;
 use dpsw::{
     Claim, Direction, Estimate, Item, List, Plan, Prediction, Ranked, Shown, Threshold, Unit, WindowView,
 };
+use dpsw_faces::wish;
 use serde::Serialize;
 
 use crate::feed::Counts;
 use crate::headline;
-use crate::structure;
 use crate::why::{Empty, USUALLY, Why};
 
 /// Which items are shown.
@@ -194,7 +194,7 @@ impl Question {
 
     /// The same where nothing is predicted yet.
     pub(crate) fn of_plan(which: Which, plan: &Plan) -> Result<Self> {
-        let prediction = plan.predict(&structure::expectation(&plan.settings().domain))?;
+        let prediction = plan.predict(&wish::expectation(&plan.settings().domain))?;
         Ok(Self::new(which, plan, prediction.as_ref()))
     }
 

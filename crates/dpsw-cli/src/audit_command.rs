@@ -5,19 +5,17 @@ use std::time::Duration;
 use anyhow::Result;
 use dpsw::audit::{self, Claimed, Effort, Report};
 use dpsw::{Clock, Domain, Keys, Settings};
+use dpsw_faces::quantity::{Span, grouped};
+use dpsw_faces::wish::{self, Wish};
 use serde::Serialize;
 
-use crate::arguments::{Audit, Past, UnitName};
+use crate::arguments::{Audit, Means, UnitName};
 use crate::domain;
 use crate::fault::{Fault, Kind};
 use crate::output;
 use crate::progress::Progress;
-use crate::quantity::{Span, grouped};
 use crate::remark;
-use crate::structure::{self, Asked, Wish};
-
-/// What is assumed of the past and of a time window.
-const PAST: Past = Past { retention: 1, lateness: Duration::ZERO, expected_items: None };
+use crate::structure::{self, How};
 
 /// Runs `dpsw audit`.
 pub(crate) fn run(command: &Audit) -> Result<()> {
@@ -52,20 +50,11 @@ fn settings(command: &Audit) -> Result<Settings> {
     let is_time = matches!(command.window, Span::Time(_));
     let clock =
         if command.protects.unit == UnitName::AddRemove && is_time { Clock::Caller } else { Clock::Events };
-    let wish = Wish {
-        window: structure::window(command.window, PAST, clock),
-        unit: structure::unit(command.protects)?,
-        epsilon: command.epsilon,
-        means: command.means,
-        expectation: structure::expectation(&domain),
-        domain,
-        domain_file: None,
-        retention: PAST.retention,
-        paper: &command.paper,
-        asked: Asked::Any,
-        step: 1,
-    };
-    Ok(wish.plan()?.plan.settings().clone())
+    let window = wish::window(command.window, Duration::ZERO, clock, None);
+    let wish = Wish::new(window, structure::unit(command.protects)?, command.epsilon, domain);
+    let Means { delta, memory, method } = command.means;
+    let how = How { method, paper: &command.paper, domain_file: None };
+    Ok(structure::plan(Wish { delta, memory, ..wish }, how)?.plan.settings().clone())
 }
 
 /// A report in the words of the outside.

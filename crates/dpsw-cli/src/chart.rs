@@ -1,11 +1,11 @@
 //! Items as bars with their intervals, for screens that are drawn again and again.
 
+use dpsw_faces::quantity::grouped;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 
 use crate::answer::Row;
 use crate::harmless::{fitted, width};
-use crate::quantity::grouped;
 
 /// A row, and the true count where that is known.
 pub(crate) struct Bar<'r> {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use clap::ValueEnum;
 use dpsw::{Plan, Prediction, Unit};
+use dpsw_faces::quantity::size;
 use serde::Serialize;
 
 use crate::answer;
@@ -16,7 +17,6 @@ use crate::input::reader::Files;
 use crate::ledger;
 use crate::output::{self, Writer};
 use crate::plan_command::{self, EXPECTED, PlanDocument};
-use crate::quantity::size;
 use crate::words;
 
 /// A run that does not take place, in the words of the outside.

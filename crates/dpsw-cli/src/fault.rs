@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use dpsw::audit::AuditError;
 use dpsw::error::{IngestError, ParameterError, PlanError, QueryError, SnapshotError};
+use dpsw_faces::ledger::{Failure, LedgerError};
 
 /// The kind of a failure, as scripts see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,6 +68,9 @@ fn known(cause: &(dyn std::error::Error + 'static)) -> Option<Kind> {
     if let Some(AuditError::Plan(error)) = cause.downcast_ref::<AuditError>() {
         return Some(of_plan(error));
     }
+    if let Some(error) = cause.downcast_ref::<LedgerError>() {
+        return Some(of_ledger(error));
+    }
     if cause.is::<SnapshotError>() {
         return Some(Kind::Corrupt);
     }
@@ -77,6 +81,16 @@ fn known(cause: &(dyn std::error::Error + 'static)) -> Option<Kind> {
         IngestError::Entropy { .. } => Kind::Failure,
         _ => Kind::Data,
     })
+}
+
+pub(crate) fn of_ledger(error: &LedgerError) -> Kind {
+    match error.kind() {
+        Failure::Usage => Kind::Usage,
+        Failure::Refused => Kind::Refused,
+        Failure::Unread => Kind::Data,
+        Failure::Corrupt => Kind::Corrupt,
+        Failure::Unwritten => Kind::Failure,
+    }
 }
 
 /// A plan is refused for privacy if its numbers are in range but cannot be private or useful.

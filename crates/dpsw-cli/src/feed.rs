@@ -6,13 +6,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
 use dpsw::{Clock, DpswSketch, Plan, Taken, Unit, WindowView};
+use dpsw_faces::quantity::{Span, millis};
 use serde::Serialize;
 
 use crate::arguments::OnError;
 use crate::fault::Fault;
 use crate::input::{BATCH, Problem, Record, Sink};
-use crate::quantity::Span;
-use crate::structure::millis;
 
 /// Called with a view of the stream, and what was read of it, whenever an answer is due.
 pub(crate) type Due<'a> = Box<dyn FnMut(&WindowView, Counts) -> Result<()> + 'a>;

@@ -1,8 +1,8 @@
 //! What an answer is about, in words.
 
 use dpsw::{Unit, WindowView};
+use dpsw_faces::quantity::{self, grouped};
 
-use crate::quantity::{self, grouped};
 use crate::words::{count, span, stretch};
 
 /// What was counted, what of it is not counted yet or left out, and what is promised, each on a line.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use anyhow::Result;
 use dpsw::WindowView;
+use dpsw_faces::quantity::{grouped, size};
 use serde::Serialize;
 
 use crate::answer::{self, Positions};
@@ -11,7 +12,6 @@ use crate::arguments::Inspect;
 use crate::harmless;
 use crate::output;
 use crate::plan_command::PlanDocument;
-use crate::quantity::{grouped, size};
 use crate::view_file;
 use crate::words;
 

@@ -1,8 +1,6 @@
 //! The command line of dpsw: what is typed, what is meant, what is done.
 
 mod fault;
-mod decimal;
-mod quantity;
 mod arguments;
 mod remark;
 mod input;
@@ -18,7 +16,6 @@ mod domain;
 mod same_file;
 mod ledger;
 mod trailing;
-mod memory;
 mod structure;
 mod interrupt;
 mod progress;

@@ -2,29 +2,32 @@
 
 use std::fmt::Write as _;
 use std::io::stdout;
+use std::path::Path;
 
 use anyhow::Result;
 use dpsw::privacy::Cost;
 use dpsw::{Clock, Domain, Expectation, Group, Keys, Plan, Prediction, Prior, Target, Unit};
+use dpsw_faces::memory;
+use dpsw_faces::quantity::{Span, grouped, millis, time};
+use dpsw_faces::wish::{self, Wish};
 use serde::Serialize;
 
 use crate::answer;
-use crate::arguments::{Means, MethodName, PlanCommand, UnitName};
+use crate::arguments::{MethodName, PlanCommand, UnitName};
 use crate::domain;
 use crate::fault::Fault;
-use crate::memory;
 use crate::output;
-use crate::quantity::{Span, grouped};
 use crate::remark::{self, Style, is_coloured, paint};
 use crate::stream_command::read_text;
-use crate::structure::{self, Asked, Chosen, Wish};
+use crate::structure::{self, Chosen, How};
 use crate::words::{self, percent};
 
 /// Runs `dpsw plan`.
 pub(crate) fn run(command: &PlanCommand) -> Result<()> {
     let wish = wish(command)?;
-    let chosen = planned(command, &wish)?;
-    let curve = curve(&wish, &chosen);
+    let how = how(command);
+    let chosen = planned(command, &wish, how)?;
+    let curve = curve(&wish, how, &chosen);
     let Chosen { plan, prediction, .. } = chosen;
     if let (None, Some(delta)) = (command.means.delta, plan.settings().delta) {
         remark::note(format!("delta = {:e}, the default where one is needed", delta.get()));
@@ -36,36 +39,34 @@ pub(crate) fn run(command: &PlanCommand) -> Result<()> {
     output::print(&page(command, &plan, prediction.as_ref(), &curve))
 }
 
-fn wish(command: &PlanCommand) -> Result<Wish<'_>> {
+fn wish(command: &PlanCommand) -> Result<Wish> {
     let domain = match command.keys {
         Some(keys) => Domain::Public(Keys::Range(keys)),
         None => domain::choose(command.domain.as_deref())?,
     };
-    let mut expectation = structure::expectation(&domain);
-    if let Some(path) = &command.expect {
-        let prior = read_text(path)?
-            .parse::<Prior>()
-            .map_err(|error| Fault::data(format!("{}: {error}", path.display())))?;
-        expectation = Expectation { prior, ..expectation };
-    }
+    let PlanCommand { window, past, means, .. } = command;
     let clock = if command.protects.unit == UnitName::AddRemove { Clock::Caller } else { Clock::Events };
-    Ok(Wish {
-        window: structure::window(command.window, command.past, clock),
-        unit: structure::unit(command.protects)?,
-        epsilon: command.epsilon.unwrap_or(1.0),
-        means: command.means,
-        domain,
-        domain_file: command.domain.as_deref(),
-        retention: command.past.retention,
-        expectation,
-        paper: &command.paper,
-        asked: Asked::Any,
-        step: 1,
-    })
+    let window = wish::window(*window, past.lateness, clock, past.expected_items);
+    let unit = structure::unit(command.protects)?;
+    let wish = Wish::new(window, unit, command.epsilon.unwrap_or(1.0), domain);
+    let expectation = match &command.expect {
+        Some(path) => Expectation { prior: prior(path)?, ..wish.expectation },
+        None => wish.expectation,
+    };
+    Ok(Wish { delta: means.delta, memory: means.memory, retention: past.retention, expectation, ..wish })
+}
+
+fn prior(path: &Path) -> Result<Prior> {
+    let parsed = read_text(path)?.parse::<Prior>();
+    parsed.map_err(|error| Fault::data(format!("{}: {error}", path.display())))
+}
+
+fn how(command: &PlanCommand) -> How<'_> {
+    How { method: command.means.method, paper: &command.paper, domain_file: command.domain.as_deref() }
 }
 
 /// The plan that was asked for, in whichever direction, with its predicted error.
-fn planned(command: &PlanCommand, wish: &Wish<'_>) -> Result<Chosen> {
+fn planned(command: &PlanCommand, wish: &Wish, how: How<'_>) -> Result<Chosen> {
     check_target("--target-error", command.target_error)?;
     check_target("--target-share", command.target_share)?;
     let target = match (command.target_error, command.target_share) {
@@ -76,7 +77,7 @@ fn planned(command: &PlanCommand, wish: &Wish<'_>) -> Result<Chosen> {
         }
         (None, None) => None,
     };
-    let Some(target) = target else { return wish.at(wish.epsilon).plan() };
+    let Some(target) = target else { return structure::plan(wish.clone(), how) };
     if command.means.method == MethodName::Paper {
         return Err(Fault::usage(
             "the errors of the paper's method are bounds, not predictions; targets need --method tuned",
@@ -87,13 +88,13 @@ fn planned(command: &PlanCommand, wish: &Wish<'_>) -> Result<Chosen> {
             "give a target alone to find the epsilon, or --epsilon with --smallest-memory",
         ));
     }
-    let request = wish.at(wish.epsilon).request()?;
+    let request = wish.clone().request()?;
     let request = if command.means.memory.is_none() { memory::with_most(request) } else { request };
     let found = match command.smallest_memory {
         true => request.smallest_bytes(target),
         false => request.smallest_epsilon(target),
     };
-    let found = found.map_err(|error| structure::explained(error, wish.window, wish.domain_file))?;
+    let found = found.map_err(|error| structure::explained(error, wish.window, how.domain_file))?;
     let bytes = if command.smallest_memory { found.plan.sketch_bytes() } else { request.bytes };
     Ok(Chosen::new(found, request.with_bytes(bytes)))
 }
@@ -119,17 +120,15 @@ pub(crate) struct Point {
 const FACTORS: [f64; 7] = [0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0];
 
 /// The chosen plan, and the plans of the same size with other epsilons.
-fn curve(wish: &Wish<'_>, chosen: &Chosen) -> Vec<Point> {
-    let memory = chosen.request.as_ref().map(|request| request.bytes).or(wish.means.memory);
-    let wish =
-        Wish { means: Means { memory, ..wish.means }, ..wish.at(chosen.plan.settings().epsilon.get()) };
+fn curve(wish: &Wish, how: How<'_>, chosen: &Chosen) -> Vec<Point> {
+    let memory = chosen.request.as_ref().map(|request| request.bytes).or(wish.memory);
     let point = |factor: f64| {
-        let epsilon = wish.epsilon * factor;
+        let epsilon = chosen.plan.settings().epsilon.get() * factor;
         if factor == 1.0 {
             return error(chosen).map(|error| Point { epsilon, error });
         }
         // Where noise hides everything, or the arithmetic overflows, the curve has no point.
-        let chosen = wish.at(epsilon).plan().ok()?;
+        let chosen = structure::plan(Wish { epsilon, memory, ..wish.clone() }, how).ok()?;
         error(&chosen).map(|error| Point { epsilon, error })
     };
     FACTORS.into_iter().filter_map(point).collect()
@@ -328,7 +327,7 @@ fn page(command: &PlanCommand, plan: &Plan, prediction: Option<&Prediction>, cur
     let heading = |title: &str| paint(Style::Bold, title, coloured);
     let asked = match command.window {
         Span::Items(items) => format!("the last {} items", grouped(items as f64)),
-        Span::Time(length) => format!("the last {}", crate::quantity::time(structure::millis(length))),
+        Span::Time(length) => format!("the last {}", time(millis(length))),
     };
     let _ = writeln!(text, "{}\n", heading(&format!("A plan for {asked} with {}", plan.claim())));
     let _ = writeln!(text, "{}\n", words::plan(plan));

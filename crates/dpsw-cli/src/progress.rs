@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use dpsw_faces::quantity::grouped;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::input::file::is_stdin;
@@ -48,7 +49,7 @@ impl Progress {
     pub(crate) fn update(&self, bytes: u64, records: u64) {
         if let Some(bar) = &self.0 {
             bar.set_position(bytes);
-            bar.set_message(format!("{} records", crate::quantity::grouped(records as f64)));
+            bar.set_message(format!("{} records", grouped(records as f64)));
         }
     }
 

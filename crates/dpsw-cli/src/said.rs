@@ -4,13 +4,13 @@ use std::io::{IsTerminal, stdin};
 use std::path::PathBuf;
 
 use dpsw::{Plan, Unit};
+use dpsw_faces::memory::{self, MEMORY};
+use dpsw_faces::quantity::{grouped, size};
 
 use crate::answer::FoundFrom;
 use crate::arguments::{Source, Stream};
 use crate::feed::{Counts, Long};
 use crate::input::file::{is_stdin, name};
-use crate::memory::{self, MEMORY};
-use crate::quantity::{grouped, size};
 use crate::remark;
 use crate::structure::Chosen;
 use crate::survey::Known;

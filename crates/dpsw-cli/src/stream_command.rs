@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use dpsw::error::PlanError;
 use dpsw::{Clock, Domain, DpswSketch, TimeWindow, Unit, Window, WindowView};
+use dpsw_faces::ledger::Spending;
+use dpsw_faces::quantity::{Span, millis};
+use dpsw_faces::wish::{self, Asked, Wish};
 
 use crate::answer::{Question, Rows, Which};
 use crate::arguments::{Count, Input, MethodName, Source, Stream, Top, UnitName};
@@ -20,12 +23,11 @@ use crate::input::reader::Files;
 use crate::input::start::Told;
 use crate::ledger;
 use crate::output::{self, Writer};
-use crate::quantity::Span;
 use crate::remark;
 use crate::run::{self, Alone, End};
 use crate::said;
 use crate::same_file;
-use crate::structure::{self, Asked, Chosen, Wish, millis};
+use crate::structure::{self, Chosen, How};
 use crate::survey::{self, Known, Times};
 use crate::trailing;
 use crate::unasked;
@@ -131,6 +133,7 @@ impl Read<'_> {
         }
         let question = Question::new(which.clone(), plan, prediction);
         let spending = ledger::charge(&self.source.account, plan, &files.paths)?;
+        let spend = || spending.iter().for_each(Spending::answer);
         said::before(self.source, &chosen, &files.paths, known);
         for path in files.paths.iter().filter(|path| files.follow && is_missing(path) && !is_stdin(path)) {
             remark::note(format!("{} is not there yet; waiting for it", path.display()));
@@ -138,7 +141,7 @@ impl Read<'_> {
         let is_followed = files.follow;
         let due = Box::new(|view: &WindowView, read| {
             let answer = question.ask(view, Some(read))?;
-            spending.answer();
+            spend();
             writer.write(&answer)
         });
         let waits = !is_followed && files.paths.iter().all(|path| path.is_file());
@@ -154,14 +157,14 @@ impl Read<'_> {
         feed.step = known.step();
         let keep = |view: &WindowView| match &self.source.stream.save {
             Some(path) => {
-                spending.answer();
+                spend();
                 keep(view, path)
             }
             None => Ok(()),
         };
         let end = if is_watched {
             let mut watch = Watch::open(question.clone())?;
-            spending.answer();
+            spend();
             run::run(files, wanted, &mut feed, &mut watch)
         } else {
             run::run(files, wanted, &mut feed, &mut Alone)
@@ -269,7 +272,8 @@ impl Read<'_> {
     fn plan(&self, wanted: &Wanted, known: Known, is_once: bool) -> Result<Chosen> {
         let asked = self.wish(wanted)?;
         let is_last = is_once && asked.retention == 1;
-        let wish = asked.at(asked.epsilon);
+        let how = self.how();
+        let wish = asked.clone();
         let wish = match (known, wish.window) {
             (Known::Records(records), Window::Items(len)) => Wish {
                 window: Window::Items(len.min(records)),
@@ -281,17 +285,18 @@ impl Read<'_> {
                 let expected_items = given.unwrap_or(expected_items);
                 Wish { window: Window::Time(TimeWindow { expected_items, ..time }), step, ..wish }
             }
-            _ => return asked.plan(),
+            _ => return structure::plan(asked, how),
         };
         let is_other = wish.window != asked.window;
-        match wish.plan() {
-            Err(error) if is_other && is_only_noise(&error) => asked.plan(),
+        match structure::plan(wish, how) {
+            Err(error) if is_other && is_only_noise(&error) => structure::plan(asked, how),
             chosen => chosen,
         }
     }
 
-    fn wish(&self, wanted: &Wanted) -> Result<Wish<'_>> {
-        let Source { stream, paper, .. } = self.source;
+    fn wish(&self, wanted: &Wanted) -> Result<Wish> {
+        let stream = &self.source.stream;
+        let Stream { past, means, .. } = stream;
         let (Some(window), Some(epsilon)) = (stream.window, stream.epsilon) else {
             return Err(Fault::usage("--window and --epsilon are needed"));
         };
@@ -301,19 +306,14 @@ impl Read<'_> {
             (_, Some(_)) => Unit::Users { per_substream: stream.per_user },
             _ => Unit::ReplaceOne,
         };
-        Ok(Wish {
-            window: structure::window(window, stream.past, clock),
-            unit,
-            epsilon,
-            means: stream.means,
-            expectation: structure::expectation(&self.domain),
-            domain: self.domain.clone(),
-            domain_file: stream.domain.as_deref(),
-            retention: stream.past.retention,
-            paper,
-            asked: Asked::Any,
-            step: 1,
-        })
+        let window = wish::window(window, past.lateness, clock, past.expected_items);
+        let wish = Wish::new(window, unit, epsilon, self.domain.clone());
+        Ok(Wish { delta: means.delta, memory: means.memory, retention: past.retention, ..wish })
+    }
+
+    fn how(&self) -> How<'_> {
+        let Source { stream, paper, .. } = self.source;
+        How { method: stream.means.method, paper, domain_file: stream.domain.as_deref() }
     }
 
     /// Whether the times of the events are used; else they happen when they arrive, or have none.

@@ -1,50 +1,27 @@
 //! From options to a plan.
 
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::Result;
 use dpsw::error::{ParameterError, PlanError, Quantity};
 use dpsw::{
-    Clock, CounterLayout, Delta, Domain, Expectation, Grid, Keys, PaperMethod, Plan, Planned, Prediction,
-    Ratio, Request, Settings, Shares, SubstreamLen, TimeWindow, Unit, Window,
+    CounterLayout, Delta, Grid, PaperMethod, Plan, Planned, Prediction, Ratio, Request, Settings, Shares,
+    SubstreamLen, Unit, Window,
 };
+use dpsw_faces::memory::MEMORY;
+use dpsw_faces::quantity::{grouped, time};
+use dpsw_faces::wish::Wish;
 
-use crate::arguments::{Means, MethodName, Paper, Past, Protects, UnitName};
+use crate::arguments::{MethodName, Paper, Protects, UnitName};
 use crate::domain;
 use crate::fault::Fault;
-use crate::memory::{self, MEMORY};
-use crate::quantity::{Span, grouped, time};
 
-/// The delta if a plan needs one and none is given.
-pub(crate) const DELTA: f64 = 1e-10;
-/// The items of a time window, if nobody says how many there are.
-pub(crate) const EXPECTED_ITEMS: u64 = 1_000_000;
-
-/// What a plan is wanted for, whatever command asks.
-pub(crate) struct Wish<'a> {
-    pub(crate) window: Window,
-    pub(crate) unit: Unit,
-    pub(crate) epsilon: f64,
-    pub(crate) means: Means,
-    pub(crate) domain: Domain,
-    pub(crate) domain_file: Option<&'a Path>,
-    pub(crate) retention: u32,
-    /// The public guess of how counts are spread.
-    pub(crate) expectation: Expectation,
+/// By which method a plan is made, and where its keys are from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct How<'a> {
+    pub(crate) method: MethodName,
     pub(crate) paper: &'a Paper,
-    pub(crate) asked: Asked,
-    /// The steps in which times go, in milliseconds.
-    pub(crate) step: u64,
-}
-
-/// Which windows of a stream are asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Asked {
-    /// At any time.
-    Any,
-    /// The last one of a stream whose length is known.
-    Last,
+    pub(crate) domain_file: Option<&'a Path>,
 }
 
 /// A plan, and the error that it will probably have; the paper's method has bounds instead.
@@ -61,85 +38,44 @@ impl Chosen {
     }
 }
 
-impl<'a> Wish<'a> {
-    /// The same with another epsilon.
-    pub(crate) fn at(&self, epsilon: f64) -> Wish<'a> {
-        Wish { epsilon, domain: self.domain.clone(), expectation: self.expectation.clone(), ..*self }
-    }
-
-    /// The plan of the chosen method.
-    pub(crate) fn plan(self) -> Result<Chosen> {
-        let (window, file) = (self.window, self.domain_file);
-        let chosen = match self.means.method {
-            MethodName::Tuned if self.paper.is_given() => {
-                return Err(Fault::usage("the parameters of the paper need --method paper"));
-            }
-            MethodName::Tuned if self.means.memory.is_none() => {
-                memory::plan(self.request()?).map(|(planned, request)| Chosen::new(planned, request))
-            }
-            MethodName::Tuned => {
-                let request = self.request()?;
-                request.plan().map(|planned| Chosen::new(planned, request))
-            }
-            MethodName::Paper => {
-                self.paper_plan().map(|plan| Chosen { plan, prediction: None, request: None })
-            }
-        };
-        chosen.map_err(|error| explained(error, window, file))
-    }
-
-    /// What the planner is asked. A large domain is moved, not copied.
-    pub(crate) fn request(self) -> Result<Request> {
-        let delta = self.delta_needed().map(Delta::new).transpose()?;
-        let settings = Settings {
-            unit: self.unit,
-            delta,
-            domain: self.domain,
-            retention: self.retention,
-            ..Settings::new(self.window, self.epsilon)?
-        };
-        let request = Request::new(settings).with_expectation(self.expectation).with_step(self.step);
-        let request = if self.asked == Asked::Last { request.for_last_window() } else { request };
-        Ok(match self.means.memory {
-            Some(bytes) => request.with_bytes(bytes),
-            None => request,
-        })
-    }
-
-    /// The delta that was given, or the default where finding keys needs one.
-    fn delta_needed(&self) -> Option<f64> {
-        self.means.delta.or(self.domain.discovery().map(|_| self.delta_default()))
-    }
-
-    /// Windows that are longer than any of today need a smaller one.
-    fn delta_default(&self) -> f64 {
-        DELTA.min(1.0 / (self.window.expected_items().max(1) as f64 * f64::from(self.retention)))
-    }
-
-    /// Columns that are not given are as many as the memory allows.
-    fn paper_plan(&self) -> Result<Plan, PlanError> {
-        let first = Plan::new(self.paper_settings(COLUMNS_FIRST)?)?;
-        if self.paper.columns.is_some() || self.paper.zeta.is_some() {
-            return Ok(first);
+/// The plan of the chosen method.
+pub(crate) fn plan(wish: Wish, how: How<'_>) -> Result<Chosen> {
+    let window = wish.window;
+    let chosen = match how.method {
+        MethodName::Tuned if how.paper.is_given() => {
+            return Err(Fault::usage("the parameters of the paper need --method paper"));
         }
-        let memory = self.means.memory.unwrap_or(MEMORY);
-        let columns = u64::from(COLUMNS_FIRST) * memory / first.sketch_bytes().max(1);
-        match u32::try_from(columns) {
-            Ok(columns) if COLUMNS_MIN <= columns => Plan::new(self.paper_settings(columns)?),
-            _ => Err(PlanError::TooSmall { bytes: memory }),
+        MethodName::Tuned => wish.plan().map(|(planned, request)| Chosen::new(planned, request)),
+        MethodName::Paper => {
+            paper_plan(&wish, how.paper).map(|plan| Chosen { plan, prediction: None, request: None })
         }
-    }
+    };
+    chosen.map_err(|error| explained(error, window, how.domain_file))
+}
 
-    fn paper_settings(&self, columns: u32) -> Result<Settings, ParameterError> {
-        Ok(Settings {
-            unit: self.unit,
-            delta: Some(Delta::new(self.means.delta.unwrap_or(self.delta_default()))?),
-            domain: self.domain.clone(),
-            method: Some(paper_method(self.paper, columns)?.into()),
-            retention: self.retention,
-            ..Settings::new(self.window, self.epsilon)?
-        })
+/// Columns that are not given are as many as the memory allows.
+fn paper_plan(wish: &Wish, paper: &Paper) -> Result<Plan, PlanError> {
+    let first = Plan::new(paper_settings(wish, paper, COLUMNS_FIRST)?)?;
+    if paper.columns.is_some() || paper.zeta.is_some() {
+        return Ok(first);
     }
+    let memory = wish.memory.unwrap_or(MEMORY);
+    let columns = u64::from(COLUMNS_FIRST) * memory / first.sketch_bytes().max(1);
+    match u32::try_from(columns) {
+        Ok(columns) if COLUMNS_MIN <= columns => Plan::new(paper_settings(wish, paper, columns)?),
+        _ => Err(PlanError::TooSmall { bytes: memory }),
+    }
+}
+
+fn paper_settings(wish: &Wish, paper: &Paper, columns: u32) -> Result<Settings, ParameterError> {
+    Ok(Settings {
+        unit: wish.unit,
+        delta: Some(Delta::new(wish.delta.unwrap_or(wish.delta_default()))?),
+        domain: wish.domain.clone(),
+        method: Some(paper_method(paper, columns)?.into()),
+        retention: wish.retention,
+        ..Settings::new(wish.window, wish.epsilon)?
+    })
 }
 
 /// A plan that was refused, in the words of the command line.
@@ -205,23 +141,6 @@ const COLUMNS_FIRST: u32 = 1024;
 /// Narrower sketches are not worth having.
 const COLUMNS_MIN: u32 = 16;
 
-/// The window in the library's words; a tick is a millisecond.
-pub(crate) fn window(span: Span, past: Past, clock: Clock) -> Window {
-    match span {
-        Span::Items(len) => Window::Items(len),
-        Span::Time(len) => Window::Time(TimeWindow {
-            len: millis(len),
-            lateness: millis(past.lateness),
-            clock,
-            expected_items: past.expected_items.unwrap_or(EXPECTED_ITEMS),
-        }),
-    }
-}
-
-pub(crate) fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
-}
-
 pub(crate) fn unit(Protects { unit, per_user }: Protects) -> Result<Unit> {
     match (unit, per_user) {
         (UnitName::Users, per_user) => Ok(Unit::Users { per_substream: per_user.unwrap_or(1) }),
@@ -229,9 +148,4 @@ pub(crate) fn unit(Protects { unit, per_user }: Protects) -> Result<Unit> {
         (UnitName::ReplaceOne, None) => Ok(Unit::ReplaceOne),
         (UnitName::AddRemove, None) => Ok(Unit::AddRemove),
     }
-}
-
-/// What to expect of a number of keys when nothing better is known.
-pub(crate) fn expectation(domain: &Domain) -> Expectation {
-    Expectation::zipf(domain.keys().map_or(100_000, Keys::len).max(1))
 }

@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 
+use dpsw_faces::quantity::grouped;
+
 use crate::answer::{Answer, Compared, Row};
 use crate::harmless::{fitted, width};
-use crate::quantity::grouped;
 use crate::remark::{Style, paint};
 use crate::why::Why;
 use crate::words::{WIDTH, count, wrapped};

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use dpsw_faces::quantity::grouped;
 use ratatui::DefaultTerminal;
 use ratatui::layout::{Constraint, Layout};
 use ratatui::style::{Modifier, Style};
@@ -17,7 +18,6 @@ use crate::fault::Fault;
 use crate::feed::{Counts, Feed};
 use crate::harmless;
 use crate::interrupt;
-use crate::quantity::grouped;
 use crate::remark;
 use crate::run::Companion;
 use crate::why::Why;

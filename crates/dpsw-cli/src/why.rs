@@ -1,10 +1,10 @@
 //! Why an answer has no row, and what to do about it.
 
 use dpsw::{Plan, Window, WindowView};
+use dpsw_faces::quantity::grouped;
 use serde::Serialize;
 
 use crate::feed::Counts;
-use crate::quantity::grouped;
 use crate::words::{count, percent, stretch};
 
 /// The first thing that keeps rows away.

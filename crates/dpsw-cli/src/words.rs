@@ -1,9 +1,9 @@
 //! Numbers with their nouns, as people say them.
 
 use dpsw::Plan;
+use dpsw_faces::quantity::{self, grouped};
 
 use crate::input::time;
-use crate::quantity::{self, grouped};
 
 /// `1 item`, `2,000 items`.
 pub(crate) fn count(number: u64, noun: &str) -> String {

@@ -6,11 +6,11 @@
 use std::io::{Write, stdout};
 
 use anyhow::Result;
+use dpsw_faces::quantity::grouped;
 
 use crate::demo::dice::{Dice, Zipf};
 use crate::demo::shop::{self, FALLING, Page, RISING};
 use crate::interrupt;
-use crate::quantity::grouped;
 use crate::remark;
 
 /// Bytes that are written at a time.

@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use dpsw::{Batch, Domain, DpswSketch, Keys, PaperMethod, Plan, Request, Settings, WindowView};
+use dpsw_faces::quantity::grouped;
+use dpsw_faces::wish::DELTA;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::Line;
 
@@ -23,9 +25,7 @@ use crate::arguments::Demo;
 use crate::chart::{self, Bar};
 use crate::interrupt;
 use crate::output::{print, print_json};
-use crate::quantity::grouped;
 use crate::remark::is_coloured;
-use crate::structure;
 use crate::watch::Screen;
 use stream::{DOMAIN_LEN, Stream, Truth, name};
 use summary::Measures;
@@ -140,7 +140,7 @@ fn settings() -> Result<Settings> {
 }
 
 fn paper_plan() -> Result<Plan> {
-    Ok(settings()?.with_delta(structure::DELTA)?.with_method(PaperMethod::default()).plan()?)
+    Ok(settings()?.with_delta(DELTA)?.with_method(PaperMethod::default()).plan()?)
 }
 
 fn tuned_plan(bytes: u64) -> Result<Plan> {

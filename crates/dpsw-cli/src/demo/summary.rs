@@ -4,9 +4,8 @@ use std::fmt;
 use std::time::Duration;
 
 use dpsw::{DpswSketch, Estimate};
+use dpsw_faces::quantity::{grouped, size};
 use serde::Serialize;
-
-use crate::quantity::{grouped, size};
 
 /// What is measured on the way.
 #[derive(Debug, Default)]

@@ -9,9 +9,7 @@ use anyhow::{Error, Result};
 use crate::fault::{self, Fault, Kind};
 use crate::input::{content, packing};
 
-pub(crate) fn is_stdin(path: &Path) -> bool {
-    path.as_os_str() == "-"
-}
+pub(crate) use dpsw_faces::ledger::is_stdin;
 
 /// What people call it.
 pub(crate) fn name(path: &Path) -> String {

@@ -2,43 +2,54 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Error, Result};
-
-use crate::fault::Fault;
-use crate::input::file::{self, is_stdin};
 use crate::ledger::accounts::Accounts;
 use crate::ledger::entry::{DataSet, FileMark};
-use crate::remark;
+use crate::ledger::error::LedgerError;
+use crate::ledger::remark::Remark;
+
+/// Whether this name means standard input.
+pub fn is_stdin(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
 
 /// The data sets of these files: the one that was named, or one for each file, by its path.
-pub(crate) fn data_sets(name: Option<&str>, paths: &[PathBuf], known: &Accounts) -> Result<Vec<DataSet>> {
+pub(crate) fn data_sets(
+    name: Option<&str>,
+    paths: &[PathBuf],
+    known: &Accounts,
+    say: &dyn Fn(&Remark),
+) -> Result<Vec<DataSet>, LedgerError> {
     match name {
-        Some(name) => named(name, paths, known),
-        None => by_path(paths, known),
+        Some(name) => named(name, paths, known, say),
+        // What is charged to nobody would never be missed.
+        None if paths.is_empty() => Err(LedgerError::NoFiles),
+        None => by_path(paths, known, say),
     }
 }
 
-fn named(name: &str, paths: &[PathBuf], known: &Accounts) -> Result<Vec<DataSet>> {
+fn named(
+    name: &str,
+    paths: &[PathBuf],
+    known: &Accounts,
+    say: &dyn Fn(&Remark),
+) -> Result<Vec<DataSet>, LedgerError> {
     if name.trim().is_empty() {
-        return Err(Fault::usage("--data-set needs a name"));
+        return Err(LedgerError::Nameless);
     }
     let files: Vec<FileMark> = paths.iter().filter_map(|path| mark(path)).collect();
     for file in &files {
-        if let Some(other) = known.sets_of(file).iter().find(|other| **other != name) {
-            remark::note(format!(
-                "{} was charged to {other} before; if its events are the same, charge them there: --data-set {other:?}",
-                file.path
-            ));
+        if let Some(other) = known.sets_of(file).into_iter().find(|other| *other != name) {
+            say(&Remark::Elsewhere { file: file.path.clone(), data_set: other.to_owned() });
         }
     }
     Ok(vec![DataSet { name: name.to_owned(), files }])
 }
 
-fn by_path(paths: &[PathBuf], known: &Accounts) -> Result<Vec<DataSet>> {
+fn by_path(paths: &[PathBuf], known: &Accounts, say: &dyn Fn(&Remark)) -> Result<Vec<DataSet>, LedgerError> {
     let mut sets: Vec<DataSet> = Vec::new();
     for path in paths {
-        let file = mark(path).ok_or_else(|| nameless(path))?;
-        let name = name_of(&file, known)?;
+        let file = mark(path).ok_or_else(|| LedgerError::NoPath { path: path.clone() })?;
+        let name = name_of(&file, known, say)?;
         match sets.iter_mut().find(|set| set.name == name) {
             Some(set) => set.files.push(file),
             None => sets.push(DataSet { name, files: vec![file] }),
@@ -48,28 +59,20 @@ fn by_path(paths: &[PathBuf], known: &Accounts) -> Result<Vec<DataSet>> {
 }
 
 /// The data set to which a file was charged before, or else its path.
-fn name_of(file: &FileMark, known: &Accounts) -> Result<String> {
+fn name_of(file: &FileMark, known: &Accounts, say: &dyn Fn(&Remark)) -> Result<String, LedgerError> {
     match known.sets_of(file)[..] {
         [] => Ok(file.path.clone()),
         [name] => {
             if name != file.path {
-                remark::note(format!("{} was charged to {name} before, and is again", file.path));
+                say(&Remark::Again { file: file.path.clone(), data_set: name.to_owned() });
             }
             Ok(name.to_owned())
         }
-        ref names => Err(Fault::usage(format!(
-            "{} was charged to several data sets: {}; say which with --data-set",
-            file.path,
-            names.join(", ")
-        ))),
+        ref names => Err(LedgerError::Several {
+            file: file.path.clone(),
+            data_sets: names.iter().map(|&name| name.to_owned()).collect(),
+        }),
     }
-}
-
-fn nameless(path: &Path) -> Error {
-    let name = file::name(path);
-    Fault::usage(format!(
-        "--ledger needs --data-set NAME here: {name} has no path by which it is known again"
-    ))
 }
 
 /// A file that keeps its path; pipes do not.

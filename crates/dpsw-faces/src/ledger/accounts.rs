@@ -1,10 +1,8 @@
 //! What was spent on each data set, and whether more may be.
 
-use anyhow::Result;
-
-use crate::fault::{Fault, Kind};
 use crate::ledger::amount::Amount;
 use crate::ledger::entry::{Charge, DataSet, Entry, FileMark, Protected};
+use crate::ledger::error::LedgerError;
 
 /// The sum of a ledger.
 #[derive(Debug, Default)]
@@ -119,56 +117,46 @@ impl Accounts {
         names
     }
 
-    /// Refuses a charge that does not fit one of its data sets.
-    pub(crate) fn check(&self, charge: &Charge, budget: Option<Amount>, ledger: &str) -> Result<()> {
-        let asked = Amount::new(charge.epsilon)?;
+    /// Refuses a charge of so much that does not fit one of its data sets.
+    pub(crate) fn check(
+        &self,
+        charge: &Charge,
+        asked: Amount,
+        budget: Option<Amount>,
+    ) -> Result<(), LedgerError> {
         for DataSet { name, .. } in &charge.data_sets {
             self.check_unit(name, charge.unit)?;
-            let budget = self.check_same_budget(name, budget, ledger)?;
-            self.check_fits(name, asked, budget, ledger)?;
+            let budget = self.check_same_budget(name, budget)?;
+            self.check_fits(name, asked, budget)?;
         }
         Ok(())
     }
 
-    fn check_unit(&self, name: &str, asked: Protected) -> Result<()> {
+    fn check_unit(&self, name: &str, asked: Protected) -> Result<(), LedgerError> {
         match self.unit(name) {
-            Some(unit) if unit != asked => Err(refused(format!(
-                "{name} was charged for {} so far, and this run would be for {}: their epsilons do not add up; protect the same, or \
-                keep an account of its own with another --data-set",
-                unit.name(),
-                asked.name()
-            ))),
+            Some(charged) if charged != asked => {
+                Err(LedgerError::OtherUnit { data_set: name.to_owned(), charged, asked })
+            }
             _ => Ok(()),
         }
     }
 
-    fn check_same_budget(&self, name: &str, asked: Option<Amount>, ledger: &str) -> Result<Option<Amount>> {
+    fn check_same_budget(&self, name: &str, asked: Option<Amount>) -> Result<Option<Amount>, LedgerError> {
         match (self.budget(name), asked) {
-            (Some(budget), Some(asked)) if budget != asked => Err(refused(format!(
-                "{name} has a budget of epsilon = {budget}, and --budget asks for {asked}; leave --budget out, or change it \
-                with: dpsw ledger {ledger} --data-set {name:?} --budget {asked}"
-            ))),
+            (Some(budget), Some(asked)) if budget != asked => {
+                Err(LedgerError::OtherBudget { data_set: name.to_owned(), budget, asked })
+            }
             (budget, asked) => Ok(budget.or(asked)),
         }
     }
 
-    fn check_fits(&self, name: &str, asked: Amount, budget: Option<Amount>, ledger: &str) -> Result<()> {
+    fn check_fits(&self, name: &str, asked: Amount, budget: Option<Amount>) -> Result<(), LedgerError> {
         let spent = self.spent(name);
-        let Some(budget) = budget.filter(|budget| *budget < spent.plus(asked)) else { return Ok(()) };
-        let left = budget.without(spent);
-        let less = if left == Amount::default() {
-            String::new()
-        } else {
-            format!("ask for --epsilon {left} at most, ")
-        };
-        Err(refused(format!(
-            "{name} has a budget of epsilon = {budget}: {spent} is spent, this run asks for {asked}, and {left} is left; \
-            {less}answer from a saved view (--view), or change the budget with: dpsw ledger {ledger} --data-set {name:?} \
-            --budget EPSILON"
-        )))
+        match budget {
+            Some(budget) if budget < spent.plus(asked) => {
+                Err(LedgerError::OverBudget { data_set: name.to_owned(), budget, spent, asked })
+            }
+            _ => Ok(()),
+        }
     }
-}
-
-fn refused(message: String) -> anyhow::Error {
-    Fault::of(Kind::Refused, message)
 }

@@ -4,13 +4,10 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Error, Result};
-
-use crate::fault::{Fault, Kind};
-use crate::input::file::{self, cannot_read};
 use crate::ledger::accounts::Accounts;
 use crate::ledger::entry::{Entry, VERSION};
-use crate::remark;
+use crate::ledger::error::LedgerError;
+use crate::ledger::remark::Remark;
 
 /// A ledger that nobody else can change until this is dropped.
 pub(crate) struct LedgerFile {
@@ -22,33 +19,33 @@ pub(crate) struct LedgerFile {
 
 impl LedgerFile {
     /// Opens a ledger to add to it, or makes an empty one, once nobody else holds it.
-    pub(crate) fn open(path: &Path) -> Result<(Self, Accounts)> {
+    pub(crate) fn open(path: &Path, say: &dyn Fn(&Remark)) -> Result<(Self, Accounts), LedgerError> {
         let open = || -> io::Result<(File, Vec<u8>)> {
             let mut file =
                 OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
-            lock(&file, path)?;
+            lock(&file, path, say)?;
             let mut bytes = Vec::new();
             file.read_to_end(&mut bytes)?;
             Ok((file, bytes))
         };
-        let (file, mut text) = open().with_context(|| unwritable(path))?;
-        let (accounts, end) = parse(&text, path)?;
+        let (file, mut text) = open().map_err(|error| unwritten(path, error))?;
+        let (accounts, end) = parse(&text, path, say)?;
         text.truncate(end);
         Ok((Self { path: path.to_owned(), file, text }, accounts))
     }
 
     /// Adds lines. When this returns they are on the disk.
-    pub(crate) fn append(mut self, entries: &[Entry]) -> Result<()> {
+    pub(crate) fn append(mut self, entries: &[Entry]) -> Result<(), LedgerError> {
         let end = self.text.len();
         if end == 0 {
-            self.text.extend(line(&Entry::Start { version: VERSION })?);
+            self.text.extend(line(&Entry::Start { version: VERSION }));
         } else if !self.text.ends_with(b"\n") {
             self.text.push(b'\n');
         }
         for entry in entries {
-            self.text.extend(line(entry)?);
+            self.text.extend(line(entry));
         }
-        self.write_from(end).with_context(|| unwritable(&self.path))
+        self.write_from(end).map_err(|error| unwritten(&self.path, error))
     }
 
     fn write_from(&mut self, end: usize) -> io::Result<()> {
@@ -61,10 +58,10 @@ impl LedgerFile {
     }
 }
 
-fn lock(file: &File, path: &Path) -> io::Result<()> {
+fn lock(file: &File, path: &Path, say: &dyn Fn(&Remark)) -> io::Result<()> {
     match file.try_lock() {
         Err(TryLockError::WouldBlock) => {
-            remark::note(format!("waiting for another run that holds {}", path.display()));
+            say(&Remark::Waiting { ledger: path.to_owned() });
             file.lock()
         }
         Err(TryLockError::Error(error)) => Err(error),
@@ -73,31 +70,32 @@ fn lock(file: &File, path: &Path) -> io::Result<()> {
 }
 
 /// What a ledger says now; nothing is changed.
-pub(crate) fn read(path: &Path) -> Result<Accounts> {
-    let mut file = file::open(path)?;
+pub(crate) fn read(path: &Path, say: &dyn Fn(&Remark)) -> Result<Accounts, LedgerError> {
+    let ledger = || path.to_owned();
+    let mut file = File::open(path).map_err(|error| LedgerError::Unopened { ledger: ledger(), error })?;
     let mut bytes = Vec::new();
     let all = file.lock_shared().and_then(|()| file.read_to_end(&mut bytes));
-    all.map_err(|error| cannot_read(path, error.into()))?;
-    Ok(parse(&bytes, path)?.0)
+    all.map_err(|error| LedgerError::Unread { ledger: ledger(), error })?;
+    Ok(parse(&bytes, path, say)?.0)
 }
 
 /// Whether these are the bytes of a ledger.
-pub(crate) fn is_ledger(bytes: &[u8]) -> bool {
+pub fn is_ledger(bytes: &[u8]) -> bool {
     bytes.starts_with(b"{\"entry\":\"dpsw ledger\"")
 }
 
-fn unwritable(path: &Path) -> String {
-    format!("{} cannot be written", path.display())
+fn unwritten(path: &Path, error: io::Error) -> LedgerError {
+    LedgerError::Unwritten { ledger: path.to_owned(), error }
 }
 
-fn line(entry: &Entry) -> Result<Vec<u8>> {
-    let mut text = serde_json::to_vec(entry)?;
+fn line(entry: &Entry) -> Vec<u8> {
+    let mut text = serde_json::to_vec(entry).expect("an entry has text and numbers alone");
     text.push(b'\n');
-    Ok(text)
+    text
 }
 
 /// The sums, and where the last whole line ends.
-fn parse(bytes: &[u8], path: &Path) -> Result<(Accounts, usize)> {
+fn parse(bytes: &[u8], path: &Path, say: &dyn Fn(&Remark)) -> Result<(Accounts, usize), LedgerError> {
     let mut accounts = Accounts::default();
     let mut end = 0;
     for (index, text) in bytes.split_inclusive(|byte| *byte == b'\n').enumerate() {
@@ -108,11 +106,11 @@ fn parse(bytes: &[u8], path: &Path) -> Result<(Accounts, usize)> {
             Err(reason) if index == 0 => return Err(foreign(path, text, &reason)),
             // A run that was cut off while it wrote this had not begun to read: it goes on once all is on the disk.
             Err(_) if !text.ends_with(b"\n") => {
-                remark::note(format!("the last line of {} was cut off; it does not count", path.display()));
+                say(&Remark::CutOff { ledger: path.to_owned() });
                 break;
             }
             Err(_) if text.trim_ascii().is_empty() => end += text.len(),
-            Err(reason) => return Err(damaged(path, index + 1, &reason)),
+            Err(reason) => return Err(damaged(path, index + 1, reason)),
             Ok(()) => end += text.len(),
         }
     }
@@ -129,23 +127,13 @@ fn check_start(entry: &Entry) -> Result<(), String> {
     }
 }
 
-fn foreign(path: &Path, first: &[u8], reason: &str) -> Error {
+fn foreign(path: &Path, first: &[u8], reason: &str) -> LedgerError {
     let reason = if is_ledger(first) { reason } else { "a ledger starts with a line that says so" };
-    let path = path.display();
-    Fault::of(
-        Kind::Corrupt,
-        format!("{path} is not a ledger that can be read: {reason}; name another file, or a new one"),
-    )
+    LedgerError::Foreign { ledger: path.to_owned(), reason: reason.to_owned() }
 }
 
-fn damaged(path: &Path, line: usize, reason: &str) -> Error {
-    Fault::of(
-        Kind::Corrupt,
-        format!(
-            "{}:{line}: {reason}; correct this line, so that nothing that was spent is forgotten",
-            path.display()
-        ),
-    )
+fn damaged(path: &Path, line: usize, reason: String) -> LedgerError {
+    LedgerError::Damaged { ledger: path.to_owned(), line, reason }
 }
 
 /// A new file has its name on the disk once its folder is there.

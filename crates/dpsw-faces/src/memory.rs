@@ -4,7 +4,7 @@ use dpsw::error::PlanError;
 use dpsw::{Planned, Prediction, Request};
 
 /// The bytes of sketches in which keys share counters, where more would not help.
-pub(crate) const MEMORY: u64 = 400_000;
+pub const MEMORY: u64 = 400_000;
 /// They may take so many times as much.
 const TIMES: [u64; 3] = [1, 4, 16];
 /// And at most this: about 64 MB with all that is computed from it.
@@ -14,7 +14,10 @@ const AS_GOOD: f64 = 1.05;
 
 /// The plan with the least of these sizes that is as good as the largest, and the request that it fulfils. Where keys have
 /// counters of their own, the library knows how much to take.
-pub(crate) fn plan(request: Request) -> Result<(Planned, Request), PlanError> {
+///
+/// # Errors
+/// There is no plan with the most bytes that are taken.
+pub fn plan(request: Request) -> Result<(Planned, Request), PlanError> {
     if MEMORY < request.bytes {
         return Ok((request.plan()?, request));
     }
@@ -32,13 +35,13 @@ pub(crate) fn plan(request: Request) -> Result<(Planned, Request), PlanError> {
 }
 
 /// The request with the most bytes that are taken where nobody says.
-pub(crate) fn with_most(request: Request) -> Request {
+pub fn with_most(request: Request) -> Request {
     let bytes = if request.bytes <= MEMORY { MOST } else { request.bytes };
     request.with_bytes(bytes)
 }
 
 /// By what factor errors are larger with a tenth of the bytes; `None` if no plan is so small.
-pub(crate) fn tenth(request: &Request, planned: &Prediction, bytes: u64) -> Option<f64> {
+pub fn tenth(request: &Request, planned: &Prediction, bytes: u64) -> Option<f64> {
     let less = request.clone().with_bytes(bytes / 10).plan().ok()?;
     Some((score(&less.prediction) / score(planned)).max(1.0))
 }

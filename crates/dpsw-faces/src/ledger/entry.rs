@@ -65,9 +65,12 @@ impl FileMark {
 /// What an epsilon is about. Those of different units do not add up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(crate) enum Protected {
+pub enum Protected {
+    /// One event is replaced by another.
     ReplaceOne,
+    /// One event is there or not.
     AddRemove,
+    /// All events of a user in a window.
     Users,
 }
 
@@ -81,7 +84,7 @@ impl Protected {
     }
 
     /// For people.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::ReplaceOne => "events",
             Self::AddRemove => "events that are there or not",
@@ -90,10 +93,13 @@ impl Protected {
     }
 }
 
+/// How long a window is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum WindowLen {
+pub enum WindowLen {
+    /// A number of items.
     Items(u64),
+    /// A time.
     Milliseconds(u64),
 }
 

@@ -10,7 +10,7 @@ const NANOS: u128 = 1_000_000_000;
 
 /// An amount of epsilon, in billionths.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Amount(u128);
+pub struct Amount(u128);
 
 impl Amount {
     /// The amount that this number means as an epsilon.
@@ -23,12 +23,12 @@ impl Amount {
     }
 
     /// What is left after this is taken away; nothing, if it is more.
-    pub(crate) fn without(self, other: Self) -> Self {
+    pub fn without(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }
 
     /// The nearest floating-point number.
-    pub(crate) fn get(self) -> f64 {
+    pub fn get(self) -> f64 {
         self.0 as f64 / NANOS as f64
     }
 }

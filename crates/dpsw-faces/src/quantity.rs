@@ -6,8 +6,10 @@ use crate::decimal::Decimal;
 
 /// A window or a period: a number of items, or a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Span {
+pub enum Span {
+    /// From 1.
     Items(u64),
+    /// Whole milliseconds, from 1.
     Time(Duration),
 }
 
@@ -27,14 +29,17 @@ const COUNT_FORMS: &str = "100000, 100_000, 100k, 1e5 or 2M";
 const TIME_FORMS: &str = "500ms, 90s, 15m, 1h30m, 2d or 1w";
 
 /// A number of items or a time. `5m` is five minutes, `5M` five million items.
-pub(crate) fn span(text: &str) -> Result<Span, String> {
+///
+/// # Errors
+/// The text is neither, or 0; the message shows the forms of both.
+pub fn span(text: &str) -> Result<Span, String> {
     if !text.contains(|c: char| c.is_alphabetic()) {
         return count(text)
             .map(Span::Items)
             .map_err(|error| format!("{error}, and has no unit of time: {TIME_FORMS}"));
     }
     let items = items(text).filter(|&items| 0 < items).map(Span::Items);
-    let time = || millis(text).filter(|&millis| 0 < millis).map(Duration::from_millis).map(Span::Time);
+    let time = || millis_of(text).filter(|&millis| 0 < millis).map(Duration::from_millis).map(Span::Time);
     items.or_else(time).ok_or_else(|| {
         format!(
             "{text:?} is neither a number of items ({COUNT_FORMS}) nor a time ({TIME_FORMS}); m means minutes, M millions"
@@ -43,7 +48,10 @@ pub(crate) fn span(text: &str) -> Result<Span, String> {
 }
 
 /// A time, or 0.
-pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+///
+/// # Errors
+/// The text has no unit of time, or is no time in whole milliseconds.
+pub fn duration(text: &str) -> Result<Duration, String> {
     match (span(text), items(text)) {
         (Ok(Span::Time(duration)), _) => Ok(duration),
         (_, Some(0)) => Ok(Duration::ZERO),
@@ -53,24 +61,36 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 }
 
 /// A whole number from 1.
-pub(crate) fn count(text: &str) -> Result<u64, String> {
+///
+/// # Errors
+/// The text is something else, or too large; the message says what is wanted.
+pub fn count(text: &str) -> Result<u64, String> {
     up_to(text, u64::MAX)
 }
 
 /// A whole number from 1, for what is kept in 32 bits.
-pub(crate) fn count_u32(text: &str) -> Result<u32, String> {
+///
+/// # Errors
+/// As [`count`].
+pub fn count_u32(text: &str) -> Result<u32, String> {
     up_to(text, u32::MAX.into()).map(|count| count as u32)
 }
 
 /// A whole number from 1, for what is held in memory.
-pub(crate) fn count_usize(text: &str) -> Result<usize, String> {
+///
+/// # Errors
+/// As [`count`].
+pub fn count_usize(text: &str) -> Result<usize, String> {
     up_to(text, usize::MAX as u64).map(|count| count as usize)
 }
 
 const PER_USER_MAX: u32 = 1 << 20;
 
 /// How many items of each user may count per substream.
-pub(crate) fn per_user(text: &str) -> Result<u32, String> {
+///
+/// # Errors
+/// The text is no whole number from 1 to 2^20.
+pub fn per_user(text: &str) -> Result<u32, String> {
     let count = items(text).filter(|count| (1..=PER_USER_MAX.into()).contains(count));
     count
         .map(|count| count as u32)
@@ -80,7 +100,7 @@ pub(crate) fn per_user(text: &str) -> Result<u32, String> {
 fn up_to(text: &str, max: u64) -> Result<u64, String> {
     match items(text) {
         Some(count) if (1..=max).contains(&count) => Ok(count),
-        None if millis(text).is_some() => Err(format!(
+        None if millis_of(text).is_some() => Err(format!(
             "{text:?} is a time, and a number is wanted, such as {COUNT_FORMS}; M means millions"
         )),
         _ => Err(format!("{text:?} is not a whole number from 1 to {max}, such as {COUNT_FORMS}")),
@@ -88,7 +108,10 @@ fn up_to(text: &str, max: u64) -> Result<u64, String> {
 }
 
 /// A size in memory; `m` means megabytes here.
-pub(crate) fn bytes(text: &str) -> Result<u64, String> {
+///
+/// # Errors
+/// The text is no number with a unit of bytes, or means less than one byte.
+pub fn bytes(text: &str) -> Result<u64, String> {
     let bytes = Decimal::read(text).and_then(|(number, unit)| {
         let factor = match unit.trim().to_ascii_lowercase().as_str() {
             "" | "b" => 1,
@@ -106,8 +129,13 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     bytes.ok_or_else(|| format!("{text:?} is not a size such as 400000, 400KB, 2MB, 1.5GB or 1MiB"))
 }
 
+/// The milliseconds of a time, which are the ticks of time windows.
+pub fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
 /// What was understood, where `m` and `M` could be mistaken for each other.
-pub(crate) fn reading(text: &str) -> Option<String> {
+pub fn reading(text: &str) -> Option<String> {
     let (number, unit) = Decimal::read(text)?;
     let items = format!("{} items", grouped(number.times(1_000_000)? as f64));
     let minutes = time(number.times(60_000)?);
@@ -126,7 +154,7 @@ fn items(text: &str) -> Option<u64> {
 }
 
 /// Milliseconds of one or several times, the longest first: `1h30m`.
-fn millis(text: &str) -> Option<u64> {
+fn millis_of(text: &str) -> Option<u64> {
     let (mut rest, mut sum, mut shorter) = (text, 0_u64, &TIMES[..]);
     loop {
         let (number, after) = Decimal::read(rest)?;
@@ -143,7 +171,7 @@ fn millis(text: &str) -> Option<u64> {
 }
 
 /// `1,234,567`.
-pub(crate) fn grouped(value: f64) -> String {
+pub fn grouped(value: f64) -> String {
     let digits = format!("{:.0}", value.abs());
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {
@@ -156,7 +184,7 @@ pub(crate) fn grouped(value: f64) -> String {
 }
 
 /// `15 min`, `2.5 h`: the largest unit that is not below one.
-pub(crate) fn time(millis: u64) -> String {
+pub fn time(millis: u64) -> String {
     let units = [("d", 86_400_000_u64), ("h", 3_600_000), ("min", 60_000), ("s", 1_000)];
     match units.iter().find(|(_, length)| *length <= millis) {
         Some((name, length)) if millis.is_multiple_of(*length) => format!("{} {name}", millis / length),
@@ -166,7 +194,7 @@ pub(crate) fn time(millis: u64) -> String {
 }
 
 /// `400 KB`, `1.5 MB`.
-pub(crate) fn size(bytes: u64) -> String {
+pub fn size(bytes: u64) -> String {
     let units = [("GB", 1e9), ("MB", 1e6), ("KB", 1e3)];
     match units.iter().find(|(_, length)| *length <= bytes as f64) {
         Some((name, length)) if bytes as f64 / length < 10.0 => {
