@@ -671,3 +671,10 @@ pub struct StoreError {
     /// Where and why.
     pub reason: String,
 }
+
+impl StoreError {
+    /// For stores outside the library.
+    pub fn new(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into() }
+    }
+}

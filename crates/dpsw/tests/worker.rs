@@ -101,6 +101,27 @@ fn which_partial_counters_there_are_depends_on_the_range_alone() {
 }
 
 #[test]
+fn events_in_several_batches_count_together_under_one_id() {
+    let settings = settings(Unit::ReplaceOne);
+    let batches = [
+        Batch::integers(&[5; 40]).at(&[1005; 40]),
+        Batch::nulls(3).at(&[1005; 3]),
+        Batch::integers(&[5; 60]).at(&[1006; 60]),
+    ];
+    let counted = worker(&settings).count_all(id(1), 1000..1020, &batches).expect("valid");
+    let mut sealer = sealer(&settings);
+    for partial in counted.partials {
+        assert_eq!(sealer.absorb(partial), Ok(new(1)));
+    }
+    sealer.advance(1080).expect("a clock");
+    let view = sealer.view();
+    let total: i64 = view.sealed().map(|sealed| sealed.sketch().total()).sum();
+    assert_eq!(total, 103, "null items take their places");
+    let cells: i32 = view.sealed().flat_map(|sealed| sealed.sketch().cells()).sum();
+    assert_eq!(cells, 100, "and count nowhere");
+}
+
+#[test]
 fn a_worker_reports_what_lies_outside_and_refuses_endless_ranges() {
     let worker = worker(&settings(Unit::ReplaceOne));
     let batch = || Batch::integers(&[5, 5, 5]).at(&[999, 1000, 1040]);

@@ -62,12 +62,44 @@ impl Worker {
     ///
     /// # Errors
     /// The range is empty or touches more than 1000 substreams, or the batch does not fit the plan.
-    #[expect(clippy::needless_pass_by_value, reason = "a batch is made for one call")]
     pub fn count(&self, id: PartialId, range: Range<u64>, batch: Batch<'_>) -> Result<Counted, PartialError> {
+        self.count_all(id, range, &[batch])
+    }
+
+    /// The same for events that come in several batches, such as items and, between them, null items.
+    ///
+    /// # Errors
+    /// See [`count`](Self::count). Nothing is counted then.
+    pub fn count_all(
+        &self,
+        id: PartialId,
+        range: Range<u64>,
+        batches: &[Batch<'_>],
+    ) -> Result<Counted, PartialError> {
         let numbers = self.numbers(&range)?;
-        let times = self.check(&batch)?;
         let mut substreams: BTreeMap<u64, Segments> =
             numbers.map(|number| (number, Segments::new())).collect();
+        let mut outside = 0;
+        for batch in batches {
+            outside += self.count_batch(&mut substreams, &range, batch)?;
+        }
+        #[cfg(test)]
+        let substreams = crate::testing::fault::worked(substreams, outside);
+        let partial = |(substream, segments)| PartialCounters {
+            origin: self.origin,
+            substream,
+            parts: BTreeMap::from([(id, segments)]),
+        };
+        Ok(Counted { partials: substreams.into_iter().map(partial).collect(), outside })
+    }
+
+    fn count_batch(
+        &self,
+        substreams: &mut BTreeMap<u64, Segments>,
+        range: &Range<u64>,
+        batch: &Batch<'_>,
+    ) -> Result<usize, IngestError> {
+        let times = self.check(batch)?;
         let mut hashed = Vec::new();
         let words = match &batch.items {
             Items::Integers(items) => *items,
@@ -78,19 +110,10 @@ impl Worker {
                 &hashed[..]
             }
         };
-        let outside =
-            self.count_runs(&mut substreams, &range, times, |counters, run, mapping| match batch.kind() {
-                Some(kind) => counters.count_words(kind, &words[run], mapping),
-                None => counters.count_nulls(run.len()),
-            });
-        #[cfg(test)]
-        let substreams = crate::testing::fault::worked(substreams, outside);
-        let partial = |(substream, segments)| PartialCounters {
-            origin: self.origin,
-            substream,
-            parts: BTreeMap::from([(id, segments)]),
-        };
-        Ok(Counted { partials: substreams.into_iter().map(partial).collect(), outside })
+        Ok(self.count_runs(substreams, range, times, |counters, run, mapping| match batch.kind() {
+            Some(kind) => counters.count_words(kind, &words[run], mapping),
+            None => counters.count_nulls(run.len()),
+        }))
     }
 
     /// Counts runs of events that fall into one segment, and says how many lie outside the range.
