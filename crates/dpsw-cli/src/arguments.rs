@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use dpsw_faces::paper;
 use dpsw_faces::quantity::{self, Span};
 
 const TEMPLATE: &str = "{about-with-newline}\n{before-help}{usage-heading} {usage}\n\n{all-args}{after-help}";
@@ -539,13 +540,10 @@ pub(crate) struct Paper {
     pub(crate) shares: Vec<f64>,
 }
 
-impl Paper {
-    /// Whether any of them is given.
-    pub(crate) fn is_given(&self) -> bool {
-        let Self { substreams, beta, alpha, grid, rows, columns, zeta, eta, shares } = self;
-        let floats = [beta, alpha, zeta, eta].iter().any(|value| value.is_some());
-        let counts = [substreams, grid].iter().any(|value| value.is_some());
-        floats || counts || rows.is_some() || columns.is_some() || !shares.is_empty()
+impl From<&Paper> for paper::Paper {
+    fn from(paper: &Paper) -> Self {
+        let Paper { substreams, beta, alpha, grid, rows, columns, zeta, eta, ref shares } = *paper;
+        Self { substreams, beta, alpha, grid, rows, columns, zeta, eta, shares: shares.clone() }
     }
 }
 

@@ -3,12 +3,9 @@
 use std::path::Path;
 
 use anyhow::Result;
-use dpsw::error::{ParameterError, PlanError, Quantity};
-use dpsw::{
-    CounterLayout, Delta, Grid, PaperMethod, Plan, Planned, Prediction, Ratio, Request, Settings, Shares,
-    SubstreamLen, Unit, Window,
-};
-use dpsw_faces::memory::MEMORY;
+use dpsw::error::{PlanError, Quantity};
+use dpsw::{Plan, Planned, Prediction, Request, Unit, Window};
+use dpsw_faces::paper;
 use dpsw_faces::quantity::{grouped, time};
 use dpsw_faces::wish::Wish;
 
@@ -41,41 +38,17 @@ impl Chosen {
 /// The plan of the chosen method.
 pub(crate) fn plan(wish: Wish, how: How<'_>) -> Result<Chosen> {
     let window = wish.window;
+    let paper = paper::Paper::from(how.paper);
     let chosen = match how.method {
-        MethodName::Tuned if how.paper.is_given() => {
+        MethodName::Tuned if paper != paper::Paper::default() => {
             return Err(Fault::usage("the parameters of the paper need --method paper"));
         }
         MethodName::Tuned => wish.plan().map(|(planned, request)| Chosen::new(planned, request)),
         MethodName::Paper => {
-            paper_plan(&wish, how.paper).map(|plan| Chosen { plan, prediction: None, request: None })
+            paper::plan(&wish, &paper).map(|plan| Chosen { plan, prediction: None, request: None })
         }
     };
     chosen.map_err(|error| explained(error, window, how.domain_file))
-}
-
-/// Columns that are not given are as many as the memory allows.
-fn paper_plan(wish: &Wish, paper: &Paper) -> Result<Plan, PlanError> {
-    let first = Plan::new(paper_settings(wish, paper, COLUMNS_FIRST)?)?;
-    if paper.columns.is_some() || paper.zeta.is_some() {
-        return Ok(first);
-    }
-    let memory = wish.memory.unwrap_or(MEMORY);
-    let columns = u64::from(COLUMNS_FIRST) * memory / first.sketch_bytes().max(1);
-    match u32::try_from(columns) {
-        Ok(columns) if COLUMNS_MIN <= columns => Plan::new(paper_settings(wish, paper, columns)?),
-        _ => Err(PlanError::TooSmall { bytes: memory }),
-    }
-}
-
-fn paper_settings(wish: &Wish, paper: &Paper, columns: u32) -> Result<Settings, ParameterError> {
-    Ok(Settings {
-        unit: wish.unit,
-        delta: Some(Delta::new(wish.delta.unwrap_or(wish.delta_default()))?),
-        domain: wish.domain.clone(),
-        method: Some(paper_method(paper, columns)?.into()),
-        retention: wish.retention,
-        ..Settings::new(wish.window, wish.epsilon)?
-    })
 }
 
 /// A plan that was refused, in the words of the command line.
@@ -101,45 +74,6 @@ pub(crate) fn explained(error: PlanError, window: Window, file: Option<&Path>) -
         _ => error.into(),
     }
 }
-
-fn paper_method(paper: &Paper, columns: u32) -> Result<PaperMethod, ParameterError> {
-    let default = PaperMethod::default();
-    let substream = match (paper.substreams, paper.beta) {
-        (Some(count), _) => SubstreamLen::PerWindow(count),
-        (None, Some(beta)) => SubstreamLen::Exponent(beta),
-        (None, None) => default.substream,
-    };
-    let counters = match (paper.zeta, paper.eta) {
-        (Some(relative_error), Some(failure_probability)) => {
-            CounterLayout::Accuracy { relative_error, failure_probability }
-        }
-        _ => CounterLayout::Hashed {
-            rows: paper.rows.unwrap_or(PAPER_ROWS),
-            columns: paper.columns.unwrap_or(columns),
-        },
-    };
-    let shares = match &paper.shares[..] {
-        [] => Shares::Printed,
-        shares => Shares::Explicit(
-            shares.iter().map(|&share| Ratio::from_decimal(share)).collect::<Result<_, _>>()?,
-        ),
-    };
-    Ok(PaperMethod {
-        substream,
-        alpha: paper.alpha.map(Ratio::from_decimal).transpose()?.unwrap_or(default.alpha),
-        grid: paper
-            .grid
-            .map_or(default.grid, |units| if units == 0 { Grid::Items } else { Grid::Units(units) }),
-        counters,
-        shares,
-    })
-}
-
-const PAPER_ROWS: u32 = 4;
-/// Columns of the plan whose bytes are measured; bytes grow in proportion to columns.
-const COLUMNS_FIRST: u32 = 1024;
-/// Narrower sketches are not worth having.
-const COLUMNS_MIN: u32 = 16;
 
 pub(crate) fn unit(Protects { unit, per_user }: Protects) -> Result<Unit> {
     match (unit, per_user) {
