@@ -7,6 +7,7 @@ use dpsw::error::PlanError;
 use dpsw::{Clock, Domain, DpswSketch, TimeWindow, Unit, Window, WindowView};
 use dpsw_faces::ledger::Spending;
 use dpsw_faces::quantity::{Span, millis};
+use dpsw_faces::times::Times;
 use dpsw_faces::wish::{self, Asked, Wish};
 
 use crate::answer::{Question, Rows, Which};
@@ -28,7 +29,7 @@ use crate::run::{self, Alone, End};
 use crate::said;
 use crate::same_file;
 use crate::structure::{self, Chosen, How};
-use crate::survey::{self, Known, Times};
+use crate::survey::{self, Known};
 use crate::trailing;
 use crate::unasked;
 use crate::view_file;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anyhow::Result;
+use dpsw_faces::times::{Seen, Times};
 
 use crate::input::packing::Packing;
 use crate::input::parser::{Parser, Wanted};
@@ -18,10 +19,6 @@ use crate::{interrupt, line_count};
 const LEN_MAX: u64 = 1 << 30;
 /// Times are looked at in so many records.
 const TIMES_MAX: u64 = 1 << 18;
-/// The steps in which times may go, in milliseconds: days, hours, minutes. Shorter ones are no matter in most windows.
-const STEPS: [u64; 3] = [86_400_000, 3_600_000, 60_000];
-/// More than this many times the usual number of records are rarely in a window.
-const BUSY: u64 = 2;
 
 /// What is known of files before they are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,20 +41,11 @@ impl Known {
     }
 }
 
-/// How times go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Times {
-    /// About how many records a busy window holds.
-    pub(crate) expected_items: u64,
-    /// All times are whole numbers of so many milliseconds.
-    pub(crate) step: u64,
-}
-
 /// The records of all files, if there are any.
 pub(crate) fn records(files: &Files, wanted: &Wanted) -> Known {
     let len = len(files).filter(|len| *len <= LEN_MAX);
     let survey = len.and_then(|_| Survey::of(files, wanted, None));
-    match survey.map(|survey| survey.tally.records) {
+    match survey.map(|survey| survey.tally.seen.records()) {
         Some(records @ 1..) => Known::Records(records),
         _ => Known::Nothing,
     }
@@ -88,7 +76,7 @@ impl Survey {
     /// Looks at the times of about so many records, or counts all of them. `None` if they cannot be read, or it was
     /// interrupted.
     fn of(files: &Files, wanted: &Wanted, looked_at: Option<u64>) -> Option<Self> {
-        let mut tally = Tally { are_whole: [true; STEPS.len()], looked_at, ..Tally::default() };
+        let mut tally = Tally { looked_at, seen: Seen::default() };
         let read = Arc::new(AtomicU64::new(0));
         for path in &files.paths {
             tally.read(path, files, wanted, &read).ok()?;
@@ -103,38 +91,26 @@ impl Survey {
     /// How times go in a window of so many milliseconds, if files of so many bytes are all like this.
     fn times(&self, len: u64, window: u64) -> Option<Times> {
         let Self { tally, read } = self;
-        let (first, last) = tally.span?;
-        let step = STEPS
-            .into_iter()
-            .zip(tally.are_whole)
-            .find(|(_, is_whole)| *is_whole)
-            .map_or(1, |(step, _)| step);
+        let records = tally.seen.records().into();
         let all = match read {
-            None => tally.records.into(),
+            None => records,
             Some(0) => u128::MAX,
-            Some(read) => u128::from(tally.records) * u128::from(len) / u128::from(*read),
+            Some(read) => records * u128::from(len) / u128::from(*read),
         };
-        let usual = u128::from(tally.records) * u128::from(window) / u128::from(last - first + step);
-        let expected_items = u64::try_from(all.min(usual * u128::from(BUSY)).max(1)).unwrap_or(u64::MAX);
-        Some(Times { expected_items, step })
+        tally.seen.times(all, window)
     }
 }
 
 /// Counts records, whatever is in them, and looks at their times.
-#[derive(Default)]
 struct Tally {
-    records: u64,
-    /// The first and the last time.
-    span: Option<(u64, u64)>,
-    /// Which of the steps all times go in.
-    are_whole: [bool; STEPS.len()],
+    seen: Seen,
     /// How many records are enough to tell; `None` if only their number is asked for.
     looked_at: Option<u64>,
 }
 
 impl Tally {
     fn goes_on(&self) -> bool {
-        self.looked_at.is_none_or(|most| self.records < most) && !interrupt::is_requested()
+        self.looked_at.is_none_or(|most| self.seen.records() < most) && !interrupt::is_requested()
     }
 
     fn read(&mut self, path: &Path, files: &Files, wanted: &Wanted, read: &Arc<AtomicU64>) -> Result<()> {
@@ -147,7 +123,7 @@ impl Tally {
         let mut parser = Parser::new(start.format, wanted, &start.bytes)?;
         let lines = parser.lines().filter(|_| start.packing == Packing::Plain && self.looked_at.is_none());
         if let Some(records) = lines.map(|lines| line_count::records(path, lines)).transpose()?.flatten() {
-            self.records += records;
+            self.seen.pass(records);
             return Ok(());
         }
         let mut block = Vec::new();
@@ -159,27 +135,19 @@ impl Tally {
         }
         Ok(())
     }
-
-    fn look(&mut self, time: u64) {
-        let (first, last) = self.span.unwrap_or((time, time));
-        self.span = Some((first.min(time), last.max(time)));
-        for (is_whole, step) in self.are_whole.iter_mut().zip(STEPS) {
-            *is_whole &= time.is_multiple_of(step);
-        }
-    }
 }
 
 impl Sink for Tally {
     fn items(&mut self, items: &[&[u8]], times: &[u64]) -> Result<()> {
-        self.records += items.len() as u64;
-        times.iter().for_each(|time| self.look(*time));
+        self.seen.look_all(times);
+        self.seen.pass((items.len() - times.len()) as u64);
         Ok(())
     }
 
     fn record(&mut self, _: u64, record: Record<'_>) -> Result<()> {
-        self.records += 1;
-        if let Some(Ok(time)) = record.time {
-            self.look(time);
+        match record.time {
+            Some(Ok(time)) => self.seen.look(time),
+            _ => self.seen.pass(1),
         }
         Ok(())
     }
@@ -190,7 +158,7 @@ impl Sink for Tally {
     }
 
     fn pass(&mut self, records: u64) -> Result<()> {
-        self.records += records;
+        self.seen.pass(records);
         Ok(())
     }
 }
