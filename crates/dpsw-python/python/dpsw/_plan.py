@@ -1,0 +1,292 @@
+"""Plans: what is kept, what it takes, what errors to expect and what is promised, before anything is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from datetime import timedelta
+from typing import Any, Literal, TypedDict
+
+from . import _dpsw, _inputs
+from ._errors import ParameterError
+from ._results import Report
+from ._words import MILLISECOND, Item
+
+Window = int | str | timedelta
+Keys = Iterable[Item] | int | Literal["found", "asked"]
+Kind = Literal["text", "bytes", "integers"]
+Unit = Literal["replace-one", "add-remove", "users"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paper:
+    """The parameters of the paper's method; what is left out is as in its experiments.
+
+    >>> import dpsw
+    >>> plan = dpsw.plan(window=100_000, epsilon=1, keys=1000, paper=dpsw.Paper(substreams=10))
+    >>> plan.method
+    'paper'
+    """
+
+    substreams: int | None = None
+    """Substreams per window."""
+    beta: float | None = None
+    """The exponent of a substream's length, instead of ``substreams``."""
+    alpha: float | None = None
+    """The smooth factor of checkpoints."""
+    grid: int | None = None
+    """The steps in which checkpoints are considered; 0 for single items."""
+    rows: int | None = None
+    columns: int | None = None
+    zeta: float | None = None
+    """The relative error of a sketch, with ``eta`` instead of rows and columns."""
+    eta: float | None = None
+    """The failure probability of a sketch."""
+    shares: tuple[float, ...] = ()
+    """The budget shares: of the whole substream, then of each checkpoint."""
+
+
+class Settings(TypedDict, total=False):
+    """What else can be said of a plan; :func:`plan` explains each."""
+
+    kind: Kind
+    delta: float | None
+    unit: Unit
+    per_user: int
+    lateness: int | str | timedelta
+    clock: Literal["events", "caller"]
+    expected_items: int | None
+    expect: Iterable[float] | None
+    retention: int
+    memory: int | str | None
+    paper: Paper | None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A plan. ``print(plan)`` says what it does, takes and promises."""
+
+    method: str
+    window: int | timedelta
+    """Items, or a time."""
+    unit: str
+    """What is protected."""
+    epsilon: float
+    delta: float
+    keys: int | None
+    """How many keys the list has; ``None`` where keys are found or asked for."""
+    substream: int | timedelta
+    """Substreams are sealed, and answers change, as often as this."""
+    rows: int
+    columns: int
+    bytes: int
+    """What the counters of all substreams take."""
+    resident_bytes: int
+    """What the process will take for it, at most."""
+    frequent_error: float | None
+    """The mean error of the 50 most frequent items, if the n-th occurs 1/n as often as the first."""
+    rare_error: float | None
+    """The mean error of rarer ones."""
+    detectable_share: float | None
+    """An item stands out from the noise if it has this share of the window."""
+    found_share: float | None
+    """Where keys are found: the share of a window with which a key is usually found by its end."""
+    contract: str
+    """What is promised, in a sentence."""
+    noise: tuple[tuple[str, float], ...]
+    """The law and the variance of the noise of each range of a substream."""
+    _native: _dpsw.Plan = field(repr=False, compare=False)
+    _kind: Kind = field(repr=False)
+
+    def __str__(self) -> str:
+        return self._native.text()
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a Plan cannot be pickled or copied; make it again with dpsw.plan(...)")
+
+    @classmethod
+    def _of(cls, native: _dpsw.Plan, kind: Kind) -> Plan:
+        said = native.describe()
+        is_time = said["is_time"]
+        window, substream = (said[name] * MILLISECOND if is_time else said[name] for name in ("window", "substream"))
+        same = ("method", "unit", "epsilon", "delta", "keys", "rows", "columns", "bytes", "resident_bytes", "contract")
+        errors = ("frequent_error", "rare_error", "detectable_share", "found_share")
+        return cls(
+            **{name: said[name] for name in same + errors},
+            window=window,
+            substream=substream,
+            noise=tuple(said["noise"]),
+            _native=native,
+            _kind="integers" if said["is_integers"] else kind,
+        )
+
+
+def plan(
+    *,
+    window: Window,
+    epsilon: float | None = None,
+    keys: Keys = "found",
+    kind: Kind = "text",
+    delta: float | None = None,
+    unit: Unit = "replace-one",
+    per_user: int = 1,
+    lateness: int | str | timedelta = 0,
+    clock: Literal["events", "caller"] = "events",
+    expected_items: int | None = None,
+    expect: Iterable[float] | None = None,
+    retention: int = 1,
+    memory: int | str | None = None,
+    target_error: float | None = None,
+    target_share: float | None = None,
+    paper: Paper | None = None,
+) -> Plan:
+    """The best plan for a window and a budget; nothing is counted or spent.
+
+    Args:
+        window: the last so many items (``100_000``, ``"100k"``), or a time (``"15m"``, ``timedelta(hours=1)``).
+        epsilon: the privacy budget. Without one, the smallest that reaches ``target_error`` or ``target_share``.
+        keys: a public list of keys, which must not be made from the stream itself; a number n for the integers below it;
+            ``"found"``: frequent keys are found in the stream, privately; ``"asked"``: only keys that somebody names.
+        kind: what items are, where ``keys`` is no list: ``"text"``, ``"bytes"`` or ``"integers"``.
+        delta: needed where keys are found (1e-10 if nothing is said); giving one allows Gaussian noise.
+        unit: what is protected. ``"replace-one"``: what an event says; ``"add-remove"``: that it happened at all;
+            ``"users"``: all that a user sends in a window, of which ``per_user`` items per substream count.
+        lateness: how late events may come, in a window of time: ``"30s"``, a timedelta, or milliseconds.
+        clock: ``"events"``: their times move the clock; ``"caller"``: :meth:`Sketch.advance` does.
+        expected_items: about how many items a window of time holds.
+        expect: expected counts, as a public guess that is never made from the stream.
+        retention: how many windows of the past are kept.
+        memory: the bytes that counters may take (``"400KB"``).
+        target_error: the mean error of the 50 most frequent items to reach, in items. With an epsilon, the smallest memory
+            that reaches it.
+        target_share: the same as a share of their counts.
+        paper: the paper's method instead of the tuned one.
+
+    >>> import dpsw
+    >>> plan = dpsw.plan(window=100_000, epsilon=1, keys=1000)
+    >>> plan.epsilon, plan.delta, plan.keys
+    (1.0, 0.0, 1000)
+    >>> plan.contract
+    'all that is ever released, taken together, has epsilon = 1, delta = 0 for one event replaced by another'
+    >>> cheaper = dpsw.plan(window=100_000, keys=1000, target_error=100)
+    >>> cheaper.epsilon < 1
+    True
+    """
+    return make(
+        window=window,
+        epsilon=epsilon,
+        keys=keys,
+        kind=kind,
+        delta=delta,
+        unit=unit,
+        per_user=per_user,
+        lateness=lateness,
+        clock=clock,
+        expected_items=expected_items,
+        expect=expect,
+        retention=retention,
+        memory=memory,
+        target_error=target_error,
+        target_share=target_share,
+        paper=paper,
+    )
+
+
+# What :func:`plan` takes where nobody says more.
+DEFAULTS: dict[str, Any] = {
+    "epsilon": None,
+    "keys": "found",
+    "kind": "text",
+    "delta": None,
+    "unit": "replace-one",
+    "per_user": 1,
+    "lateness": 0,
+    "clock": "events",
+    "expected_items": None,
+    "expect": None,
+    "retention": 1,
+    "memory": None,
+    "target_error": None,
+    "target_share": None,
+    "paper": None,
+    "step": 1,
+    "is_last": False,
+}
+
+
+def make(**said: Any) -> Plan:
+    """A plan from whatever was said; ``step`` and ``is_last`` are known where all items are."""
+    said = DEFAULTS | said
+    kind, keys, paper, memory = said["kind"], said["keys"], said["paper"], said["memory"]
+    if kind not in ("text", "bytes", "integers"):
+        raise ParameterError(f'kind must be "text", "bytes" or "integers", got {kind!r}')
+    said |= {
+        "window": _window(said["window"]),
+        "keys": _keys(keys),
+        "lateness": duration(said["lateness"]),
+        "expect": None if said["expect"] is None else [float(count) for count in said["expect"]],
+        "memory": _dpsw.size(memory) if isinstance(memory, str) else memory,
+        "paper": None if paper is None else asdict(paper),
+    }
+    return Plan._of(_dpsw.plan(said), _kind(kind, keys))
+
+
+def audit(plan: Plan, *, runs: int = 20_000, seals: int = 400_000, false_alarm: float = 2e-3) -> Report:
+    """Attacks a plan: what it claims against what two streams that differ in one event show. Takes some seconds.
+
+    A correct build fails with probability ``false_alarm`` at most.
+
+    >>> import dpsw
+    >>> plan = dpsw.plan(window=10_000, epsilon=1, keys=100)
+    >>> dpsw.audit(plan, runs=2_000, seals=36_000, false_alarm=1e-6).holds
+    True
+    """
+    return Report(**_dpsw.audit(plan._native, runs, seals, false_alarm))
+
+
+def duration(length: int | str | timedelta) -> int:
+    """A stretch of time in milliseconds."""
+    if isinstance(length, str):
+        return _dpsw.millis(length)
+    if isinstance(length, timedelta):
+        return length // MILLISECOND
+    return length
+
+
+def length(window: Window) -> tuple[int, bool]:
+    """Of a window: items, or milliseconds if the flag is set."""
+    found = _window(window)
+    if isinstance(found, str):
+        return _dpsw.length(found)
+    return (found[0], True) if isinstance(found, tuple) else (found, False)
+
+
+def _window(window: Window) -> int | str | tuple[int]:
+    if isinstance(window, timedelta):
+        if window < MILLISECOND:
+            raise ParameterError(f"a window of time has at least one millisecond, got {window}")
+        return (window // MILLISECOND,)
+    if isinstance(window, bool) or not isinstance(window, int | str):
+        raise ParameterError(
+            f'a window is a number of items, a time such as "15m" or a timedelta, got a {type(window).__name__}'
+        )
+    if isinstance(window, int) and window < 1:
+        raise ParameterError(f"a window has at least 1 item, got {window}")
+    return window
+
+
+def _keys(keys: Keys) -> Any:
+    if isinstance(keys, range) and keys.start == 0 and keys.step == 1:
+        return max(keys.stop, 0)
+    if isinstance(keys, str | int):
+        return keys
+    return _inputs.column(list(keys) if isinstance(keys, dict | set | frozenset) else keys)
+
+
+def _kind(kind: Kind, keys: Any) -> Kind:
+    """Keys that are given as bytes come back as bytes."""
+    if isinstance(keys, list | tuple) and keys:
+        return "bytes" if isinstance(keys[0], bytes) else "text"
+    if getattr(getattr(keys, "dtype", None), "kind", "") == "S":
+        return "bytes"
+    return kind

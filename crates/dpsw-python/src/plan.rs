@@ -1,0 +1,292 @@
+//! Plans: from keywords to the library's, and back as a dictionary.
+
+use std::time::Duration;
+
+use dpsw::{
+    Clock, Discovery, Domain, Expectation, Group, Keys, Kind, Prediction, Prior, Target, Unit, Window,
+};
+use dpsw_faces::paper::{self, Paper};
+use dpsw_faces::quantity::{self, Span};
+use dpsw_faces::times::Seen;
+use dpsw_faces::wish::{self, Asked, Wish};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::column::Column;
+use crate::fault::Fault;
+use crate::sketch::{columns, times};
+
+#[pyclass(frozen, module = "dpsw._dpsw")]
+pub(crate) struct Plan {
+    pub(crate) plan: dpsw::Plan,
+    /// Where it comes from the planner.
+    prediction: Option<Prediction>,
+}
+
+impl Plan {
+    /// The plan of a stream or view, with the errors that a typical stream would have.
+    pub(crate) fn bare(plan: dpsw::Plan) -> Self {
+        let prediction = plan.predict(&wish::expectation(&plan.settings().domain)).ok().flatten();
+        Self { plan, prediction }
+    }
+}
+
+/// What a caller says of a plan; `dpsw._plan` has the defaults and the words.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct Said<'py> {
+    window: Bound<'py, PyAny>,
+    epsilon: Option<f64>,
+    delta: Option<f64>,
+    keys: Bound<'py, PyAny>,
+    kind: String,
+    unit: String,
+    per_user: u32,
+    clock: String,
+    lateness: u64,
+    expected_items: Option<u64>,
+    expect: Option<Vec<f64>>,
+    retention: u32,
+    memory: Option<u64>,
+    target_error: Option<f64>,
+    target_share: Option<f64>,
+    paper: Option<Bound<'py, PyDict>>,
+    step: u64,
+    is_last: bool,
+}
+
+impl Said<'_> {
+    fn wish(&self) -> Result<Wish, Fault> {
+        let domain = self.domain()?;
+        let expectation = match &self.expect {
+            Some(counts) => {
+                Expectation { prior: Prior::Shares(counts.clone()), drift: wish::expectation(&domain).drift }
+            }
+            None => wish::expectation(&domain),
+        };
+        Ok(Wish {
+            delta: self.delta,
+            retention: self.retention,
+            memory: self.memory,
+            expectation,
+            step: self.step,
+            asked: if self.is_last { Asked::Last } else { Asked::Any },
+            ..Wish::new(self.window()?, self.unit()?, self.epsilon.unwrap_or(1.0), domain)
+        })
+    }
+
+    fn window(&self) -> Result<Window, Fault> {
+        let clock = match self.clock.as_str() {
+            "events" => Clock::Events,
+            "caller" => Clock::Caller,
+            other => {
+                return Err(Fault::parameter(format!(
+                    "clock must be \"events\" or \"caller\", got {other:?}"
+                )));
+            }
+        };
+        let lateness = Duration::from_millis(self.lateness);
+        Ok(wish::window(span(&self.window)?, lateness, clock, self.expected_items))
+    }
+
+    fn unit(&self) -> Result<Unit, Fault> {
+        match self.unit.as_str() {
+            "replace-one" => Ok(Unit::ReplaceOne),
+            "add-remove" => Ok(Unit::AddRemove),
+            "users" => Ok(Unit::Users { per_substream: self.per_user }),
+            other => Err(Fault::parameter(format!(
+                "unit must be \"replace-one\", \"add-remove\" or \"users\", got {other:?}"
+            ))),
+        }
+    }
+
+    fn domain(&self) -> Result<Domain, Fault> {
+        let kind = if self.kind == "integers" { Kind::Integers } else { Kind::Bytes };
+        if let Ok(word) = self.keys.extract::<&str>() {
+            return match word {
+                "found" => Ok(Domain::Discovered(Discovery::new(kind))),
+                "asked" => Ok(Domain::Asked(kind)),
+                other => Err(Fault::parameter(format!(
+                    "keys must be a list, \"found\" or \"asked\", got the text {other:?}; a list of one key is [{other:?}]"
+                ))),
+            };
+        }
+        if let Ok(end) = self.keys.extract::<u64>() {
+            return Ok(Domain::Public(Keys::Range(end)));
+        }
+        let columns = columns(&self.keys, 0)?;
+        let [column] = &columns[..] else {
+            return Err(Fault::parameter("a list of keys has one piece; combine its chunks first"));
+        };
+        Ok(Domain::Public(column.keys()?))
+    }
+
+    fn target(&self) -> Result<Option<Target>, Fault> {
+        if let Some(bad) = [self.target_error, self.target_share]
+            .into_iter()
+            .flatten()
+            .find(|target| *target <= 0.0 || target.is_nan())
+        {
+            return Err(Fault::parameter(format!("a target is a number above 0, got {bad}")));
+        }
+        Ok(match (self.target_error, self.target_share) {
+            (Some(_), Some(_)) => {
+                return Err(Fault::parameter("give target_error= or target_share=, not both"));
+            }
+            (Some(error), None) => Some(Target::Absolute(Group::Frequent, error)),
+            (None, Some(share)) => Some(Target::Relative(Group::Frequent, share)),
+            (None, None) => None,
+        })
+    }
+
+    fn plan(&self) -> Result<Plan, Fault> {
+        let wish = self.wish()?;
+        if let Some(paper) = &self.paper {
+            return Ok(Plan { plan: paper::plan(&wish, &described(paper)?)?, prediction: None });
+        }
+        let planned = match (self.epsilon, self.target()?) {
+            (Some(_), None) => wish.plan()?.0,
+            (Some(_), Some(target)) => wish.request()?.smallest_bytes(target)?,
+            (None, Some(target)) => {
+                dpsw_faces::memory::with_most(wish.request()?).smallest_epsilon(target)?
+            }
+            (None, None) => {
+                return Err(Fault::parameter(
+                    "epsilon is needed, or a target_error or target_share to reach",
+                ));
+            }
+        };
+        Ok(Plan { plan: planned.plan, prediction: Some(planned.prediction) })
+    }
+}
+
+fn described(paper: &Bound<'_, PyDict>) -> PyResult<Paper> {
+    let of = |name: &str| paper.get_item(name).map(|value| value.filter(|value| !value.is_none()));
+    let float = |name: &str| of(name)?.map(|value| value.extract::<f64>()).transpose();
+    let whole = |name: &str| of(name)?.map(|value| value.extract::<u64>()).transpose();
+    let small = |name: &str| of(name)?.map(|value| value.extract::<u32>()).transpose();
+    Ok(Paper {
+        substreams: whole("substreams")?,
+        beta: float("beta")?,
+        alpha: float("alpha")?,
+        grid: whole("grid")?,
+        rows: small("rows")?,
+        columns: small("columns")?,
+        zeta: float("zeta")?,
+        eta: float("eta")?,
+        shares: of("shares")?.map(|shares| shares.extract()).transpose()?.unwrap_or_default(),
+    })
+}
+
+/// A number of items, a text such as "15m", or milliseconds in a tuple.
+fn span(window: &Bound<'_, PyAny>) -> Result<Span, Fault> {
+    if let Ok(text) = window.extract::<&str>() {
+        return quantity::span(text).map_err(Fault::parameter);
+    }
+    if let Ok((millis,)) = window.extract::<(u64,)>() {
+        return Ok(Span::Time(Duration::from_millis(millis)));
+    }
+    Ok(Span::Items(window.extract()?))
+}
+
+/// How many items there are, and whether they are integers; `None` where none is there.
+#[pyfunction]
+pub(crate) fn look(items: &Bound<'_, PyAny>) -> Result<(usize, Option<bool>), Fault> {
+    let columns = columns(items, 0)?;
+    let kind = columns.iter().find_map(Column::kind);
+    Ok((columns.iter().map(Column::len).sum(), kind.map(|kind| kind == Kind::Integers)))
+}
+
+/// How many items to expect in a window of so many milliseconds, and in which steps times go.
+#[pyfunction]
+pub(crate) fn survey(
+    times: &Bound<'_, PyAny>,
+    unit: Option<&str>,
+    window: u64,
+) -> Result<Option<(u64, u64)>, Fault> {
+    let times = self::times(times, unit, 0)?;
+    let mut seen = Seen::default();
+    seen.look_all(&times);
+    Ok(seen.times(times.len() as u128, window).map(|times| (times.expected_items, times.step)))
+}
+
+/// Milliseconds of a text such as "15m".
+#[pyfunction]
+pub(crate) fn millis(text: &str) -> Result<u64, Fault> {
+    quantity::duration(text).map(quantity::millis).map_err(Fault::parameter)
+}
+
+/// Items, or milliseconds if the flag is set, of a text such as "100k" or "15m".
+#[pyfunction]
+pub(crate) fn length(text: &str) -> Result<(u64, bool), Fault> {
+    Ok(match quantity::span(text).map_err(Fault::parameter)? {
+        Span::Items(items) => (items, false),
+        Span::Time(time) => (quantity::millis(time), true),
+    })
+}
+
+/// Bytes of a text such as "400KB".
+#[pyfunction]
+pub(crate) fn size(text: &str) -> Result<u64, Fault> {
+    quantity::bytes(text).map_err(Fault::parameter)
+}
+
+#[pyfunction]
+pub(crate) fn plan(said: &Bound<'_, PyDict>) -> Result<Plan, Fault> {
+    said.extract::<Said<'_>>()?.plan()
+}
+
+#[pymethods]
+impl Plan {
+    /// What the plan does, takes and promises, line by line.
+    fn text(&self) -> String {
+        self.plan.in_words(quantity::time)
+    }
+
+    /// Everything that the dataclass holds.
+    fn describe<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let (plan, settings) = (&self.plan, self.plan.settings());
+        let (epsilon, delta) = plan.ledger().spent();
+        let found = plan.discovery().map(|found| {
+            let items = settings.window.expected_items();
+            found.share_listed(items, 0.9)
+        });
+        let said = PyDict::new(py);
+        said.set_item("method", plan.method().name())?;
+        said.set_item("unit", unit(settings.unit))?;
+        said.set_item("epsilon", epsilon)?;
+        said.set_item("delta", delta)?;
+        said.set_item("is_time", settings.window.time().is_some())?;
+        said.set_item("window", settings.window.len())?;
+        said.set_item("expected_items", settings.window.expected_items())?;
+        said.set_item("retention", settings.retention)?;
+        said.set_item("substream", plan.substream_len())?;
+        said.set_item("substreams_kept", plan.substreams_kept())?;
+        said.set_item("rows", plan.shape().rows)?;
+        said.set_item("columns", plan.shape().columns)?;
+        said.set_item("is_identity", plan.is_identity())?;
+        said.set_item("keys", settings.domain.keys().map(Keys::len))?;
+        said.set_item("is_integers", settings.domain.kind() == Kind::Integers)?;
+        said.set_item("bytes", plan.sketch_bytes())?;
+        said.set_item("resident_bytes", plan.resident_bytes())?;
+        said.set_item("contract", plan.contract())?;
+        said.set_item("found_share", found)?;
+        let noise: Vec<_> =
+            plan.ranges().iter().map(|range| (range.law().name(), range.law().variance())).collect();
+        said.set_item("noise", noise)?;
+        let errors = self.prediction.as_ref();
+        said.set_item("frequent_error", errors.map(Prediction::frequent))?;
+        said.set_item("rare_error", errors.map(Prediction::rare))?;
+        said.set_item("detectable_share", errors.map(Prediction::detectable_share))?;
+        Ok(said)
+    }
+}
+
+/// The name of what is protected.
+pub(crate) fn unit(unit: Unit) -> &'static str {
+    match unit {
+        Unit::AddRemove => "add-remove",
+        Unit::Users { .. } => "users",
+        _ => "replace-one",
+    }
+}
