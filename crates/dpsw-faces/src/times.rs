@@ -125,8 +125,8 @@ mod tests {
         one_by_one.look(HOUR);
         let slice = seen(&[5 * HOUR, HOUR]);
         assert_eq!((one_by_one.records(), slice.records()), (2, 2));
-        assert_eq!(times(&one_by_one, DAY), Some((19, HOUR)));
-        assert_eq!(times(&slice, DAY), Some((19, HOUR)));
+        assert_eq!(times(&one_by_one, DAY), Some((18, HOUR)));
+        assert_eq!(times(&slice, DAY), Some((18, HOUR)));
     }
 
     #[test]
