@@ -9,7 +9,7 @@ use arrow_array::types::{
     ArrowPrimitiveType, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type,
     UInt64Type,
 };
-use arrow_array::{Array, ArrayRef, UInt64Array};
+use arrow_array::{Array, ArrayAccessor, ArrayRef, UInt64Array};
 use arrow_buffer::{NullBuffer, ScalarBuffer};
 use arrow_schema::DataType;
 use dpsw::error::IngestError;
@@ -48,6 +48,16 @@ const AT_ONCE: usize = 4096;
 impl Column {
     /// The items of an Arrow array.
     pub(crate) fn new(array: &ArrayRef) -> Result<Self, Fault> {
+        let column = Self::any(array)?;
+        let of = match array.data_type() {
+            DataType::Dictionary(_, values) => values,
+            of => of,
+        };
+        if of.is_signed_integer() { column.not_negative() } else { Ok(column) }
+    }
+
+    /// The same where integers may be negative: users are told apart, and that is all.
+    pub(crate) fn any(array: &ArrayRef) -> Result<Self, Fault> {
         let values = match array.data_type() {
             DataType::Null => Values::Nulls(array.len()),
             DataType::Dictionary(..) => return Self::decoded(array),
@@ -55,6 +65,23 @@ impl Column {
             _ => Values::Integers(integers(array)?),
         };
         Ok(Self { values, nulls: array.nulls().filter(|nulls| 0 < nulls.null_count()).cloned() })
+    }
+
+    fn not_negative(self) -> Result<Self, Fault> {
+        let Values::Integers(values) = &self.values else { return Ok(self) };
+        let is_negative = |value: u64| value.cast_signed() < 0;
+        // One pass without branches: nearly all arrays have none.
+        if !values.iter().fold(false, |any, value| any | is_negative(*value)) {
+            return Ok(self);
+        }
+        let is_there = |row: usize| self.nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
+        match (0..values.len()).find(|row| is_negative(values[*row]) && is_there(*row)) {
+            None => Ok(self),
+            Some(row) => Err(Fault::ingest(format!(
+                "item {row} is {}: integer items run from 0 to 2^64 - 1; shift them, or turn them into text; nothing was taken",
+                values[row].cast_signed()
+            ))),
+        }
     }
 
     fn decoded(array: &ArrayRef) -> Result<Self, Fault> {
@@ -158,9 +185,10 @@ impl Column {
         beside: Beside<'_>,
         take: &mut impl FnMut(Batch<'_>) -> Result<(), IngestError>,
     ) -> Result<(), IngestError> {
+        let coded = self.coded();
         for (rows, is_there) in self.runs() {
             match is_there {
-                true => self.feed_run(rows, beside, take)?,
+                true => self.feed_run(rows, &coded, beside, take)?,
                 false => take(beside.with(Batch::nulls(rows.len()), rows))?,
             }
         }
@@ -187,7 +215,7 @@ impl Column {
     /// All strings; nothing for integers.
     pub(crate) fn slices(&self) -> Vec<&[u8]> {
         let mut slices = Vec::new();
-        self.look_up(0..self.len(), &mut slices);
+        self.look_up(0..self.len(), &self.coded(), &mut slices);
         slices
     }
 
@@ -209,6 +237,7 @@ impl Column {
     fn feed_run(
         &self,
         rows: Range<usize>,
+        coded: &[&[u8]],
         beside: Beside<'_>,
         take: &mut impl FnMut(Batch<'_>) -> Result<(), IngestError>,
     ) -> Result<(), IngestError> {
@@ -220,7 +249,7 @@ impl Column {
                 for start in rows.clone().step_by(AT_ONCE) {
                     let rows = start..rows.end.min(start + AT_ONCE);
                     slices.clear();
-                    self.look_up(rows.clone(), &mut slices);
+                    self.look_up(rows.clone(), coded, &mut slices);
                     take(beside.with(Batch::bytes(&slices), rows))?;
                 }
                 Ok(())
@@ -228,13 +257,19 @@ impl Column {
         }
     }
 
-    fn look_up<'a>(&'a self, rows: Range<usize>, slices: &mut Vec<&'a [u8]>) {
+    /// The strings that places stand for.
+    fn coded(&self) -> Vec<&[u8]> {
+        let mut coded = Vec::new();
+        if let Values::Coded(_, values) = &self.values {
+            look_up(values, 0..values.len(), &mut coded);
+        }
+        coded
+    }
+
+    fn look_up<'a>(&'a self, rows: Range<usize>, coded: &[&'a [u8]], slices: &mut Vec<&'a [u8]>) {
         match &self.values {
-            Values::Strings(values) => Strings::of(values).extend(rows, slices),
-            Values::Coded(places, values) => {
-                let strings = Strings::of(values);
-                slices.extend(places[rows].iter().map(|place| strings.get(*place)));
-            }
+            Values::Strings(values) => look_up(values, rows, slices),
+            Values::Coded(places, _) => slices.extend(places[rows].iter().map(|place| coded[*place])),
             Values::Integers(_) | Values::Nulls(_) => {}
         }
     }
@@ -283,50 +318,25 @@ impl<'a> Beside<'a> {
     }
 }
 
-/// An array of strings, whatever its layout.
-enum Strings<'a> {
-    Text(&'a arrow_array::StringArray),
-    LargeText(&'a arrow_array::LargeStringArray),
-    TextView(&'a arrow_array::StringViewArray),
-    Bytes(&'a arrow_array::BinaryArray),
-    LargeBytes(&'a arrow_array::LargeBinaryArray),
-    BytesView(&'a arrow_array::BinaryViewArray),
-    Fixed(&'a arrow_array::FixedSizeBinaryArray),
+/// The strings of some rows of an array, whatever its layout.
+fn look_up<'a>(array: &'a ArrayRef, rows: Range<usize>, slices: &mut Vec<&'a [u8]>) {
+    match array.data_type() {
+        DataType::Utf8 => texts(&array.as_string::<i32>(), rows, slices),
+        DataType::LargeUtf8 => texts(&array.as_string::<i64>(), rows, slices),
+        DataType::Utf8View => texts(&array.as_string_view(), rows, slices),
+        DataType::Binary => bytes(&array.as_binary::<i32>(), rows, slices),
+        DataType::LargeBinary => bytes(&array.as_binary::<i64>(), rows, slices),
+        DataType::BinaryView => bytes(&array.as_binary_view(), rows, slices),
+        _ => bytes(&array.as_fixed_size_binary(), rows, slices),
+    }
 }
 
-impl<'a> Strings<'a> {
-    fn of(array: &'a ArrayRef) -> Self {
-        match array.data_type() {
-            DataType::Utf8 => Self::Text(array.as_string()),
-            DataType::LargeUtf8 => Self::LargeText(array.as_string()),
-            DataType::Utf8View => Self::TextView(array.as_string_view()),
-            DataType::Binary => Self::Bytes(array.as_binary()),
-            DataType::LargeBinary => Self::LargeBytes(array.as_binary()),
-            DataType::BinaryView => Self::BytesView(array.as_binary_view()),
-            _ => Self::Fixed(array.as_fixed_size_binary()),
-        }
-    }
+fn texts<'a>(array: &impl ArrayAccessor<Item = &'a str>, rows: Range<usize>, slices: &mut Vec<&'a [u8]>) {
+    slices.extend(rows.map(|row| array.value(row).as_bytes()));
+}
 
-    fn get(&self, row: usize) -> &'a [u8] {
-        match self {
-            Self::Text(array) => array.value(row).as_bytes(),
-            Self::LargeText(array) => array.value(row).as_bytes(),
-            Self::TextView(array) => array.value(row).as_bytes(),
-            Self::Bytes(array) => array.value(row),
-            Self::LargeBytes(array) => array.value(row),
-            Self::BytesView(array) => array.value(row),
-            Self::Fixed(array) => array.value(row),
-        }
-    }
-
-    /// The layout is looked at once, not for each row.
-    fn extend(&self, rows: Range<usize>, slices: &mut Vec<&'a [u8]>) {
-        match self {
-            Self::Text(array) => slices.extend(rows.map(|row| array.value(row).as_bytes())),
-            Self::LargeText(array) => slices.extend(rows.map(|row| array.value(row).as_bytes())),
-            _ => slices.extend(rows.map(|row| self.get(row))),
-        }
-    }
+fn bytes<'a>(array: &impl ArrayAccessor<Item = &'a [u8]>, rows: Range<usize>, slices: &mut Vec<&'a [u8]>) {
+    slices.extend(rows.map(|row| array.value(row)));
 }
 
 fn is_strings(of: &DataType) -> bool {
@@ -342,53 +352,32 @@ fn is_strings(of: &DataType) -> bool {
     )
 }
 
-/// Integers of any width, none of them negative.
+/// Integers of any width; negative ones as the large numbers that have their bits.
 fn integers(array: &ArrayRef) -> Result<ScalarBuffer<u64>, Fault> {
     match array.data_type() {
         DataType::UInt64 => Ok(array.as_primitive::<UInt64Type>().values().clone()),
         DataType::Int64 => {
-            not_negative::<Int64Type>(array)?;
             let values = array.as_primitive::<Int64Type>().values();
             Ok(ScalarBuffer::new(values.inner().clone(), 0, values.len()))
         }
         DataType::UInt8 => Ok(widened::<UInt8Type>(array)),
         DataType::UInt16 => Ok(widened::<UInt16Type>(array)),
         DataType::UInt32 => Ok(widened::<UInt32Type>(array)),
-        DataType::Int8 => not_negative::<Int8Type>(array).map(|()| widened::<Int8Type>(array)),
-        DataType::Int16 => not_negative::<Int16Type>(array).map(|()| widened::<Int16Type>(array)),
-        DataType::Int32 => not_negative::<Int32Type>(array).map(|()| widened::<Int32Type>(array)),
+        DataType::Int8 => Ok(widened::<Int8Type>(array)),
+        DataType::Int16 => Ok(widened::<Int16Type>(array)),
+        DataType::Int32 => Ok(widened::<Int32Type>(array)),
         other => {
             Err(Fault::input(format!("items must be integers, text or bytes, got {}", described(other))))
         }
     }
 }
 
-/// A value that is missing may be anything, and is never used.
 fn widened<T: ArrowPrimitiveType>(array: &ArrayRef) -> ScalarBuffer<u64>
 where
-    T::Native: TryInto<u64> + Copy,
+    T::Native: Into<i64>,
 {
     let values = array.as_primitive::<T>().values();
-    values.iter().map(|&value| value.try_into().unwrap_or(0)).collect()
-}
-
-fn not_negative<T: ArrowPrimitiveType>(array: &ArrayRef) -> Result<(), Fault>
-where
-    T::Native: PartialOrd + Default + std::fmt::Display,
-{
-    let array = array.as_primitive::<T>();
-    let zero = T::Native::default();
-    // One pass without branches: nearly all arrays have none.
-    if !array.values().iter().fold(false, |any, value| any | (*value < zero)) {
-        return Ok(());
-    }
-    match (0..array.len()).find(|row| array.is_valid(*row) && array.value(*row) < zero) {
-        None => Ok(()),
-        Some(row) => Err(Fault::ingest(format!(
-            "item {row} is {}: integer items run from 0 to 2^64 - 1; shift them, or turn them into text; nothing was taken",
-            array.value(row)
-        ))),
-    }
+    values.iter().map(|&value| value.into().cast_unsigned()).collect()
 }
 
 /// A type, and what to do about it.

@@ -11,7 +11,7 @@ use dpsw::store::FileStore;
 use dpsw::{DpswSketch, FinishError, FreshnessStore, Noise, StateId, StateKey, StreamKey, Taken, Unit};
 use dpsw_faces::ledger::Spending;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList};
+use pyo3::types::{PyBytes, PyList, PyTuple};
 use pyo3_arrow::PyArray;
 use pyo3_arrow::input::AnyArray;
 
@@ -136,7 +136,7 @@ impl Sketch {
     ) -> Result<Told, Fault> {
         let items = columns(items, first)?;
         let times = times.map(|times| self::times(times, unit, first)).transpose()?;
-        let users = users.map(|users| columns(users, first)).transpose()?;
+        let users = users.map(|users| self::users(users, first)).transpose()?;
         py.detach(|| {
             self.run(|sketch| {
                 let users = users.map(|users| named(sketch, &users)).transpose()?;
@@ -248,6 +248,13 @@ pub(crate) fn columns(items: &Bound<'_, PyAny>, first: usize) -> Result<Vec<Colu
     arrays(items)?.iter().map(Column::new).collect()
 }
 
+fn users(users: &Bound<'_, PyAny>, first: usize) -> Result<Vec<Column>, Fault> {
+    if users.is_instance_of::<PyList>() || users.is_instance_of::<PyTuple>() {
+        return columns(users, first);
+    }
+    arrays(users)?.iter().map(Column::any).collect()
+}
+
 pub(crate) fn times(times: &Bound<'_, PyAny>, unit: Option<&str>, first: usize) -> Result<Vec<u64>, Fault> {
     let mut all = Vec::new();
     for array in arrays(times)? {
@@ -339,7 +346,7 @@ impl Events {
         };
         let times =
             names.time.map(|name| times::times(named_column(table, name)?, names.unit, first)).transpose()?;
-        let users = names.user.map(|name| Column::new(named_column(table, name)?)).transpose()?;
+        let users = names.user.map(|name| Column::any(named_column(table, name)?)).transpose()?;
         Ok(Self { items: Column::new(items)?, times, users })
     }
 

@@ -6,6 +6,7 @@ import sys
 from array import array
 from collections.abc import Iterable, Iterator
 from datetime import date, datetime, time
+from importlib.util import find_spec
 from itertools import islice
 from typing import Any, Literal
 
@@ -24,6 +25,11 @@ def is_table(items: Any) -> bool:
     """Whether there are columns, of which one has the items."""
     is_arrow = hasattr(items, "__arrow_c_stream__") or hasattr(items, "__arrow_c_array__")
     return is_arrow and (hasattr(items, "schema") or hasattr(items, "columns"))
+
+
+def check_table(items: Any) -> None:
+    if not (hasattr(items, "__arrow_c_stream__") or hasattr(items, "__arrow_c_array__")):
+        raise InputError(f"names of columns go with a table of Arrow, polars or pandas, got a {type(items).__name__}")
 
 
 def is_at_hand(items: Any) -> bool:
@@ -187,6 +193,9 @@ def _pandas(items: Any) -> Any:
         raise InputError(f"a {type(items).__name__} of pandas has several columns; pass one: df[\"name\"]")
     if isinstance(items.dtype, numpy.dtype) and items.dtype.kind != "O":
         return _numpy(items.to_numpy())
+    # All types but those of numpy know themselves as Arrow, where it is installed.
+    if not isinstance(items.dtype, numpy.dtype) and hasattr(items, "__arrow_c_stream__") and find_spec("pyarrow"):
+        return items
     missing = items.isna()
     listed = items.tolist()
     if not missing.any():

@@ -45,6 +45,14 @@ class Paper:
     shares: tuple[float, ...] = ()
     """The budget shares: of the whole substream, then of each checkpoint."""
 
+    def __post_init__(self) -> None:
+        if self.substreams is not None and self.beta is not None:
+            raise ParameterError("give substreams= or beta=, not both")
+        if (self.zeta is None) != (self.eta is None):
+            raise ParameterError("zeta= and eta= go together")
+        if self.zeta is not None and (self.rows is not None or self.columns is not None):
+            raise ParameterError("zeta= and eta= decide rows and columns: give one pair")
+
 
 class Settings(TypedDict, total=False):
     """What else can be said of a plan; :func:`plan` explains each."""

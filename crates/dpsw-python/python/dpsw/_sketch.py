@@ -50,7 +50,7 @@ class Sketch:
     True
     """
 
-    __slots__ = ("_native",)
+    __slots__ = ("_native", "_plan")
 
     def __init__(
         self,
@@ -74,14 +74,17 @@ class Sketch:
             plan = make_plan(window=window, epsilon=epsilon, keys=keys, **settings)
         elif window is not None or epsilon is not None or settings:
             raise ParameterError("the plan says it all: give a plan, or window=, epsilon= and so on")
+        if stream_key is not None:
+            _key(stream_key)
         account = _spending.account(ledger, data_set, budget)
+        self._plan = plan
         self._native = _dpsw.Sketch(plan._native, plan._kind == "bytes", length, site, stream_key, account)
         _spending.note(plan, self._native.balance)
 
     @property
     def plan(self) -> Plan:
         """The plan."""
-        return Plan._of(self._native.plan(), "bytes" if self._native.is_bytes else "text")
+        return self._plan
 
     def extend(
         self,
@@ -115,6 +118,7 @@ class Sketch:
         dpsw._errors.InputError: item 1 is of type int, where text or bytes is wanted: ...
         """
         if column is not None or isinstance(times, str) or isinstance(users, str) or _inputs.is_table(items):
+            _inputs.check_table(items)
             return _taken(self._native.extend_table(items, column, _name(times), _name(users), time_unit))
         if _inputs.is_at_hand(items):
             return self._extend(items, times, users, time_unit, 0)
@@ -190,10 +194,11 @@ class Sketch:
     def _of(cls, native: _dpsw.Sketch) -> Sketch:
         sketch = cls.__new__(cls)
         sketch._native = native
+        sketch._plan = Plan._of(native.plan(), "bytes" if native.is_bytes else "text")
         return sketch
 
     def __repr__(self) -> str:
-        return f"<Sketch: {self.plan.contract}>"
+        return f"<Sketch: {self._plan.contract}>"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(

@@ -6,7 +6,7 @@ import os
 from dataclasses import replace
 from typing import Any, Unpack
 
-from . import _dpsw, _inputs
+from . import _dpsw, _inputs, _spending
 from ._errors import InputError, ParameterError, PlanError
 from ._inputs import TimeUnit
 from ._plan import Keys, Plan, Settings, Window, length, make
@@ -80,6 +80,7 @@ def view(
     >>> view.frequency("/").lower < 6_667 < view.frequency("/").upper + 100
     True
     """
+    _spending.account(ledger, data_set, budget)
     items = _inputs.column(items)
     found, is_integers = _dpsw.look(items)
     if found == 0:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -110,14 +110,15 @@ class View:
         """
         if self.retained.is_empty:
             raise QueryError("nothing is sealed yet, so there is no window to shorten")
-        return View(self._native.last(self._length(length)))
+        return self._kept(lambda: self._native.last(self._length(length)))
 
     def as_of(self, position: int | datetime) -> View:
         """The same with the window of the same length that ended at a past position or time."""
         if isinstance(position, datetime) != self._native.is_time:
             wanted = "a datetime" if self._native.is_time else "a number of items"
             raise ParameterError(f"this view's positions are given as {wanted}, got {position!r}")
-        return View(self._native.as_of(millis(position) if isinstance(position, datetime) else position))
+        end = millis(position) if isinstance(position, datetime) else position
+        return self._kept(lambda: self._native.as_of(end))
 
     def frequency(self, item: Item, *, confidence: float = 0.95) -> Estimate:
         """How often an item occurred in the window, with its interval."""
@@ -150,6 +151,8 @@ class View:
         ``certainty`` says on which side to err: ``"sure"`` lists few wrong ones, ``"possible"`` misses few. Where there is no
         list, ``among`` names the candidates.
         """
+        if among is not None and certainty != "plain":
+            raise ParameterError('candidates that are named are listed with certainty="plain" alone')
         candidates = None if among is None else list(among)
         return self._rows(self._native.heavy_hitters(threshold, certainty, candidates, strict, trend))
 
@@ -193,6 +196,13 @@ class View:
             wanted = 'time: ask for a time such as "5m"' if is_time else "items: ask for a number of items"
             raise ParameterError(f"the view has a window of {wanted}")
         return found
+
+    def _kept(self, ask: Callable[[], _dpsw.View]) -> View:
+        try:
+            return View(ask())
+        except QueryError as error:
+            words = f"the window reaches further than what is kept, {self.retained}; ask for less, or raise retention="
+            raise QueryError(words) from error
 
     def _span(self, ends: tuple[int, int]) -> Span:
         return Span.of(ends, self._native.is_time)

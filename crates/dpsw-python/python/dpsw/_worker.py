@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, NoReturn
 
 from . import _dpsw, _inputs
+from ._errors import ParameterError
 from ._inputs import TimeUnit
 from ._plan import Plan
 from ._words import millis
@@ -30,10 +31,11 @@ class Worker:
     9
     """
 
-    __slots__ = ("_native", "_plan")
+    __slots__ = ("_native",)
 
     def __init__(self, plan: Plan, /, *, stream_key: bytes) -> None:
-        self._plan = plan
+        if not isinstance(stream_key, bytes) or len(stream_key) != 32:
+            raise ParameterError("a stream key has 32 bytes: secrets.token_bytes(32)")
         self._native = _dpsw.Worker(plan._native, stream_key)
 
     def count(
