@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use dpsw::noise::Law;
+use dpsw::plan::{PlannedDiscovery, PlannedRange};
 use dpsw::{
-    Clock, Discovery, Domain, Expectation, Group, Keys, Kind, Prediction, Prior, Target, Unit, Window,
+    Clock, Discovery, Domain, Expectation, Group, Keys, Kind, Method, Prediction, Prior, Ratio, Target, Unit,
+    Window,
 };
 use dpsw_faces::paper::{self, Paper};
 use dpsw_faces::quantity::{self, Span};
@@ -271,15 +274,56 @@ impl Plan {
         said.set_item("resident_bytes", plan.resident_bytes())?;
         said.set_item("contract", plan.contract())?;
         said.set_item("found_share", found)?;
-        let noise: Vec<_> =
-            plan.ranges().iter().map(|range| (range.law().name(), range.law().variance())).collect();
-        said.set_item("noise", noise)?;
+        said.set_item("per_user", per_user(settings.unit))?;
+        said.set_item("noise", self.noise(py)?)?;
+        said.set_item("search", plan.discovery().map(|found| search(py, found)).transpose()?)?;
         let errors = self.prediction.as_ref();
         said.set_item("frequent_error", errors.map(Prediction::frequent))?;
         said.set_item("rare_error", errors.map(Prediction::rare))?;
         said.set_item("detectable_share", errors.map(Prediction::detectable_share))?;
         Ok(said)
     }
+}
+
+impl Plan {
+    /// Of each range of a substream.
+    fn noise<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let tracked = if let Method::Tuned(method) = self.plan.method() { method.tracked } else { 0 };
+        let noise = |(index, range): (usize, &PlannedRange)| {
+            // Beside hashed counters, a tracked key has one of its own.
+            let rows = if 0 < tracked && 0 < index { 1 } else { self.plan.shape().rows };
+            let said = PyDict::new(py);
+            said.set_item("law", range.law().name())?;
+            said.set_item("variance", range.law().variance())?;
+            let scale = if let Law::Laplace { scale } = range.law() { Some(ratio(scale)) } else { None };
+            said.set_item("scale", scale)?;
+            said.set_item("start", range.offsets().start)?;
+            said.set_item("end", range.offsets().end)?;
+            said.set_item("rows", rows)?;
+            Ok(said)
+        };
+        self.plan.ranges().iter().enumerate().map(noise).collect()
+    }
+}
+
+fn search<'py>(py: Python<'py>, found: &PlannedDiscovery) -> PyResult<Bound<'py, PyDict>> {
+    let said = PyDict::new(py);
+    said.set_item("share", ratio(found.share()))?;
+    said.set_item("delta", found.delta())?;
+    said.set_item("substreams", found.search_len())?;
+    said.set_item("checks", found.checks())?;
+    said.set_item("threshold", found.threshold())?;
+    said.set_item("lasting_scale", ratio(found.lasting_scale()))?;
+    said.set_item("fresh_scale", ratio(found.fresh_scale()))?;
+    Ok(said)
+}
+
+fn ratio(ratio: Ratio) -> (u64, u64) {
+    (ratio.numerator(), ratio.denominator())
+}
+
+fn per_user(unit: Unit) -> Option<u32> {
+    if let Unit::Users { per_substream } = unit { Some(per_substream) } else { None }
 }
 
 /// The name of what is protected.

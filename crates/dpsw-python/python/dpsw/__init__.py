@@ -27,7 +27,7 @@ from ._errors import (
     StateError,
     StoreError,
 )
-from ._plan import Paper, Plan, audit, plan
+from ._plan import Noise, Paper, Plan, Search, audit, plan
 from ._results import About, Estimate, History, Report, Row, Rows, Span, Taken, Trend
 from ._sketch import Sketch, Store
 from ._top import top, view
@@ -47,6 +47,7 @@ __all__ = [
     "Item",
     "LedgerError",
     "MergeError",
+    "Noise",
     "Paper",
     "ParameterError",
     "Partial",
@@ -57,6 +58,7 @@ __all__ = [
     "Report",
     "Row",
     "Rows",
+    "Search",
     "ServiceError",
     "Sketch",
     "SnapshotError",

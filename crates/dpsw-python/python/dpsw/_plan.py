@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
+from fractions import Fraction
 from typing import Any, Literal, TypedDict
 
 from . import _dpsw, _inputs
@@ -71,6 +72,46 @@ class Settings(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True)
+class Noise:
+    """The noise on the counters of one range of a substream; all that it takes to recalculate what an event costs."""
+
+    law: str
+    """``"discrete Laplace"`` or ``"discrete Gaussian"``."""
+    variance: float
+    """Of one counter."""
+    scale: Fraction | None
+    """Of a Laplace law, exactly: z has a probability proportional to exp(-abs(z) / scale)."""
+    start: int | timedelta
+    """Where the range starts in its substream."""
+    end: int | timedelta
+    """Where it ends, exclusive."""
+    rows: int
+    """How many counters of it an event raises by one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """How keys are found in a run of substreams; what is in a search is secret, and these numbers are not.
+
+    At each check a key comes out if its count, three less, minus a lasting noise is at least 1, and with fresh noise added at
+    least the threshold. Noise is at least i with probability exp(-i / scale).
+    """
+
+    share: Fraction
+    """Of epsilon."""
+    delta: float
+    substreams: int
+    """How long a search is."""
+    checks: int
+    """How many there are in a search, at most."""
+    threshold: int
+    lasting_scale: Fraction
+    """Of the noise that a key keeps for the whole search."""
+    fresh_scale: Fraction
+    """Of the noise that is drawn at each check."""
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """A plan. ``print(plan)`` says what it does, takes and promises."""
 
@@ -101,8 +142,13 @@ class Plan:
     """Where keys are found: the share of a window with which a key is usually found by its end."""
     contract: str
     """What is promised, in a sentence."""
-    noise: tuple[tuple[str, float], ...]
-    """The law and the variance of the noise of each range of a substream."""
+    per_user: int | None
+    """Where users are protected: how many items of each count in a substream."""
+    noise: tuple[Noise, ...]
+    """The noise of each range of a substream. With the paper's method an event counts in all ranges over its position; else in
+    one of them, which its item and what was released before decide."""
+    search: Search | None
+    """Where keys are found: how."""
     _native: _dpsw.Plan = field(repr=False, compare=False)
     _kind: Kind = field(repr=False)
 
@@ -116,17 +162,29 @@ class Plan:
     def _of(cls, native: _dpsw.Plan, kind: Kind) -> Plan:
         said = native.describe()
         is_time = said["is_time"]
-        window, substream = (said[name] * MILLISECOND if is_time else said[name] for name in ("window", "substream"))
-        same = ("method", "unit", "epsilon", "delta", "keys", "rows", "columns", "bytes", "resident_bytes", "contract")
+        step = MILLISECOND if is_time else 1
+        window, substream = (said[name] * step for name in ("window", "substream"))
+        same = ("method", "unit", "epsilon", "delta", "keys", "rows", "columns", "bytes", "resident_bytes", "contract", "per_user")
         errors = ("frequent_error", "rare_error", "detectable_share", "found_share")
         return cls(
             **{name: said[name] for name in same + errors},
             window=window,
             substream=substream,
-            noise=tuple(said["noise"]),
+            noise=tuple(_noise(noise, step) for noise in said["noise"]),
+            search=None if said["search"] is None else _search(said["search"]),
             _native=native,
             _kind="integers" if said["is_integers"] else kind,
         )
+
+
+def _noise(said: dict[str, Any], step: int | timedelta) -> Noise:
+    scale = None if said["scale"] is None else Fraction(*said["scale"])
+    return Noise(**said | {"scale": scale, "start": said["start"] * step, "end": said["end"] * step})
+
+
+def _search(said: dict[str, Any]) -> Search:
+    ratios = ("share", "lasting_scale", "fresh_scale")
+    return Search(**said | {name: Fraction(*said[name]) for name in ratios})
 
 
 def plan(

@@ -82,6 +82,18 @@ impl PlannedDiscovery {
         self.release.threshold
     }
 
+    /// The scale of the noise that a key keeps for a search: it is at least i with probability exp(-i / scale).
+    #[must_use]
+    pub fn lasting_scale(&self) -> Ratio {
+        self.release.lasting
+    }
+
+    /// The scale of the noise that is drawn at each check; its law is of the same form.
+    #[must_use]
+    pub fn fresh_scale(&self) -> Ratio {
+        self.release.fresh
+    }
+
     pub(crate) fn release(&self) -> &Release {
         &self.release
     }
