@@ -5,6 +5,21 @@ from typing import Any, final
 from ._results import Direction, NativeCount, NativeRow
 from ._words import Item
 
+__all__ = [
+    "Partial",
+    "Plan",
+    "Sketch",
+    "View",
+    "Worker",
+    "audit",
+    "length",
+    "look",
+    "millis",
+    "plan",
+    "size",
+    "survey",
+]
+
 _Rows = tuple[list[NativeRow], list[NativeRow], int | None]
 _Told = tuple[int, int, int, int] | None
 
