@@ -1,21 +1,17 @@
 //! A column of Python values: items, as the library takes them.
 
 use std::ops::Range;
-use std::sync::Arc;
 
-use arrow_array::builder::LargeBinaryBuilder;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     ArrowPrimitiveType, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type, UInt32Type,
     UInt64Type,
 };
-use arrow_array::{Array, ArrayAccessor, ArrayRef, UInt64Array};
+use arrow_array::{Array, ArrayAccessor, ArrayRef};
 use arrow_buffer::{NullBuffer, ScalarBuffer};
 use arrow_schema::DataType;
 use dpsw::error::IngestError;
 use dpsw::{Batch, Kind};
-use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyList, PyString};
 
 use crate::fault::Fault;
 
@@ -46,18 +42,8 @@ pub(crate) struct Beside<'a> {
 const AT_ONCE: usize = 4096;
 
 impl Column {
-    /// The items of an Arrow array.
+    /// The items of an Arrow array; negative integers as the large numbers that have their bits.
     pub(crate) fn new(array: &ArrayRef) -> Result<Self, Fault> {
-        let column = Self::any(array)?;
-        let of = match array.data_type() {
-            DataType::Dictionary(_, values) => values,
-            of => of,
-        };
-        if of.is_signed_integer() { column.not_negative() } else { Ok(column) }
-    }
-
-    /// The same where integers may be negative: users are told apart, and that is all.
-    pub(crate) fn any(array: &ArrayRef) -> Result<Self, Fault> {
         let values = match array.data_type() {
             DataType::Null => Values::Nulls(array.len()),
             DataType::Dictionary(..) => return Self::decoded(array),
@@ -67,21 +53,23 @@ impl Column {
         Ok(Self { values, nulls: array.nulls().filter(|nulls| 0 < nulls.null_count()).cloned() })
     }
 
-    fn not_negative(self) -> Result<Self, Fault> {
-        let Values::Integers(values) = &self.values else { return Ok(self) };
+    /// The first row that has a negative integer, if they are signed ones.
+    pub(crate) fn first_negative(&self) -> Option<usize> {
+        let Values::Integers(values) = &self.values else { return None };
         let is_negative = |value: u64| value.cast_signed() < 0;
         // One pass without branches: nearly all arrays have none.
         if !values.iter().fold(false, |any, value| any | is_negative(*value)) {
-            return Ok(self);
+            return None;
         }
         let is_there = |row: usize| self.nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
-        match (0..values.len()).find(|row| is_negative(values[*row]) && is_there(*row)) {
-            None => Ok(self),
-            Some(row) => Err(Fault::ingest(format!(
-                "item {row} is {}: integer items run from 0 to 2^64 - 1; shift them, or turn them into text; nothing was taken",
-                values[row].cast_signed()
-            ))),
-        }
+        (0..values.len()).find(|row| is_negative(values[*row]) && is_there(*row))
+    }
+
+    /// The same with nulls in place of negative integers.
+    pub(crate) fn without_negatives(self) -> Self {
+        let Values::Integers(values) = &self.values else { return self };
+        let others: NullBuffer = values.iter().map(|value| 0 <= value.cast_signed()).collect();
+        Self { nulls: NullBuffer::union(self.nulls.as_ref(), Some(&others)), ..self }
     }
 
     fn decoded(array: &ArrayRef) -> Result<Self, Fault> {
@@ -99,66 +87,6 @@ impl Column {
             Values::Integers(places.iter().map(|place| all[*place]).collect())
         };
         Ok(Self { values, nulls })
-    }
-
-    /// The items of a list, of which all are of one kind or `None`.
-    pub(crate) fn of_list(list: &Bound<'_, PyList>, first: usize) -> Result<Self, Fault> {
-        let mut items = list.iter();
-        match items.find(|item| !item.is_none()) {
-            None => Ok(Self { values: Values::Nulls(list.len()), nulls: None }),
-            Some(item) if is_string(&item) => Self::of_strings(list, first),
-            Some(_) => Self::of_integers(list, first),
-        }
-    }
-
-    /// Items of fixed width that lie behind each other: bytes, or letters of four bytes; zeros at the end do not count.
-    pub(crate) fn of_letters(letters: Option<&ArrayRef>, width: usize, count: usize) -> Result<Self, Fault> {
-        let mut strings = LargeBinaryBuilder::with_capacity(count, width * count);
-        match letters.map(|letters| (letters, letters.data_type())) {
-            Some((letters, DataType::UInt8)) => {
-                let letters = letters.as_primitive::<UInt8Type>().values();
-                letters.chunks_exact(width).for_each(|item| strings.append_value(&item[..used(item)]));
-            }
-            Some((letters, DataType::UInt32)) => {
-                for item in letters.as_primitive::<UInt32Type>().values().chunks_exact(width) {
-                    let text = item[..used(item)].iter().map(|&letter| char::from_u32(letter));
-                    let text = text.collect::<Option<String>>();
-                    strings
-                        .append_value(text.ok_or_else(|| Fault::input("a text of the array is not valid"))?);
-                }
-            }
-            _ => (0..count).for_each(|_| strings.append_value([])),
-        }
-        let strings: ArrayRef = Arc::new(strings.finish());
-        Self::new(&strings)
-    }
-
-    fn of_strings(list: &Bound<'_, PyList>, first: usize) -> Result<Self, Fault> {
-        let mut strings = LargeBinaryBuilder::with_capacity(list.len(), 16 * list.len());
-        for (index, item) in list.iter().enumerate() {
-            if let Ok(text) = item.cast::<PyString>() {
-                strings.append_value(text.to_str()?);
-            } else if let Ok(bytes) = item.cast::<PyBytes>() {
-                strings.append_value(bytes.as_bytes());
-            } else if item.is_none() {
-                strings.append_null();
-            } else {
-                return Err(no_item(first + index, &item, "text or bytes"));
-            }
-        }
-        let strings: ArrayRef = Arc::new(strings.finish());
-        Self::new(&strings)
-    }
-
-    fn of_integers(list: &Bound<'_, PyList>, first: usize) -> Result<Self, Fault> {
-        let integer = |(index, item): (usize, Bound<'_, PyAny>)| match item.extract::<u64>() {
-            _ if item.is_none() => Ok(None),
-            Ok(value) if !item.is_instance_of::<PyBool>() => Ok(Some(value)),
-            _ => Err(no_item(first + index, &item, "an integer from 0 to 2^64 - 1")),
-        };
-        let integers = list.iter().enumerate().map(integer).collect::<Result<Vec<_>, _>>()?;
-        let integers: ArrayRef = Arc::new(UInt64Array::from(integers));
-        Self::new(&integers)
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -395,27 +323,4 @@ fn described(of: &DataType) -> String {
         _ => "",
     };
     format!("{of}{advice}")
-}
-
-/// How long an item is without the zeros at its end.
-fn used<T: Copy + PartialEq + Default>(item: &[T]) -> usize {
-    item.iter().rposition(|letter| *letter != T::default()).map_or(0, |last| last + 1)
-}
-
-fn is_string(item: &Bound<'_, PyAny>) -> bool {
-    item.is_instance_of::<PyString>() || item.is_instance_of::<PyBytes>()
-}
-
-/// The item itself is the caller's own, but it may end in a log: its type says enough.
-fn no_item(index: usize, item: &Bound<'_, PyAny>, wanted: &str) -> Fault {
-    let class = item.get_type().name().map_or_else(|_| "object".to_owned(), |name| name.to_string());
-    let hint = match item.extract::<f64>() {
-        Ok(value) if value.is_nan() => " (NaN; a missing item is None)",
-        Ok(value) if value < 0.0 => " below 0",
-        _ => "",
-    };
-    Fault::input(format!(
-        "item {index} is of type {class}{hint}, where {wanted} is wanted: the items of a stream are all integers, or all text or \
-        bytes; nothing of this list was taken"
-    ))
 }

@@ -4,6 +4,7 @@ mod audit;
 mod column;
 mod fault;
 mod plan;
+mod reading;
 mod sketch;
 mod spending;
 mod times;

@@ -17,7 +17,8 @@ use pyo3::types::PyDict;
 
 use crate::column::Column;
 use crate::fault::Fault;
-use crate::sketch::{columns, times};
+use crate::reading::Reading;
+use crate::sketch::times;
 
 #[pyclass(frozen, module = "dpsw._dpsw")]
 pub(crate) struct Plan {
@@ -117,7 +118,7 @@ impl Said<'_> {
         if let Ok(end) = self.keys.extract::<u64>() {
             return Ok(Domain::Public(Keys::Range(end)));
         }
-        let columns = columns(&self.keys, 0)?;
+        let columns = Reading::default().columns(&self.keys)?;
         let [column] = &columns[..] else {
             return Err(Fault::parameter("a list of keys has one piece; combine its chunks first"));
         };
@@ -195,7 +196,7 @@ fn span(window: &Bound<'_, PyAny>) -> Result<Span, Fault> {
 /// How many items there are, and whether they are integers; `None` where none is there.
 #[pyfunction]
 pub(crate) fn look(items: &Bound<'_, PyAny>) -> Result<(usize, Option<bool>), Fault> {
-    let columns = columns(items, 0)?;
+    let columns = Reading { skips: true, ..Reading::default() }.columns(items)?;
     let kind = columns.iter().find_map(Column::kind);
     Ok((columns.iter().map(Column::len).sum(), kind.map(|kind| kind == Kind::Integers)))
 }

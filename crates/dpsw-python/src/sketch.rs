@@ -8,16 +8,16 @@ use arrow_array::{Array, ArrayRef, StructArray};
 use arrow_schema::DataType;
 use dpsw::error::{IngestError, StoreError};
 use dpsw::store::FileStore;
-use dpsw::{DpswSketch, FinishError, FreshnessStore, Noise, StateId, StateKey, StreamKey, Taken, Unit};
+use dpsw::{DpswSketch, FinishError, FreshnessStore, Kind, Noise, StateId, StateKey, StreamKey, Taken, Unit};
 use dpsw_faces::ledger::Spending;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
-use pyo3_arrow::PyArray;
 use pyo3_arrow::input::AnyArray;
 
 use crate::column::{Beside, Column};
 use crate::fault::Fault;
 use crate::plan::Plan;
+use crate::reading::{Reading, arrays};
 use crate::spending;
 use crate::times;
 use crate::view::View;
@@ -26,10 +26,14 @@ use crate::worker::Partial;
 /// Counted, capped, late and early events; how many there were is not said where that is private.
 type Told = Option<(usize, usize, usize, usize)>;
 
+/// The unit of times that are numbers, the number of the first row, and whether what is no item is skipped.
+pub(crate) type How<'a> = (Option<&'a str>, usize, bool);
+
 #[pyclass(frozen, module = "dpsw._dpsw")]
 pub(crate) struct Sketch {
     state: Mutex<State>,
     owner: u32,
+    kind: Kind,
     is_bytes: bool,
     /// What was charged to a ledger; given back if nothing is ever asked.
     spending: Option<Spending>,
@@ -48,8 +52,9 @@ const BROKEN: &str =
 
 impl Sketch {
     fn new(sketch: DpswSketch, is_bytes: bool) -> Self {
+        let kind = sketch.plan().settings().domain.kind();
         let state = Mutex::new(State::Running(Box::new(sketch)));
-        Self { state, owner: std::process::id(), is_bytes, spending: None }
+        Self { state, kind, owner: std::process::id(), is_bytes, spending: None }
     }
 
     /// Something is about to be seen or saved.
@@ -131,10 +136,10 @@ impl Sketch {
         items: &Bound<'_, PyAny>,
         times: Option<&Bound<'_, PyAny>>,
         users: Option<&Bound<'_, PyAny>>,
-        unit: Option<&str>,
-        first: usize,
+        how: How<'_>,
     ) -> Result<Told, Fault> {
-        let items = columns(items, first)?;
+        let (unit, first, skips) = how;
+        let items = Reading { kind: Some(self.kind), first, skips }.columns(items)?;
         let times = times.map(|times| self::times(times, unit, first)).transpose()?;
         let users = users.map(|users| self::users(users, first)).transpose()?;
         py.detach(|| {
@@ -150,17 +155,17 @@ impl Sketch {
         &self,
         py: Python<'_>,
         table: AnyArray,
-        column: Option<&str>,
-        time: Option<&str>,
-        user: Option<&str>,
-        unit: Option<&str>,
+        names: (Option<&str>, Option<&str>, Option<&str>),
+        how: How<'_>,
     ) -> Result<Told, Fault> {
+        let ((column, time, user), (unit, _, skips)) = (names, how);
         let names = Names { column, time, user, unit };
         let (mut sum, mut rows) = (Taken::default(), 0);
         let mut is_told = true;
         for batch in table.into_reader()? {
             let batch = batch.map_err(|error| Fault::input(error.to_string()))?;
-            let events = Events::of(&batch, names, rows)?;
+            let reading = Reading { kind: Some(self.kind), first: rows, skips };
+            let events = Events::of(&batch, names, reading)?;
             rows += batch.len();
             let told = py.detach(|| self.run(|sketch| events.feed(sketch)))?;
             is_told &= told.is_some();
@@ -237,22 +242,11 @@ impl Sketch {
     }
 }
 
-/// The items of a list or of Arrow arrays.
-pub(crate) fn columns(items: &Bound<'_, PyAny>, first: usize) -> Result<Vec<Column>, Fault> {
-    if let Ok(list) = items.cast::<PyList>() {
-        return Ok(vec![Column::of_list(list, first)?]);
-    }
-    if let Ok((letters, width, count)) = items.extract::<(Option<PyArray>, usize, usize)>() {
-        return Ok(vec![Column::of_letters(letters.as_ref().map(PyArray::array), width, count)?]);
-    }
-    arrays(items)?.iter().map(Column::new).collect()
-}
-
 fn users(users: &Bound<'_, PyAny>, first: usize) -> Result<Vec<Column>, Fault> {
     if users.is_instance_of::<PyList>() || users.is_instance_of::<PyTuple>() {
-        return columns(users, first);
+        return Reading { first, ..Reading::default() }.columns(users);
     }
-    arrays(users)?.iter().map(Column::any).collect()
+    arrays(users)?.iter().map(Column::new).collect()
 }
 
 pub(crate) fn times(times: &Bound<'_, PyAny>, unit: Option<&str>, first: usize) -> Result<Vec<u64>, Fault> {
@@ -261,11 +255,6 @@ pub(crate) fn times(times: &Bound<'_, PyAny>, unit: Option<&str>, first: usize) 
         all.extend(times::times(&array, unit, first + all.len())?);
     }
     Ok(all)
-}
-
-fn arrays(object: &Bound<'_, PyAny>) -> Result<Vec<ArrayRef>, Fault> {
-    let arrays = object.extract::<AnyArray>()?.into_reader()?;
-    arrays.map(|array| array.map_err(|error| Fault::input(error.to_string()))).collect()
 }
 
 fn named(sketch: &DpswSketch, users: &[Column]) -> Result<Vec<u64>, Fault> {
@@ -328,7 +317,7 @@ struct Events {
 }
 
 impl Events {
-    fn of(batch: &ArrayRef, names: Names<'_>, first: usize) -> Result<Self, Fault> {
+    fn of(batch: &ArrayRef, names: Names<'_>, reading: Reading) -> Result<Self, Fault> {
         let DataType::Struct(fields) = batch.data_type() else {
             return Err(Fault::input(format!("a table is wanted, got an array of {}", batch.data_type())));
         };
@@ -344,10 +333,12 @@ impl Events {
                 )));
             }
         };
-        let times =
-            names.time.map(|name| times::times(named_column(table, name)?, names.unit, first)).transpose()?;
-        let users = names.user.map(|name| Column::any(named_column(table, name)?)).transpose()?;
-        Ok(Self { items: Column::new(items)?, times, users })
+        let times = names
+            .time
+            .map(|name| times::times(named_column(table, name)?, names.unit, reading.first))
+            .transpose()?;
+        let users = names.user.map(|name| Column::new(named_column(table, name)?)).transpose()?;
+        Ok(Self { items: reading.array(items)?, times, users })
     }
 
     fn feed(self, sketch: &mut DpswSketch) -> Result<Told, Fault> {

@@ -6,9 +6,9 @@ use dpsw::{Certainty, Claim, Direction, Estimate, Item, List, Ranked, Threshold,
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString};
 
-use crate::column::Column;
 use crate::fault::Fault;
 use crate::plan::{Plan, unit};
+use crate::reading::Reading;
 
 /// The rows that are shown, those that may be noise alone, and how many events the caps of users left out.
 type Rows = (Vec<Row>, Vec<Row>, Option<u64>);
@@ -301,7 +301,7 @@ impl Asked {
         if item.is_none() {
             return Err(Fault::input("an item is an integer, text or bytes, got None"));
         }
-        let column = Column::of_list(&list, 0)?;
+        let column = Reading::default().list(&list)?;
         Ok(match column.keys()?.get(0) {
             Item::Integer(value) => Self::Integer(value),
             Item::Bytes(bytes) => Self::Bytes(bytes.to_vec()),

@@ -4,25 +4,28 @@ use std::ops::Range;
 use std::sync::Mutex;
 
 use dpsw::error::IngestError;
-use dpsw::{DpswSketch, PartialCounters, PartialId, StreamKey};
+use dpsw::{DpswSketch, Kind, PartialCounters, PartialId, StreamKey};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::column::{Beside, Column};
 use crate::fault::Fault;
 use crate::plan::Plan;
-use crate::sketch::{columns, times};
+use crate::reading::Reading;
+use crate::sketch::{How, times};
 
 #[pyclass(frozen, module = "dpsw._dpsw")]
 pub(crate) struct Worker {
     worker: dpsw::Worker,
+    kind: Kind,
 }
 
 #[pymethods]
 impl Worker {
     #[new]
     fn new(plan: &Plan, key: [u8; 32]) -> Result<Self, Fault> {
-        Ok(Self { worker: dpsw::Worker::new(plan.plan.clone(), StreamKey::from_bytes(key))? })
+        let kind = plan.plan.settings().domain.kind();
+        Ok(Self { worker: dpsw::Worker::new(plan.plan.clone(), StreamKey::from_bytes(key))?, kind })
     }
 
     /// Partial counters of each substream that the range of times touches.
@@ -33,10 +36,11 @@ impl Worker {
         range: (u64, u64),
         items: &Bound<'_, PyAny>,
         times: &Bound<'_, PyAny>,
-        unit: Option<&str>,
+        how: How<'_>,
     ) -> Result<Vec<Partial>, Fault> {
-        let items = columns(items, 0)?;
-        let times = self::times(times, unit, 0)?;
+        let (unit, first, skips) = how;
+        let items = Reading { kind: Some(self.kind), first, skips }.columns(items)?;
+        let times = self::times(times, unit, first)?;
         let (source, batch, partition) = id;
         let id = PartialId { source, batch, partition };
         py.detach(|| count(&self.worker, id, range.0..range.1, &items, &times))

@@ -52,7 +52,7 @@ def test_what_nobody_asked_is_given_back(tmp_path: Path) -> None:
 def test_refused_items_leave_nothing_spent(tmp_path: Path) -> None:
     ledger = tmp_path / "spent.jsonl"
     with pytest.raises(dpsw.InputError):
-        dpsw.top(["a", 5], window=10, epsilon=1, keys=["a"], ledger=ledger, data_set="visits")
+        dpsw.top(["a", 5], window=10, epsilon=1e3, keys=["a"], ledger=ledger, data_set="visits")
     assert not ledger.exists() or spent(ledger)[-1] == "given back"
 
 

@@ -10,15 +10,22 @@ from importlib.util import find_spec
 from itertools import islice
 from typing import Any, Literal
 
-from ._errors import IngestError, InputError
+from ._errors import IngestError, InputError, ParameterError
 from ._words import millis
 
 TimeUnit = Literal["s", "ms", "us", "ns"]
+OnError = Literal["stop", "skip"]
 # Floats of so many per second become milliseconds.
 FACTORS: dict[str, float] = {"s": 1e3, "ms": 1.0, "us": 1e-3, "ns": 1e-6}
 # Generators are taken in pieces of so many items.
 AT_ONCE = 1 << 16
 NAT = -(2**63)
+
+
+def skips(on_error: OnError) -> bool:
+    if on_error not in ("stop", "skip"):
+        raise ParameterError(f'on_error must be "stop" or "skip", got {on_error!r}')
+    return on_error == "skip"
 
 
 def is_table(items: Any) -> bool:

@@ -179,12 +179,13 @@ class Plan:
 
 def _noise(said: dict[str, Any], step: int | timedelta) -> Noise:
     scale = None if said["scale"] is None else Fraction(*said["scale"])
-    return Noise(**said | {"scale": scale, "start": said["start"] * step, "end": said["end"] * step})
+    changed: dict[str, Any] = {"scale": scale, "start": said["start"] * step, "end": said["end"] * step}
+    return Noise(**said | changed)
 
 
 def _search(said: dict[str, Any]) -> Search:
-    ratios = ("share", "lasting_scale", "fresh_scale")
-    return Search(**said | {name: Fraction(*said[name]) for name in ratios})
+    ratios: dict[str, Any] = {name: Fraction(*said[name]) for name in ("share", "lasting_scale", "fresh_scale")}
+    return Search(**said | ratios)
 
 
 def plan(

@@ -9,12 +9,16 @@ from typing import Any, NoReturn, Protocol, Unpack
 
 from . import _dpsw, _inputs, _spending
 from ._errors import InputError, ParameterError
-from ._inputs import TimeUnit
+from ._inputs import OnError, TimeUnit
 from ._plan import Keys, Plan, Settings, Window, plan as make_plan
 from ._results import Taken
 from ._view import View
 from ._words import millis
 from ._worker import Partial
+
+
+# The unit of times that are numbers, the number of the first row, and whether what is no item is skipped.
+How = tuple[TimeUnit | None, int, bool]
 
 
 class Store(Protocol):
@@ -94,6 +98,7 @@ class Sketch:
         *,
         column: str | None = None,
         time_unit: TimeUnit | None = None,
+        on_error: OnError = "stop",
     ) -> Taken:
         """Takes items in their order of arrival.
 
@@ -104,6 +109,10 @@ class Sketch:
 
         ``times`` are datetimes (without a zone: UTC), datetime64, timestamps of pandas, polars or Arrow, or numbers since 1970
         with a ``time_unit``; one time may stand for all. ``users`` are names or numbers.
+
+        An item that is none, such as a number among texts, stops the call, and nothing of it is taken. A program that goes on by
+        itself after that needs ``on_error="skip"``: such an item is then a missing one. Else one event would decide whether the
+        others of its call count, which shows it.
 
         A table (pyarrow, polars, a record batch reader) is taken batch by batch; then ``column``, ``times`` and ``users`` are
         names of its columns.
@@ -119,27 +128,30 @@ class Sketch:
         """
         if column is not None or isinstance(times, str) or isinstance(users, str) or _inputs.is_table(items):
             _inputs.check_table(items)
-            return _taken(self._native.extend_table(items, column, _name(times), _name(users), time_unit))
+            names = (column, _name(times), _name(users))
+            return _taken(self._native.extend_table(items, names, (time_unit, 0, _inputs.skips(on_error))))
+        how = (time_unit, 0, _inputs.skips(on_error))
         if _inputs.is_at_hand(items):
-            return self._extend(items, times, users, time_unit, 0)
-        return self._extend_generated(items, times, users, time_unit)
+            return self._extend(items, times, users, how)
+        return self._extend_generated(items, times, users, how)
 
-    def _extend(self, items: Any, times: Any, users: Any, unit: TimeUnit | None, first: int) -> Taken:
+    def _extend(self, items: Any, times: Any, users: Any, how: How) -> Taken:
+        unit, first, skips = how
         items = _inputs.column(items)
         if times is not None:
             times, unit = _inputs.times(times, unit, _count(items))
         if users is not None:
             users = _inputs.column(users)
-        return _taken(self._native.extend(items, times, users, unit, first))
+        return _taken(self._native.extend(items, times, users, (unit, first, skips)))
 
-    def _extend_generated(self, items: Any, times: Any, users: Any, unit: TimeUnit | None) -> Taken:
+    def _extend_generated(self, items: Any, times: Any, users: Any, how: How) -> Taken:
         if not hasattr(items, "__iter__"):
             _inputs.column(items)
         if times is not None and not hasattr(times, "__iter__"):
             raise InputError("one time cannot stand for all items of a generator; generate a time for each")
-        taken, first = Taken(0, 0, 0, 0), 0
+        taken, (unit, first, skips) = Taken(0, 0, 0, 0), how
         for part, moments, senders in _inputs.pieces(items, times, users):
-            taken = _sum(taken, self._extend(part, moments, senders, unit, first))
+            taken = _sum(taken, self._extend(part, moments, senders, (unit, first, skips)))
             first += len(part or [])
         return taken
 

@@ -8,7 +8,7 @@ from typing import Any, Unpack
 
 from . import _dpsw, _inputs, _spending
 from ._errors import InputError, ParameterError, PlanError
-from ._inputs import TimeUnit
+from ._inputs import OnError, TimeUnit
 from ._plan import Keys, Plan, Settings, Window, length, make
 from ._results import Rows
 from ._sketch import Sketch
@@ -28,6 +28,7 @@ def top(
     count: int = ROWS,
     trend: bool = False,
     time_unit: TimeUnit | None = None,
+    on_error: OnError = "stop",
     ledger: str | os.PathLike[str] | None = None,
     data_set: str | None = None,
     budget: float | None = None,
@@ -51,6 +52,7 @@ def top(
         epsilon=epsilon,
         keys=keys,
         time_unit=time_unit,
+        on_error=on_error,
         ledger=ledger,
         data_set=data_set,
         budget=budget,
@@ -68,6 +70,7 @@ def view(
     epsilon: float,
     keys: Keys = "found",
     time_unit: TimeUnit | None = None,
+    on_error: OnError = "stop",
     ledger: str | os.PathLike[str] | None = None,
     data_set: str | None = None,
     budget: float | None = None,
@@ -100,7 +103,7 @@ def view(
         unit = time_unit
         plan, end = _plan_of_items(said, min(len_, found)), found
     sketch = Sketch(plan, length=end, ledger=ledger, data_set=data_set, budget=budget)
-    sketch._extend(items, times, users, unit, 0)
+    sketch._extend(items, times, users, (unit, 0, _inputs.skips(on_error)))
     return sketch.finish()
 
 

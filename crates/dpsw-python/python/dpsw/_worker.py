@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 from . import _dpsw, _inputs
 from ._errors import ParameterError
-from ._inputs import TimeUnit
+from ._inputs import OnError, TimeUnit
 from ._plan import Plan
 from ._words import millis
 
@@ -46,6 +46,7 @@ class Worker:
         between: tuple[datetime, datetime],
         id: tuple[int, int, int],
         time_unit: TimeUnit | None = None,
+        on_error: OnError = "stop",
     ) -> list[Partial]:
         """Partial counters for each substream that ``between`` touches, also where nothing happened.
 
@@ -55,7 +56,7 @@ class Worker:
         start, end = between
         items = _inputs.column(items)
         found, unit = _inputs.times(times, time_unit)
-        counted = self._native.count(id, (millis(start), millis(end)), items, found, unit)
+        counted = self._native.count(id, (millis(start), millis(end)), items, found, (unit, 0, _inputs.skips(on_error)))
         return [Partial(partial) for partial in counted]
 
 
