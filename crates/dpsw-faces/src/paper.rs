@@ -45,9 +45,10 @@ pub fn plan(wish: &Wish, paper: &Paper) -> Result<Plan, PlanError> {
         return Ok(first);
     }
     let memory = wish.memory.unwrap_or(MEMORY);
-    let columns = u64::from(COLUMNS_FIRST) * memory / first.sketch_bytes().max(1);
-    match u32::try_from(columns) {
-        Ok(columns) if COLUMNS_MIN <= columns => Plan::new(settings(wish, paper, columns)?),
+    let columns = u128::from(COLUMNS_FIRST) * u128::from(memory) / u128::from(first.sketch_bytes().max(1));
+    // More columns than there can be are refused with how many there can.
+    match u32::try_from(columns).unwrap_or(u32::MAX) {
+        columns @ COLUMNS_MIN.. => Plan::new(settings(wish, paper, columns)?),
         _ => Err(PlanError::TooSmall { bytes: memory }),
     }
 }
@@ -131,6 +132,15 @@ mod tests {
         let accurate = Paper { zeta: Some(0.01), eta: Some(0.05), ..Paper::default() };
         let wanted = CounterLayout::Accuracy { relative_error: 0.01, failure_probability: 0.05 };
         assert_eq!(method(&wish(), &accurate).counters, wanted);
+    }
+
+    #[test]
+    fn more_memory_than_columns_can_take_is_refused_with_the_range() {
+        for memory in [u64::MAX, 10_u64.pow(16)] {
+            let refused = plan(&Wish { memory: Some(memory), ..wish() }, &Paper::default());
+            let words = refused.expect_err("too much").to_string();
+            assert!(words.contains("must lie between"), "{words}");
+        }
     }
 
     #[test]
