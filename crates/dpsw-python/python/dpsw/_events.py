@@ -1,0 +1,203 @@
+"""Events on their way to the service: columns of whatever kind as bodies of bounded size."""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from typing import Any
+
+from . import _arrow, _inputs
+from ._arrow import BYTES_AT_ONCE, EVENTS_AT_ONCE, ITEM_LEN_MAX
+from ._errors import InputError, ParameterError
+from ._inputs import TimeUnit
+from ._wire import Source
+from ._words import millis
+
+# The service takes 64 characters; pieces of a large input add a number.
+BATCH_ID = re.compile("[!-.0-~]{1,48}")
+NDJSON = "application/x-ndjson"
+ARROW = "application/vnd.apache.arrow.stream"
+# Milliseconds of so many units.
+MILLIS = {"s": (1000, 1), "ms": (1, 1), "us": (1, 1000), "ns": (1, 1_000_000)}
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """What became of events that were sent: they are durable, and each counts once."""
+
+    events: int
+    """How many there were."""
+    repeated: int
+    """How many of them an earlier call with the same ``batch_id``, or a try whose reply was lost, had brought already."""
+    batch_id: str
+    """What they are called: sent again under this name, the same events count once."""
+
+
+def batch_id(given: str | None) -> str:
+    """The name of a batch; one that nobody else has if none is given."""
+    if given is None:
+        return secrets.token_hex(16)
+    if not isinstance(given, str) or not BATCH_ID.fullmatch(given):
+        raise ParameterError(f"a batch_id has 1 to 48 ASCII characters, no blank and no slash, got {given!r}")
+    return given
+
+
+def bodies(source: Source, items: Any, times: Any, users: Any, unit: TimeUnit | None) -> Iterator[tuple[str, bytes]]:
+    """What is sent, one body after the other, each with its content type."""
+    if hasattr(items, "read_next_batch"):
+        for batch in items:
+            yield from bodies(source, batch, times, users, unit)
+        return
+    columns = _columns(source, items, times, users)
+    if all(_inputs.is_at_hand(column) for column in columns.values()):
+        yield from _at_hand(source, columns, unit)
+        return
+    given = [column if not _inputs.is_at_hand(column) else _listed(column) for column in columns.values()]
+    for parts in _inputs.pieces(*given):
+        yield from _at_hand(source, dict(zip(columns, parts)), unit)
+
+
+def _columns(source: Source, items: Any, times: Any, users: Any) -> dict[str, Any]:
+    """The columns of the source, as far as it has them, with their values."""
+    table = _table(items)
+    if table is None and len(source.columns) != 1:
+        wanted = ", ".join(f"{name!r}: …" for name in source.columns)
+        raise ParameterError(f"source {source.name!r} has several columns: pass a table, or {{{wanted}}}")
+    found = dict.fromkeys(source.columns, items) if table is None else {name: _of(items, name) for name in source.columns}
+    for word, name, values in (("times", source.time_column, times), ("users", source.user_column, users)):
+        values = _beside(items, table or set(), name, values)
+        if name is None and values is not None:
+            raise ParameterError(f"source {source.name!r} takes no {word}: it was made without a {word[:-1]}_column")
+        if name is not None and values is None:
+            raise ParameterError(f"source {source.name!r} has a {word[:-1]}_column: say {word}= of the events")
+        if name is not None:
+            found[name] = _for_all(values, found) if word == "times" else values
+    return found
+
+
+def _table(items: Any) -> set[str] | None:
+    """The names of the columns, if there are several."""
+    if isinstance(items, Mapping):
+        return set(items)
+    if _inputs.is_table(items):
+        return set(items.column_names if hasattr(items, "column_names") else items.columns)
+    return set(items.columns) if hasattr(items, "columns") else None
+
+
+def _of(table: Any, name: str) -> Any:
+    try:
+        return table[name]
+    except Exception:  # Every library has an error of its own for this.
+        raise ParameterError(f"there is no column {name!r} in what is sent; the source has it") from None
+
+
+def _beside(items: Any, table: set[str], name: str | None, values: Any) -> Any:
+    """Times or users that are there, or in the column of the table that has their name."""
+    if isinstance(values, str):
+        return _of(items, values)
+    return items[name] if values is None and name in table else values
+
+
+def _for_all(times: Any, columns: dict[str, Any]) -> Any:
+    """One time stands for all events."""
+    if not isinstance(times, datetime | int | float):
+        return times
+    first = next(iter(columns.values()))
+    if not hasattr(first, "__len__"):
+        raise InputError("one time cannot stand for all items of a generator; generate a time for each")
+    return [times] * len(first)
+
+
+def _at_hand(source: Source, columns: dict[str, Any], unit: TimeUnit | None) -> Iterator[tuple[str, bytes]]:
+    ready = {
+        name: _times(values, unit) if name == source.time_column else values if _arrow.is_arrow(values) else _listed(values)
+        for name, values in columns.items()
+    }
+    lens = {name: len(values) for name, values in ready.items()}
+    if len(set(lens.values())) != 1:
+        raise InputError(f"every event needs a value in every column, got {lens}")
+    has_bytes = any(isinstance(value, bytes) for values in ready.values() if isinstance(values, list) for value in values)
+    if any(_arrow.is_arrow(values) for values in ready.values()) or (has_bytes and _arrow.is_installed()):
+        return ((ARROW, body) for body in _arrow.bodies(ready, source.time_column, _known))
+    return ((NDJSON, body) for body in _ndjson(ready, source.time_column))
+
+
+def _listed(values: Any) -> list[Any]:
+    found = _inputs.column(values)
+    if isinstance(found, list):
+        return found
+    for way in ("to_pylist", "to_list", "tolist"):
+        if hasattr(values, way):
+            listed: list[Any] = getattr(values, way)()
+            return listed
+    return list(values)
+
+
+def _times(given: Any, unit: TimeUnit | None) -> Any:
+    """Milliseconds since 1970; ``None`` where there is no time, as one event has no say in whether others count."""
+    if _arrow.is_arrow(given):
+        return _arrow.times(given, unit)
+    if _inputs._is_of(given, "pandas"):
+        given = _inputs._pandas_times(given)
+    if _inputs._is_of(given, "numpy") and given.dtype.kind == "M":
+        given = given.astype("datetime64[us]")
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise InputError(f"times must be a list or an array of times, got a {type(given).__name__}")
+    listed: Any = getattr(given, "tolist", lambda: given)()
+    return [_millis(value, row, unit) for row, value in enumerate(listed)]
+
+
+def _millis(value: Any, row: int, unit: TimeUnit | None) -> int | None:
+    # What is missing differs from itself in pandas and in floats.
+    if value is None or value != value:
+        return None
+    if isinstance(value, datetime):
+        return millis(value)
+    if isinstance(value, date):
+        return millis(datetime.combine(value, time()))
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InputError(f"the time of row {row} is of type {type(value).__name__}, where a datetime is wanted")
+    factor, divisor = MILLIS[_inputs._known(unit)]
+    return int(value * factor // divisor) if abs(value) < 1e300 else None
+
+
+def _ndjson(columns: dict[str, list[Any]], time_column: str | None) -> Iterator[bytes]:
+    written = [
+        map(_seconds, values) if name == time_column else _texts(name, values) for name, values in columns.items()
+    ]
+    names = list(columns)
+    lines, size = list[bytes](), 0
+    for fields in zip(*written):
+        lines.append(json.dumps(dict(zip(names, fields))).encode())
+        size += len(lines[-1])
+        if len(lines) == EVENTS_AT_ONCE or BYTES_AT_ONCE <= size:
+            yield b"\n".join(lines)
+            lines, size = [], 0
+    if lines:
+        yield b"\n".join(lines)
+
+
+def _seconds(time: int | None) -> str | None:
+    # Small milliseconds without a point would be taken for seconds.
+    return None if time is None or time < 0 else f"{time // 1000}.{time % 1000:03d}"
+
+
+def _texts(name: str, values: list[Any]) -> Iterator[str | int | None]:
+    for row, value in enumerate(_known(name, values)):
+        try:
+            yield value.decode() if isinstance(value, bytes) else value
+        except UnicodeDecodeError:
+            raise InputError(f"row {row} of {name!r} is no UTF-8: install pyarrow to send such bytes") from None
+
+
+def _known(name: str, values: list[Any]) -> Iterator[str | bytes | int | None]:
+    """Values that can be counted; what is too long is missing."""
+    for row, value in enumerate(values):
+        if isinstance(value, bool) or not isinstance(value, str | bytes | int | None):
+            wanted = "where text, bytes or an integer is wanted"
+            raise InputError(f"row {row} of {name!r} is of type {type(value).__name__}, {wanted}")
+        yield None if isinstance(value, str | bytes) and ITEM_LEN_MAX < len(value) else value
