@@ -111,18 +111,27 @@ def _streams(table: pyarrow.Table) -> Iterator[bytes]:
 
 
 def _plain(column: pyarrow.ChunkedArray) -> pyarrow.ChunkedArray:
-    """Text and bytes of any layout in the one that the service takes without a copy, and without what is too long."""
+    """Text and bytes of any layout in the one that the service takes without a copy; integers as they are."""
+    import pyarrow
+
+    is_dictionary = pyarrow.types.is_dictionary(column.type)
+    kind = column.type.value_type if is_dictionary else column.type
+    if "string" in str(kind) or "null" in str(kind):
+        kind = pyarrow.string()
+    elif "binary" in str(kind):
+        kind = pyarrow.binary()
+    if is_dictionary:
+        column = pyarrow.chunked_array([part.dictionary.cast(kind).take(part.indices) for part in column.chunks], kind)
+    return _without_long(column.cast(kind)) if kind in (pyarrow.string(), pyarrow.binary()) else column
+
+
+def _without_long(texts: pyarrow.ChunkedArray) -> pyarrow.ChunkedArray:
     import pyarrow
 
     # Made when it is loaded, so that no checker of types knows what is in it.
     compute: Any = import_module("pyarrow.compute")
-    kind = column.type.value_type if pyarrow.types.is_dictionary(column.type) else column.type
-    is_text = pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind) or pyarrow.types.is_string_view(kind)
-    if pyarrow.types.is_null(kind) or is_text:
-        plain = column.cast(kind).cast(pyarrow.string())
-    elif "binary" in str(kind):
-        plain = column.cast(kind).cast(pyarrow.binary())
-    else:
-        return column.cast(kind)
-    is_short = compute.less_equal(compute.binary_length(plain), ITEM_LEN_MAX)
-    return compute.if_else(is_short, plain, None)
+    if (compute.max(compute.binary_length(texts)).as_py() or 0) <= ITEM_LEN_MAX:
+        return texts
+    values = texts.cast(pyarrow.binary()).to_pylist()
+    short = [None if value is None or ITEM_LEN_MAX < len(value) else value for value in values]
+    return pyarrow.chunked_array([pyarrow.array(short, pyarrow.binary())])

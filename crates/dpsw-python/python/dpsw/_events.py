@@ -56,7 +56,8 @@ def bodies(source: Source, items: Any, times: Any, users: Any, unit: TimeUnit | 
     if all(_inputs.is_at_hand(column) for column in columns.values()):
         yield from _at_hand(source, columns, unit)
         return
-    given = [column if not _inputs.is_at_hand(column) else _listed(column) for column in columns.values()]
+    # What is generated is generated once, and not all of it at a time.
+    given = [column if isinstance(column, Iterator) else _listed(column) for column in columns.values()]
     for parts in _inputs.pieces(*given):
         yield from _at_hand(source, dict(zip(columns, parts)), unit)
 

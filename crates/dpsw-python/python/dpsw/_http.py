@@ -90,7 +90,7 @@ class Service:
         """What a reply says."""
         try:
             return read(json.loads(reply))
-        except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
+        except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
             raise self._stranger("replied what dpsw-server of this version does not say") from error
 
     def send(self, read: Callable[[Any], Shape], path: str, body: bytes, headers: Mapping[str, str]) -> Shape:
@@ -114,9 +114,9 @@ class Service:
             connection.connect()
             channel: socket.socket = connection.sock
             self._request(connection, method, path, params, body, headers or {})
-            response = connection.getresponse()
-            self._check(response)
-            yield response, channel
+            with connection.getresponse() as response:
+                self._check(response)
+                yield response, channel
         except (OSError, HTTPException) as error:
             raise self._lost(error) from error
         finally:
@@ -171,7 +171,7 @@ class Service:
         try:
             said = json.loads(response.read(PROBLEM_LEN_MAX))
             code, words = str(said["code"]), str(said["detail"])
-        except (ValueError, TypeError, LookupError):
+        except (ValueError, TypeError, LookupError, RecursionError):
             return self._stranger(f"replied with status {status} and not as dpsw-server does", status, retry_after)
         if status == 401:
             words = f"{self.url} does not know the token; `dpsw-server token create` makes one"

@@ -166,8 +166,12 @@ def _row(row: Any, about: About, answer: Any) -> Row:
 
 def _count(row: Any) -> tuple[float, float, float, tuple[float, float]]:
     low, high = row["any_order"]
-    any_order = (-math.inf if low is None else float(low), math.inf if high is None else float(high))
-    return float(row["estimate"]), float(row["lower"]), float(row["upper"]), any_order
+    return float(row["estimate"]), *_ends(row["lower"], row["upper"]), _ends(low, high)
+
+
+def _ends(lower: float | None, upper: float | None) -> tuple[float, float]:
+    # JSON has no number for an end that is not known.
+    return (-math.inf if lower is None else float(lower), math.inf if upper is None else float(upper))
 
 
 def _share(row: Any, about: About, answer: Any) -> float | None:
