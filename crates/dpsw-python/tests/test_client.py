@@ -60,6 +60,7 @@ class Home:
             if found := re.search(r"listens on (\S+)", line):
                 self.url = found[1]
                 return
+        self.end()
         pytest.fail((self.folder / "log").read_text())
 
     @property
@@ -451,6 +452,17 @@ def test_a_large_input_goes_in_several_batches_and_counts_once(client: dpsw.Clie
         assert stream.view().retained.end <= 5000, "what was sent again counts once"
 
 
+def test_what_goes_wrong_late_says_what_was_taken_and_under_which_name(client: dpsw.Client) -> None:
+    stream = made(client)
+    with pytest.raises(dpsw.InputError, match="row 99999 of 'page'") as caught:
+        client.send(stream.name, ["a"] * 99_999 + [1.5])
+    assert caught.value.__notes__[0].startswith("0 events were taken before")
+    with pytest.raises(dpsw.InputError) as caught:
+        client.send(stream.name, iter(["a"] * 99_999 + [1.5]), batch_id="mine")
+    assert caught.value.__notes__[0].startswith("65536 events were taken before; send all again with batch_id=\"mine\"")
+    assert client.send(stream.name, iter(["a"] * 100_000), batch_id="mine") == dpsw.Sent(100_000, 65_536, "mine")
+
+
 def test_bytes_that_are_no_text_need_pyarrow(client: dpsw.Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_arrow, "is_installed", lambda: False)
     stream = made(client)
@@ -629,7 +641,10 @@ def test_a_redirect_is_not_followed() -> None:
         assert other.asked == []
 
 
-@pytest.mark.parametrize("body", ["<html>hello</html>", "{}", "[]", "5", '{"streams": [5]}', '{"streams": [{}]}', "\x00", "", "[" * 10**5])
+NONSENSE = ["<html>hello</html>", "{}", "[]", "5", '{"streams": [5]}', '{"streams": [{}]}', "\x00", "", "[" * 10**5]
+
+
+@pytest.mark.parametrize("body", NONSENSE, ids=range(len(NONSENSE)))
 def test_what_is_no_service_is_told_apart(body: str) -> None:
     with scripted((200, {}, body)) as (_, client):
         with pytest.raises(dpsw.ServiceError, match="is that the address of the service") as caught:
@@ -701,10 +716,10 @@ def test_a_silent_service_is_not_waited_for_longer_than_the_timeout() -> None:
     assert caught.value.code == "timeout"
 
 
-@pytest.mark.parametrize(
-    "url",
-    ["127.0.0.1:7878", "ftp://127.0.0.1", "http://", "http://127.0.0.1:x", "http://a b", "http://127.0.0.1?token=5", "", 5, None],
-)
+WRONG = ["127.0.0.1:7878", "ftp://a", "http://", "http://a:x", "http://a b", "http://é", "http://a\x7f", "http://a?b=5", "", 5, None]
+
+
+@pytest.mark.parametrize("url", WRONG)
 def test_what_is_no_address_is_refused(url: Any) -> None:
     with pytest.raises(dpsw.ParameterError, match='a url such as "https://'):
         dpsw.Client(url, TOKEN)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -33,24 +33,21 @@ def is_installed() -> bool:
     return find_spec("pyarrow") is not None
 
 
-def bodies(columns: dict[str, Any], time_column: str | None, check: Callable[[str, Any], Iterator[Any]]) -> Iterator[bytes]:
-    """Columns as streams; ``check`` goes through the values of lists."""
+def bodies(columns: dict[str, Any], time_column: str | None) -> Iterator[bytes]:
+    """Columns as streams."""
     import pyarrow
 
-    arrays = {
-        name: _millis(values) if name == time_column else _column(values, check(name, values))
-        for name, values in columns.items()
-    }
+    arrays = {name: _millis(values) if name == time_column else _column(values) for name, values in columns.items()}
     table = pyarrow.table(arrays)
     for start in range(0, len(table), EVENTS_AT_ONCE):
         yield from _streams(table.slice(start, EVENTS_AT_ONCE))
 
 
-def _column(values: Any, checked: Iterator[Any]) -> pyarrow.ChunkedArray:
+def _column(values: Any) -> pyarrow.ChunkedArray:
     import pyarrow
 
     if isinstance(values, list):
-        return pyarrow.chunked_array([pyarrow.array([_bytes(value) for value in checked], pyarrow.binary())])
+        return pyarrow.chunked_array([pyarrow.array([_bytes(value) for value in values], pyarrow.binary())])
     return _chunked(values)
 
 

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from . import _events, _live, _wire
-from ._errors import ParameterError, ServiceError
+from ._errors import InputError, ParameterError, ServiceError
 from ._events import Sent
 from ._http import Params, Service, Shape
 from ._inputs import TimeUnit
@@ -97,14 +97,14 @@ class Client:
         """
         shape, name = self._source(source), _events.batch_id(batch_id)
         path, events, repeated = f"/v1/sources/{_checked(source)}/events", 0, 0
-        for number, (kind, body) in enumerate(_events.bodies(shape, items, times, users, time_unit)):
-            headers = {"Content-Type": kind, "Batch-Id": f"{name}/{number}" if number else name}
-            try:
+        try:
+            for number, (kind, body) in enumerate(_events.bodies(shape, items, times, users, time_unit)):
+                headers = {"Content-Type": kind, "Batch-Id": f"{name}/{number}" if number else name}
                 taken, is_repeated = self._service.send(_receipt, path, body, headers)
-            except ServiceError as error:
-                error.add_note(f'{events} events were taken before; send all again with batch_id="{name}", and they count once')
-                raise
-            events, repeated = events + taken, repeated + taken * is_repeated
+                events, repeated = events + taken, repeated + taken * is_repeated
+        except (ServiceError, InputError) as error:
+            error.add_note(f'{events} events were taken before; send all again with batch_id="{name}", and they count once')
+            raise
         return Sent(events, repeated, name)
 
     def create_source(

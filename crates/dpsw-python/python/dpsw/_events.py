@@ -19,6 +19,8 @@ from ._words import millis
 
 # The service takes 64 characters; pieces of a large input add a number.
 BATCH_ID = re.compile("[!-.0-~]{1,48}")
+TEXT = (str, bytes)
+ITEM = (str, bytes, int, type(None))
 NDJSON = "application/x-ndjson"
 ARROW = "application/vnd.apache.arrow.stream"
 # Milliseconds of so many units.
@@ -114,17 +116,30 @@ def _for_all(times: Any, columns: dict[str, Any]) -> Any:
 
 
 def _at_hand(source: Source, columns: dict[str, Any], unit: TimeUnit | None) -> Iterator[tuple[str, bytes]]:
+    """Looks at everything before anything is sent."""
     ready = {
-        name: _times(values, unit) if name == source.time_column else values if _arrow.is_arrow(values) else _listed(values)
-        for name, values in columns.items()
+        name: _times(values, unit) if name == source.time_column else _known(name, values) for name, values in columns.items()
     }
     lens = {name: len(values) for name, values in ready.items()}
     if len(set(lens.values())) != 1:
         raise InputError(f"every event needs a value in every column, got {lens}")
     has_bytes = any(isinstance(value, bytes) for values in ready.values() if isinstance(values, list) for value in values)
     if any(_arrow.is_arrow(values) for values in ready.values()) or (has_bytes and _arrow.is_installed()):
-        return ((ARROW, body) for body in _arrow.bodies(ready, source.time_column, _known))
-    return ((NDJSON, body) for body in _ndjson(ready, source.time_column))
+        return ((ARROW, body) for body in _arrow.bodies(ready, source.time_column))
+    written = {name: _written(name, values, source.time_column) for name, values in ready.items()}
+    return ((NDJSON, body) for body in _ndjson(written))
+
+
+def _known(name: str, values: Any) -> Any:
+    """Items or users that can be counted, as a list or of Arrow; in a list, what is too long is missing."""
+    if _arrow.is_arrow(values):
+        return values
+    listed = _listed(values)
+    for row, value in enumerate(listed):
+        if not isinstance(value, ITEM) or isinstance(value, bool):
+            wanted = "where text, bytes or an integer is wanted"
+            raise InputError(f"row {row} of {name!r} is of type {type(value).__name__}, {wanted}")
+    return [None if isinstance(value, TEXT) and ITEM_LEN_MAX < len(value) else value for value in listed]
 
 
 def _listed(values: Any) -> list[Any]:
@@ -166,20 +181,11 @@ def _millis(value: Any, row: int, unit: TimeUnit | None) -> int | None:
     return int(value * factor // divisor) if abs(value) < 1e300 else None
 
 
-def _ndjson(columns: dict[str, list[Any]], time_column: str | None) -> Iterator[bytes]:
-    written = [
-        map(_seconds, values) if name == time_column else _texts(name, values) for name, values in columns.items()
-    ]
-    names = list(columns)
-    lines, size = list[bytes](), 0
-    for fields in zip(*written):
-        lines.append(json.dumps(dict(zip(names, fields))).encode())
-        size += len(lines[-1])
-        if len(lines) == EVENTS_AT_ONCE or BYTES_AT_ONCE <= size:
-            yield b"\n".join(lines)
-            lines, size = [], 0
-    if lines:
-        yield b"\n".join(lines)
+def _written(name: str, values: list[Any], time_column: str | None) -> list[str | int | None]:
+    """Values as JSON can have them."""
+    if name == time_column:
+        return [_seconds(value) for value in values]
+    return [_text(name, row, value) if isinstance(value, bytes) else value for row, value in enumerate(values)]
 
 
 def _seconds(time: int | None) -> str | None:
@@ -187,18 +193,22 @@ def _seconds(time: int | None) -> str | None:
     return None if time is None or time < 0 else f"{time // 1000}.{time % 1000:03d}"
 
 
-def _texts(name: str, values: list[Any]) -> Iterator[str | int | None]:
-    for row, value in enumerate(_known(name, values)):
-        try:
-            yield value.decode() if isinstance(value, bytes) else value
-        except UnicodeDecodeError:
-            raise InputError(f"row {row} of {name!r} is no UTF-8: install pyarrow to send such bytes") from None
+def _text(name: str, row: int, value: bytes) -> str:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        raise InputError(f"row {row} of {name!r} is no UTF-8: install pyarrow to send such bytes") from None
 
 
-def _known(name: str, values: list[Any]) -> Iterator[str | bytes | int | None]:
-    """Values that can be counted; what is too long is missing."""
-    for row, value in enumerate(values):
-        if isinstance(value, bool) or not isinstance(value, str | bytes | int | None):
-            wanted = "where text, bytes or an integer is wanted"
-            raise InputError(f"row {row} of {name!r} is of type {type(value).__name__}, {wanted}")
-        yield None if isinstance(value, str | bytes) and ITEM_LEN_MAX < len(value) else value
+def _ndjson(columns: dict[str, list[Any]]) -> Iterator[bytes]:
+    # Names have letters, digits and dots: nothing that a template or JSON would take for its own.
+    template = "{" + ", ".join(f'"{name}": %s' for name in columns) + "}\n"
+    lines, size = list[str](), 0
+    for fields in zip(*(map(json.dumps, values) for values in columns.values())):
+        lines.append(template % fields)
+        size += len(lines[-1])
+        if len(lines) == EVENTS_AT_ONCE or BYTES_AT_ONCE <= size:
+            yield "".join(lines).encode()
+            lines, size = [], 0
+    if lines:
+        yield "".join(lines).encode()

@@ -223,7 +223,7 @@ def _parts(url: str) -> SplitResult:
         raise ParameterError(f"{wanted} is wanted, without a name and password: the token is a parameter of its own")
     if parts.scheme not in ("http", "https") or not host or parts.query or parts.fragment:
         raise ParameterError(f"{wanted} is wanted, got {url!r}")
-    if not url.isascii() or any(letter.isspace() for letter in url):
+    if not all("!" <= letter <= "~" for letter in url):
         raise ParameterError(f"{wanted} is wanted, in ASCII and without blanks, got {url!r}")
     return parts
 
