@@ -299,6 +299,8 @@ FOUR = ["a", "b", None, "a"]
         numpy.array(FOUR * 1000, dtype=object),
         pandas.Series(FOUR * 1000),
         pandas.Series(FOUR * 1000, dtype="category"),
+        pandas.Series(FOUR * 1000, dtype="string"),
+        pandas.Series(FOUR * 1000, dtype=object),
         pandas.DataFrame({"page": FOUR * 1000, "other": 1.5}),
         polars.Series(FOUR * 1000),
         polars.Series(FOUR * 1000, dtype=polars.Categorical),
@@ -375,6 +377,10 @@ def test_a_missing_time_refuses_no_other_event(client: dpsw.Client) -> None:
     moments = [START + timedelta(seconds=second) for second in range(0, 600, 2)]
     gaps = [None if row in (7, 8) else moment for row, moment in enumerate(moments)]
     assert seen(client, gaps) == seen(client, pandas.Series(gaps)) == seen(client, pyarrow.array(gaps)) == seen(client, moments)
+    odd = ["soon" if row in (7, 8) else moment for row, moment in enumerate(moments)]
+    with pytest.raises(dpsw.InputError, match="the time of row 7 is of type str"):
+        seen(client, odd)
+    assert seen(client, odd, on_error="skip") == seen(client, moments)
     before = [datetime(1969, 1, 1), *moments[1:]]
     assert seen(client, before) == seen(client, moments)
 
@@ -383,6 +389,14 @@ def test_an_item_that_is_much_too_long_refuses_no_other_event(client: dpsw.Clien
     long = "x" * (20 << 20)
     for items in (["a", long], pyarrow.array(["a", long]), [b"a", long.encode()]):
         assert client.send(made(client).name, items).events == 2
+
+
+def test_what_is_no_item_is_missing_in_its_place_if_that_is_asked_for(client: dpsw.Client) -> None:
+    stream = made(client)
+    fed(client, stream, ["a", 1.5, True, ["b"]] * 1000, on_error="skip")
+    assert counts(stream) == {"a": 250, "b": 0, "c": 0}
+    with pytest.raises(dpsw.ParameterError, match='"stop" or "skip"'):
+        client.send(stream.name, ["a"], on_error="ignore")  # type: ignore[arg-type]
 
 
 def test_half_a_character_refuses_no_other_event(client: dpsw.Client) -> None:
@@ -445,7 +459,7 @@ def test_a_large_input_goes_in_several_batches_and_counts_once(client: dpsw.Clie
     for items in (["a", "b"] * 2000, pyarrow.array(["a", "b"] * 2000)):
         stream = made(client)
         source = client.sources()[stream.name]
-        assert 10 < len(list(_events.bodies(source, items, None, None, None)))
+        assert 10 < len(list(_events.bodies(source, items, None, None, (None, False))))
         assert fed(client, stream, items, batch_id="monday") == dpsw.Sent(4000, 0, "monday")
         assert client.send(stream.name, items, batch_id="monday") == dpsw.Sent(4000, 4000, "monday")
         fed(client, stream, ["c"] * 1000, last=4950)
@@ -471,6 +485,7 @@ def test_bytes_that_are_no_text_need_pyarrow(client: dpsw.Client, monkeypatch: p
     assert counts(stream) == {"a": 500, "b": 500, "c": 0}
     with pytest.raises(dpsw.InputError, match="row 1 of 'page' is no UTF-8: install pyarrow"):
         client.send(stream.name, ["a", b"\xff"])
+    assert client.send(stream.name, ["a", b"\xff"], on_error="skip").events == 2
 
 
 # Ways to the service that lose, refuse and lie ----------------------------------------------------------------------------

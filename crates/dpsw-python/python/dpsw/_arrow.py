@@ -25,7 +25,7 @@ ITEM_LEN_MAX = 1 << 20
 def is_arrow(values: Any) -> bool:
     """Whether pyarrow is there and understands these values without looking at each."""
     has_arrow = hasattr(values, "__arrow_c_stream__") or hasattr(values, "__arrow_c_array__")
-    return has_arrow and not _inputs._is_of(values, "pandas") and is_installed()
+    return has_arrow and is_installed()
 
 
 def is_installed() -> bool:

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
-from . import _events, _live, _wire
+from . import _events, _inputs, _live, _wire
 from ._errors import InputError, ParameterError, ServiceError
-from ._events import Sent
+from ._events import How, Sent
 from ._http import Params, Service, Shape
-from ._inputs import TimeUnit
+from ._inputs import OnError, TimeUnit
 from ._plan import Keys, Window
 from ._results import Estimate, History, Rows, Trend
 from ._view import ROWS, View
@@ -83,22 +83,25 @@ class Client:
         users: Any = None,
         time_unit: TimeUnit | None = None,
         batch_id: str | None = None,
+        on_error: OnError = "stop",
     ) -> Sent:
         """Sends events in their order of arrival; when it returns they are durable, and each counts once.
 
         ``items``, ``times`` and ``users`` may be all that :meth:`Sketch.extend` takes. Where the source has several columns,
         ``items`` is a dictionary of them or a table (pandas, polars, pyarrow); then times and users may be names of its columns,
         and are found by themselves in those that the source calls so. ``None`` is an item, a time or a user that is missing:
-        the event takes its place and counts nowhere.
+        the event takes its place and counts nowhere. What is of no type that can be counted is an error, before any of a list is
+        sent; a program that goes on by itself after that needs ``on_error="skip"``: it is then missing.
 
         Large inputs go in several batches. What is lost on the way or comes to a busy service is sent again for some time. To go
         on after an error, or in another process, send the same events under the same ``batch_id`` again: what arrived before
         counts once.
         """
-        shape, name = self._source(source), _events.batch_id(batch_id)
+        name, shape = _events.batch_id(batch_id), self._source(source)
+        how: How = (time_unit, _inputs.skips(on_error))
         path, events, repeated = f"/v1/sources/{_checked(source)}/events", 0, 0
         try:
-            for number, (kind, body) in enumerate(_events.bodies(shape, items, times, users, time_unit)):
+            for number, (kind, body) in enumerate(_events.bodies(shape, items, times, users, how)):
                 headers = {"Content-Type": kind, "Batch-Id": f"{name}/{number}" if number else name}
                 taken, is_repeated = self._service.send(_receipt, path, body, headers)
                 events, repeated = events + taken, repeated + taken * is_repeated

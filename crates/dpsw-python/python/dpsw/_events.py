@@ -21,10 +21,13 @@ from ._words import millis
 BATCH_ID = re.compile("[!-.0-~]{1,48}")
 TEXT = (str, bytes)
 ITEM = (str, bytes, int, type(None))
+TIME = (date, int, float, type(None))
 NDJSON = "application/x-ndjson"
 ARROW = "application/vnd.apache.arrow.stream"
 # Milliseconds of so many units.
 MILLIS = {"s": (1000, 1), "ms": (1, 1), "us": (1, 1000), "ns": (1, 1_000_000)}
+# The unit of times that are numbers, and whether what is no item is missing.
+How = tuple[TimeUnit | None, bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,20 +51,20 @@ def batch_id(given: str | None) -> str:
     return given
 
 
-def bodies(source: Source, items: Any, times: Any, users: Any, unit: TimeUnit | None) -> Iterator[tuple[str, bytes]]:
+def bodies(source: Source, items: Any, times: Any, users: Any, how: How) -> Iterator[tuple[str, bytes]]:
     """What is sent, one body after the other, each with its content type."""
     if hasattr(items, "read_next_batch"):
         for batch in items:
-            yield from bodies(source, batch, times, users, unit)
+            yield from bodies(source, batch, times, users, how)
         return
     columns = _columns(source, items, times, users)
     if all(_inputs.is_at_hand(column) for column in columns.values()):
-        yield from _at_hand(source, columns, unit)
+        yield from _at_hand(source, columns, how)
         return
     # What is generated is generated once, and not all of it at a time.
-    given = [column if isinstance(column, Iterator) else _listed(column) for column in columns.values()]
+    given = [column if isinstance(column, Iterable) else _inputs.column(column) for column in columns.values()]
     for parts in _inputs.pieces(*given):
-        yield from _at_hand(source, dict(zip(columns, parts)), unit)
+        yield from _at_hand(source, dict(zip(columns, parts)), how)
 
 
 def _columns(source: Source, items: Any, times: Any, users: Any) -> dict[str, Any]:
@@ -115,10 +118,12 @@ def _for_all(times: Any, columns: dict[str, Any]) -> Any:
     return [times] * len(first)
 
 
-def _at_hand(source: Source, columns: dict[str, Any], unit: TimeUnit | None) -> Iterator[tuple[str, bytes]]:
+def _at_hand(source: Source, columns: dict[str, Any], how: How) -> Iterator[tuple[str, bytes]]:
     """Looks at everything before anything is sent."""
+    unit, skips = how
     ready = {
-        name: _times(values, unit) if name == source.time_column else _known(name, values) for name, values in columns.items()
+        name: _times(values, unit, skips) if name == source.time_column else _known(name, values, skips)
+        for name, values in columns.items()
     }
     lens = {name: len(values) for name, values in ready.items()}
     if len(set(lens.values())) != 1:
@@ -126,26 +131,28 @@ def _at_hand(source: Source, columns: dict[str, Any], unit: TimeUnit | None) -> 
     has_bytes = any(isinstance(value, bytes) for values in ready.values() if isinstance(values, list) for value in values)
     if any(_arrow.is_arrow(values) for values in ready.values()) or (has_bytes and _arrow.is_installed()):
         return ((ARROW, body) for body in _arrow.bodies(ready, source.time_column))
-    written = {name: _written(name, values, source.time_column) for name, values in ready.items()}
+    written = {name: _written(name, values, source.time_column, skips) for name, values in ready.items()}
     return ((NDJSON, body) for body in _ndjson(written))
 
 
-def _known(name: str, values: Any) -> Any:
+def _known(name: str, values: Any, skips: bool) -> Any:
     """Items or users that can be counted, as a list or of Arrow; in a list, what is too long is missing."""
-    if _arrow.is_arrow(values):
-        return values
-    listed = _listed(values)
-    for row, value in enumerate(listed):
-        if not isinstance(value, ITEM) or isinstance(value, bool):
-            wanted = "where text, bytes or an integer is wanted"
+    found = _inputs.column(values)
+    if _arrow.is_arrow(found):
+        return found
+    listed = found if isinstance(found, list) else _listed(values)
+    for row, value in enumerate(() if skips else listed):
+        if not _is_item(value):
+            wanted = 'where text, bytes or an integer is wanted; on_error="skip" lets it take its place and count nowhere'
             raise InputError(f"row {row} of {name!r} is of type {type(value).__name__}, {wanted}")
-    return [None if isinstance(value, TEXT) and ITEM_LEN_MAX < len(value) else value for value in listed]
+    return [value if _is_item(value) and not (isinstance(value, TEXT) and ITEM_LEN_MAX < len(value)) else None for value in listed]
+
+
+def _is_item(value: Any) -> bool:
+    return isinstance(value, ITEM) and not isinstance(value, bool)
 
 
 def _listed(values: Any) -> list[Any]:
-    found = _inputs.column(values)
-    if isinstance(found, list):
-        return found
     for way in ("to_pylist", "to_list", "tolist"):
         if hasattr(values, way):
             listed: list[Any] = getattr(values, way)()
@@ -153,21 +160,24 @@ def _listed(values: Any) -> list[Any]:
     return list(values)
 
 
-def _times(given: Any, unit: TimeUnit | None) -> Any:
+def _times(given: Any, unit: TimeUnit | None, skips: bool) -> Any:
     """Milliseconds since 1970; ``None`` where there is no time, as one event has no say in whether others count."""
-    if _arrow.is_arrow(given):
-        return _arrow.times(given, unit)
     if _inputs._is_of(given, "pandas"):
         given = _inputs._pandas_times(given)
+    if _arrow.is_arrow(given):
+        return _arrow.times(given, unit)
     if _inputs._is_of(given, "numpy") and given.dtype.kind == "M":
         given = given.astype("datetime64[us]")
     if isinstance(given, str | bytes) or not isinstance(given, Iterable):
         raise InputError(f"times must be a list or an array of times, got a {type(given).__name__}")
-    listed: Any = getattr(given, "tolist", lambda: given)()
-    return [_millis(value, row, unit) for row, value in enumerate(listed)]
+    listed: list[Any] = list(getattr(given, "tolist", lambda: given)())
+    for row, value in enumerate(() if skips else listed):
+        if isinstance(value, bool) or (not isinstance(value, TIME) and value == value):
+            raise InputError(f"the time of row {row} is of type {type(value).__name__}, where a datetime is wanted")
+    return [_millis(value, unit) for value in listed]
 
 
-def _millis(value: Any, row: int, unit: TimeUnit | None) -> int | None:
+def _millis(value: Any, unit: TimeUnit | None) -> int | None:
     # What is missing differs from itself in pandas and in floats.
     if value is None or value != value:
         return None
@@ -176,16 +186,16 @@ def _millis(value: Any, row: int, unit: TimeUnit | None) -> int | None:
     if isinstance(value, date):
         return millis(datetime.combine(value, time()))
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise InputError(f"the time of row {row} is of type {type(value).__name__}, where a datetime is wanted")
+        return None
     factor, divisor = MILLIS[_inputs._known(unit)]
     return int(value * factor // divisor) if abs(value) < 1e300 else None
 
 
-def _written(name: str, values: list[Any], time_column: str | None) -> list[str | int | None]:
+def _written(name: str, values: list[Any], time_column: str | None, skips: bool) -> list[str | int | None]:
     """Values as JSON can have them."""
     if name == time_column:
         return [_seconds(value) for value in values]
-    return [_text(name, row, value) if isinstance(value, bytes) else value for row, value in enumerate(values)]
+    return [_text(name, row, value, skips) if isinstance(value, bytes) else value for row, value in enumerate(values)]
 
 
 def _seconds(time: int | None) -> str | None:
@@ -193,10 +203,12 @@ def _seconds(time: int | None) -> str | None:
     return None if time is None or time < 0 else f"{time // 1000}.{time % 1000:03d}"
 
 
-def _text(name: str, row: int, value: bytes) -> str:
+def _text(name: str, row: int, value: bytes, skips: bool) -> str | None:
     try:
         return value.decode()
     except UnicodeDecodeError:
+        if skips:
+            return None
         raise InputError(f"row {row} of {name!r} is no UTF-8: install pyarrow to send such bytes") from None
 
 

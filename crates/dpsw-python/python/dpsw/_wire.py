@@ -13,7 +13,7 @@ from typing import Any
 from ._errors import InputError, ParameterError
 from ._plan import Keys, Window, length
 from ._results import About, Estimate, History, Row, Rows, Span, Trend
-from ._words import MILLISECOND, Item, millis, moment, name as shown
+from ._words import MILLISECOND, Item, millis, moment
 
 UNITS = {"event": "replace-one", "presence": "add-remove", "users": "users"}
 
@@ -220,7 +220,7 @@ def _text(item: str) -> str:
     try:
         item.encode()
     except UnicodeEncodeError:
-        raise InputError(f"the item {shown(item)} is no text: it has half a character") from None
+        raise InputError("the item is no text: it has half a character") from None
     return item
 
 
