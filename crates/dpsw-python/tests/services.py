@@ -102,9 +102,9 @@ def until(is_so: Callable[[], object]) -> None:
 
 
 def fed(client: dpsw.Client, stream: dpsw.Stream, items: Any, last: Any = None, **said: Any) -> dpsw.Sent:
-    """Sends, and waits until all but what a substream may still hold is counted."""
+    """Sends to a new stream, and waits until all is counted; ``last`` is where a stream that is not new comes to."""
     sent = client.send(stream.name, items, **said)
-    end = sent.events - 50 if last is None else last
+    end = sent.events if last is None else last
     until(lambda: end <= stream.view().retained.end)
     return sent
 

@@ -53,7 +53,7 @@ def test_a_stream_and_its_view_give_the_same_numbers(client: dpsw.Client) -> Non
 def test_a_stream_of_time_and_its_view_give_the_same_numbers(client: dpsw.Client) -> None:
     stream = made(client, window="1m", time_column="at")
     times = [START + timedelta(seconds=second / 10) for second in range(3000)]
-    fed(client, stream, ["a", "b", "a"] * 1000, times=times, last=START + timedelta(seconds=290))
+    fed(client, stream, ["a", "b", "a"] * 1000, times=times, last=START + timedelta(seconds=299.9))
     agree(stream, "b", "30s", START + timedelta(seconds=240))
     agree(stream, "b", timedelta(seconds=30), START + timedelta(seconds=240))
 
@@ -125,7 +125,7 @@ def test_integers_beyond_the_exact_floats_stay_exact(client: dpsw.Client) -> Non
     large = [2**53 + 1, 2**63 + 1, 2**64 - 1]
     stream = made(client, keys=large, kind="integer", window=900)
     fed(client, stream, large * 900)
-    fed(client, stream, pyarrow.array(large * 900, pyarrow.uint64()), last=5000)
+    fed(client, stream, pyarrow.array(large * 900, pyarrow.uint64()), last=5400)
     assert counts(stream) == dict.fromkeys(large, 300)
     assert {row.item for row in stream.frequencies(large)} == set(large)
     assert round(stream.frequency(numpy.uint64(large[2])).value) == 300
