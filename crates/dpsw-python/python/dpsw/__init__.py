@@ -9,6 +9,7 @@
 counting a stream.
 """
 
+from ._client import Client, Stream
 from ._errors import (
     AuditError,
     EntropyError,
@@ -27,17 +28,21 @@ from ._errors import (
     StateError,
     StoreError,
 )
+from ._events import Sent
 from ._plan import Noise, Paper, Plan, Search, audit, plan
 from ._results import About, Estimate, History, Report, Row, Rows, Span, Taken, Trend
 from ._sketch import Sketch, Store
 from ._top import top, view
 from ._view import View
+from ._wire import Contract, Source, StreamInfo
 from ._words import Item
 from ._worker import Partial, Worker
 
 __all__ = [
     "About",
     "AuditError",
+    "Client",
+    "Contract",
     "EntropyError",
     "Error",
     "Estimate",
@@ -59,14 +64,18 @@ __all__ = [
     "Row",
     "Rows",
     "Search",
+    "Sent",
     "ServiceError",
     "Sketch",
     "SnapshotError",
+    "Source",
     "Span",
     "SpendingWarning",
     "StateError",
     "Store",
     "StoreError",
+    "Stream",
+    "StreamInfo",
     "Taken",
     "Trend",
     "View",

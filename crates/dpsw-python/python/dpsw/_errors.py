@@ -62,13 +62,17 @@ class LedgerError(Error, ValueError):
 class ServiceError(Error):
     """What a service replied instead of an answer.
 
-    ``code`` is the stable name of the problem, ``status`` the HTTP status; 0 if there was no reply.
+    ``code`` is the stable name of the problem, ``status`` the HTTP status; 0 if there was no reply. ``retry_after`` is how many
+    seconds the service asks to wait, if it says.
     """
 
-    def __init__(self, message: str, *, code: str = "unreachable", status: int = 0) -> None:
+    def __init__(
+        self, message: str, *, code: str = "unreachable", status: int = 0, retry_after: float | None = None
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.status = status
+        self.retry_after = retry_after
 
 
 class SpendingWarning(UserWarning):
