@@ -333,6 +333,14 @@ def test_numbers_are_times_in_the_unit_that_is_said() -> None:
         seen(seconds)
 
 
+def test_whole_numbers_of_nanoseconds_are_not_rounded() -> None:
+    first = int(NOON.timestamp() * 1000)
+    for later in range(0, 1_000, 7):
+        sketch = dpsw.Sketch(window="1h", epsilon=EXACT, keys=["a"], expected_items=100)
+        sketch.extend(["a"], [(first + later) * 10**6], time_unit="ns")
+        assert sketch.finish().window.end == NOON + timedelta(milliseconds=later + 1)
+
+
 def test_dates_and_one_time_for_all_are_times() -> None:
     start, end, count = seen([date(2026, 3, 1)] * 8)
     assert (start, count) == (datetime(2026, 3, 1, tzinfo=timezone.utc), 8)

@@ -17,6 +17,8 @@ TimeUnit = Literal["s", "ms", "us", "ns"]
 OnError = Literal["stop", "skip"]
 # Floats of so many per second become milliseconds.
 FACTORS: dict[str, float] = {"s": 1e3, "ms": 1.0, "us": 1e-3, "ns": 1e-6}
+# A millisecond has so many of them.
+PARTS = {"ms": 1, "us": 10**3, "ns": 10**6}
 # Generators are taken in pieces of so many items.
 AT_ONCE = 1 << 16
 NAT = -(2**63)
@@ -109,7 +111,9 @@ def _listed_times(given: list[Any], unit: TimeUnit | None) -> Iterator[int]:
             yield _not_missing(value, row)
         elif isinstance(value, date):
             yield millis(datetime.combine(value, time()))
-        elif isinstance(value, int | float) and not isinstance(value, bool):
+        elif isinstance(value, int) and not isinstance(value, bool):
+            yield value * 1000 if _known(unit) == "s" else value // PARTS[_known(unit)]
+        elif isinstance(value, float):
             yield int(value * FACTORS[_known(unit)]) if value == value else _missing(row)
         elif value is None:
             _missing(row)
