@@ -114,6 +114,16 @@ def test_bytes_count_and_come_back_as_bytes() -> None:
     assert [row.item for row in dpsw.top(values, window=300, epsilon=1e3, delta=1e-6)] == [b"a", b"\xff\x00x"]
 
 
+def is_at_hand(held: Any) -> bool:
+    return hasattr(held, "__len__") and not hasattr(held, "columns")
+
+
+@pytest.mark.parametrize("hold", [hold for hold in TEXTS if is_at_hand(hold(WORDS))])
+def test_one_line_counts_what_a_sketch_counts(hold: Callable[[list[str]], Any]) -> None:
+    view = dpsw.view(hold(WORDS), window=1_000, epsilon=EXACT, keys=["a", "bb", ""])
+    assert [round(row.estimate) for row in view.frequencies(["a", "bb", ""])] == [150, 100, 50]
+
+
 def test_numpy_bytes_end_with_their_last_letter() -> None:
     values = numpy.array([b"a", b"a\x00b", b"", b"abc"] * 10)
     assert counts(values, [b"a", b"a\x00b", b"", b"abc"]) == {b"a": 10, b"a\x00b": 10, b"": 10, b"abc": 10}

@@ -142,7 +142,11 @@ class Sketch:
             times, unit = _inputs.times(times, unit, _count(items))
         if users is not None:
             users = _inputs.column(users)
-        return _taken(self._native.extend(items, times, users, (unit, first, skips)))
+        return self._take(items, times, users, (unit, first, skips))
+
+    def _take(self, items: Any, times: Any, users: Any, how: How) -> Taken:
+        """Of columns as the native module takes them."""
+        return _taken(self._native.extend(items, times, users, how))
 
     def _extend_generated(self, items: Any, times: Any, users: Any, how: How) -> Taken:
         if not hasattr(items, "__iter__"):

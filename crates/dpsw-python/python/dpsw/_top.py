@@ -96,14 +96,16 @@ def view(
     len_, is_time = length(window)
     if is_time and times is None:
         raise ParameterError("a window of time needs times=: the time of each item")
-    if is_time:
+    unit = time_unit
+    if times is not None:
         times, unit = _inputs.times(times, time_unit, found)
+    if is_time:
         plan, end = _plan_of_times(said, times, unit, len_), None
     else:
-        unit = time_unit
         plan, end = _plan_of_items(said, min(len_, found)), found
     sketch = Sketch(plan, length=end, ledger=ledger, data_set=data_set, budget=budget)
-    sketch._extend(items, times, users, (unit, 0, _inputs.skips(on_error)))
+    users = None if users is None else _inputs.column(users)
+    sketch._take(items, times, users, (unit, 0, _inputs.skips(on_error)))
     return sketch.finish()
 
 
