@@ -166,6 +166,9 @@ def test_noise_has_the_exact_law(sample: tuple[dpsw.Noise, Draws]) -> None:
     assert fits_in_cells(found, law(noise))
 
 
+# Laplace draws of a scale that is off by a share f add n f^2 to chi-square, Gaussian ones 2 n f^2: 1,000 and more here, where the
+# limit lies near 110 for 40 cells. Kolmogorov's distance becomes f / (2 e) = 0.009 or more, with a deviation below 0.0008, where
+# the limit is 0.005. So one that is off is missed with probability 1e-6 at most.
 @pytest.mark.parametrize("factor", [0.95, 1.05])
 def test_a_scale_that_is_five_percent_off_is_seen(sample: tuple[dpsw.Noise, Draws], factor: float) -> None:
     noise, found = sample
@@ -178,6 +181,8 @@ def test_a_scale_that_is_five_percent_off_is_seen(sample: tuple[dpsw.Noise, Draw
     "name", ["Laplace of scale 2", "Laplace for presence", "Gaussian for users", "Gaussian of the paper"]
 )
 def test_noise_has_the_law_of_opendp(name: str) -> None:
+    # Of two samples of n the sum is n f^2 / 2 = 250 or more, with a deviation of 33: five percent off is missed with probability
+    # 1e-7 at most.
     plan = PLANS[name]()
     ours = draws(plan, OPENDP_DRAWS)
     assert fit_each_other(ours, opendp_draws(plan.noise[0]))
@@ -204,7 +209,7 @@ def test_noise_of_neighbouring_counters_and_substreams_is_independent() -> None:
         correlation = (one * other).mean() / view.plan.noise[0].variance
         # Six deviations: 2e-9 of a normal law, and products of Laplace draws are close to one in 20,000 pairs.
         assert abs(correlation) < 6 / math.sqrt(len(one))
-    assert 0.9 < (newest * newest).mean() / view.plan.noise[0].variance < 1.1, "the same draws would be seen"
+    assert 0.8 < (newest * newest).mean() / view.plan.noise[0].variance < 1.2, "the same draws would be seen"
 
 
 # Found keys
@@ -217,7 +222,8 @@ def test_keys_come_out_as_often_as_the_law_of_their_noise_says() -> None:
     count = search.threshold + 6
     came_out = numpy.array([checks_of_release(plan, keys, count) for _ in range(3000)]).sum(axis=0)
     expected = release_law(search, count, len(came_out) - 1) * came_out.sum()
-    # Chi-square with its limit at one in a hundred million, in few cells of many keys.
+    # Chi-square with its limit at one in a hundred million, in three cells of thousands of keys; a scale that is off by a tenth
+    # adds 200 to it, where the limit is 37.
     assert expected.min() > 200, expected
     assert is_small(((came_out - expected) ** 2 / expected).sum(), len(expected) - 1)
     for wrong in (0.9, 1.1):
