@@ -166,7 +166,7 @@ def test_noise_has_the_exact_law(sample: tuple[dpsw.Noise, Draws]) -> None:
     assert fits_in_cells(found, law(noise))
 
 
-# Laplace draws of a scale that is off by a share f add n f^2 to chi-square, Gaussian ones 2 n f^2: 1,000 and more here, where the
+# Laplace draws of a scale that is off by a share f add n f^2 to chi-square, Gaussian ones 2 n f^2: 500 and more here, where the
 # limit lies near 110 for 40 cells. Kolmogorov's distance becomes f / (2 e) = 0.009 or more, with a deviation below 0.0008, where
 # the limit is 0.005. So one that is off is missed with probability 1e-6 at most.
 @pytest.mark.parametrize("factor", [0.95, 1.05])
