@@ -124,7 +124,7 @@ def rows(answer: Any) -> Rows:
     # Before anything is sealed every key may be noise alone.
     hidden = 0 if about.covered.is_empty else answer["hidden"]
     note = f"{hidden} more may be noise alone: ask with all=True" if hidden else ""
-    found = tuple(_row(row, about, answer) for row in answer["items"])
+    found = tuple(_row(row) for row in answer["items"])
     return Rows(found, about, (), answer.get("capped"), "" if found else _why(about), note)
 
 
@@ -132,7 +132,7 @@ def estimate(answer: Any) -> Estimate:
     """The one row of an answer as an estimate."""
     (row,) = answer["items"]
     about = _about(answer)
-    return Estimate(*_count(row), about.window, about.covered, _share(row, about, answer))
+    return Estimate(*_count(row), about.window, about.covered, row["share"])
 
 
 def history(item: Item, answer: Any) -> History:
@@ -146,22 +146,17 @@ def trend(answer: Any) -> Trend:
 
 
 def _about(answer: Any) -> About:
-    total = answer["total"]
-    if total is not None:
-        # Where users are protected the service counts the items that their caps leave out.
-        total = max(total - answer.get("capped", 0), 0) or None
     unit, promised = UNITS[answer["protects"]], (answer["epsilon"], answer["delta"])
-    return About(_span(answer["window"]), _span(answer["covered"]), unit, *promised, total)
+    return About(_span(answer["window"]), _span(answer["covered"]), unit, *promised, answer["total"])
 
 
 def _span(said: Any) -> Span:
     return Span.of((said["start"], said["end"]), said["unit"] == "ms")
 
 
-def _row(row: Any, about: About, answer: Any) -> Row:
+def _row(row: Any) -> Row:
     value, lower, upper, any_order = _count(row)
-    share = _share(row, about, answer)
-    return Row(row["rank"], _item(row), value, lower, upper, share, row["unsure"], any_order, row["trend"])
+    return Row(row["rank"], _item(row), value, lower, upper, row["share"], row["unsure"], any_order, row["trend"])
 
 
 def _count(row: Any) -> tuple[float, float, float, tuple[float, float]]:
@@ -172,12 +167,6 @@ def _count(row: Any) -> tuple[float, float, float, tuple[float, float]]:
 def _ends(lower: float | None, upper: float | None) -> tuple[float, float]:
     # JSON has no number for an end that is not known.
     return (-math.inf if lower is None else float(lower), math.inf if upper is None else float(upper))
-
-
-def _share(row: Any, about: About, answer: Any) -> float | None:
-    if answer.get("capped") is None:
-        return None if row["share"] is None else float(row["share"])
-    return float(row["estimate"]) / about.total if about.total else None
 
 
 def _spell(spell: Any) -> Estimate:

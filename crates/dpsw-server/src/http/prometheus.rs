@@ -44,12 +44,12 @@ pub(crate) async fn prometheus(
 }
 
 /// What a metric takes from a row.
-type Value = fn(&Row) -> f64;
+type Value = fn(&Row) -> Option<f64>;
 
 fn page(stream: &str, answer: &Answer) -> String {
     let mut page = Page::default();
     let metrics: [(&str, &str, Value); 3] = [
-        ("dpsw_item_estimate", "What an item probably counts in the window.", |row| row.count.estimate),
+        ("dpsw_item_estimate", "What an item probably counts in the window.", |row| Some(row.count.estimate)),
         ("dpsw_item_lower", "The lower end of its 95 % interval.", |row| row.count.lower),
         ("dpsw_item_upper", "The upper end of its 95 % interval.", |row| row.count.upper),
     ];
@@ -62,7 +62,7 @@ fn page(stream: &str, answer: &Answer) -> String {
             };
             let mut labels = vec![("stream", stream), ("item", &item)];
             labels.extend(row.item_base64.as_deref().map(|bytes| ("item_base64", bytes)));
-            page.line(name, &labels, value(row));
+            page.line(name, &labels, value(row).unwrap_or(f64::NAN));
         }
     }
     page.begin(

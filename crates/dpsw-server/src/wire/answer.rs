@@ -22,7 +22,7 @@ pub(crate) struct About {
     pub(crate) epsilon: Option<f64>,
     /// δ of the same.
     pub(crate) delta: Option<f64>,
-    /// How many items the window holds, as far as it is sealed; `null` where that is private or nothing.
+    /// How many items of the window count, which shares are shares of; `null` where that is private, nothing or no more than noise.
     pub(crate) total: Option<u64>,
 }
 
@@ -73,15 +73,15 @@ pub(crate) struct Row {
 pub(crate) struct Count {
     /// In a list, what the item probably counts, as it was chosen for its size; else noise can make it negative.
     pub(crate) estimate: f64,
-    /// The true count lies between this and `upper` with probability 95 %.
-    pub(crate) lower: f64,
+    /// The true count lies between this and `upper` with probability 95 %; `null` where nothing is known of it.
+    pub(crate) lower: Option<f64>,
     /// See `lower`.
-    pub(crate) upper: f64,
+    pub(crate) upper: Option<f64>,
     /// The ends of the interval that holds however the item is spread inside the substreams that the window cuts; `null`
     /// for an upper end that is not known.
     #[schema(value_type = Vec<Option<f64>>, min_items = 2, max_items = 2)]
     pub(crate) any_order: [Option<f64>; 2],
-    /// Of the items of the window; `null` if there are none, or their number is all noise.
+    /// Of the items of the window that count; `null` if there are none, or their number is all noise.
     pub(crate) share: Option<f64>,
 }
 
@@ -136,7 +136,7 @@ impl About {
         let (epsilon, delta) = promised(view.claim());
         let protects = protects(view.plan().settings().unit);
         // Where presence is private, the number of items is noisy and stays inside: shares say what can be said.
-        let total = view.items().filter(|_| protects != Protects::Presence);
+        let total = view.counted().filter(|_| protects != Protects::Presence);
         let [window, covered] = [view.window(), view.covered()].map(|range| Positions::new(&range, view));
         Self { window, covered, protects, epsilon, delta, total }
     }
@@ -176,7 +176,7 @@ impl Answer {
     }
 
     fn of(view: &WindowView, rows: &[Ranked<'_>], shown: fn(&Ranked<'_>) -> [f64; 3], trends: bool) -> Self {
-        let total = view.items();
+        let total = view.counted();
         let row = |(index, ranked): (usize, &Ranked<'_>)| {
             let (item, item_base64) = names(ranked.item);
             Row {
@@ -195,12 +195,12 @@ impl Answer {
 
 impl Count {
     fn new([value, lower, upper]: [f64; 3], estimate: &Estimate, total: Option<u64>) -> Self {
-        let ends = [estimate.any_order.start, estimate.any_order.end];
+        let known = |end: f64| end.is_finite().then(|| rounded(end));
         Self {
             estimate: rounded(value),
-            lower: rounded(lower),
-            upper: rounded(upper),
-            any_order: ends.map(|end| end.is_finite().then(|| rounded(end))),
+            lower: known(lower),
+            upper: known(upper),
+            any_order: [estimate.any_order.start, estimate.any_order.end].map(known),
             share: total.map(|total| (value / total as f64 * 1e6).round() / 1e6 + 0.0),
         }
     }
@@ -219,8 +219,9 @@ impl Spell {
         let [window, covered] =
             [&estimate.window, &estimate.covered].map(|range| Positions::new(range, view));
         let len = estimate.window.end - estimate.window.start;
+        let counted = len.saturating_sub(estimate.capped.unwrap_or(0));
         // The total of a part of a time window is not at hand.
-        let total = (window.unit == "items" && 0 < len).then_some(len);
+        let total = (window.unit == "items" && 0 < counted).then_some(counted);
         Self { window, covered, count: Count::new(plain(estimate), estimate, total) }
     }
 }

@@ -194,6 +194,30 @@ async fn where_presence_is_private_no_answer_has_a_total() {
 }
 
 #[tokio::test]
+async fn shares_are_of_the_items_that_count() {
+    let rig = Rig::new();
+    let source = r#"{"name": "web", "protects": "users", "items_per_user": 1, "epsilon": 1e6,
+                     "columns": {"page": "text"}, "user_column": "who"}"#;
+    let stream = json!({"name": "pages", "item": "page", "window": 1000, "epsilon": 1e5, "keys": {"list": ["a", "b"]}});
+    rig.make(source, &[stream]).await;
+    // Of each user the first of two items counts.
+    let event =
+        |who: u64| format!("{{\"page\": \"a\", \"who\": {who}}}\n{{\"page\": \"b\", \"who\": {who}}}\n");
+    rig.batch("application/x-ndjson", (0..2000).map(event).collect::<String>())
+        .await
+        .expect(StatusCode::ACCEPTED);
+    rig.settle().await;
+    let answer = rig.get("/v1/streams/pages/frequency?item=a").await.expect(StatusCode::OK);
+    let share = answer["items"][0]["share"].as_f64().expect("a share");
+    assert!((share - 1.0).abs() < 0.01, "{answer}");
+    let (total, capped) = (answer["total"].as_u64(), answer["capped"].as_u64());
+    assert_eq!(total.zip(capped).map(|(total, capped)| total + capped), Some(1000), "{answer}");
+    let history = rig.get("/v1/streams/pages/history?item=a").await.expect(StatusCode::OK);
+    let share = history["substreams"][0]["share"].as_f64().expect("a share");
+    assert!((share - 1.0).abs() < 0.05, "{history}");
+}
+
+#[tokio::test]
 async fn private_top_items_are_metrics_only_where_the_operator_says_so() {
     let rig = Rig::with(|parts| parts.prometheus = ["pages".to_owned()].into());
     let mut other = pages();
