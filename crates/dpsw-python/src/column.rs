@@ -72,6 +72,20 @@ impl Column {
         Self { nulls: NullBuffer::union(self.nulls.as_ref(), Some(&others)), ..self }
     }
 
+    /// The rows in another order.
+    pub(crate) fn ordered(self, order: &[usize]) -> Self {
+        let nulls = self.nulls.map(|nulls| order.iter().map(|row| nulls.is_valid(*row)).collect());
+        let values = match self.values {
+            Values::Integers(values) => Values::Integers(order.iter().map(|row| values[*row]).collect()),
+            Values::Strings(values) => Values::Coded(order.to_vec(), values),
+            Values::Coded(places, values) => {
+                Values::Coded(order.iter().map(|row| places[*row]).collect(), values)
+            }
+            nulls @ Values::Nulls(_) => nulls,
+        };
+        Self { values, nulls }
+    }
+
     fn decoded(array: &ArrayRef) -> Result<Self, Fault> {
         let coded = array.as_any_dictionary();
         let nulls = array.logical_nulls().filter(|nulls| 0 < nulls.null_count());

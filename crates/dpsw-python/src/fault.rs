@@ -2,9 +2,10 @@
 
 use dpsw::audit::AuditError;
 use dpsw::error::{
-    EntropyError, IngestError, MergeError, ParameterError, PartialError, PlanError, QueryError,
+    EntropyError, IngestError, MergeError, ParameterError, PartialError, PlanError, Quantity, QueryError,
     SnapshotError, StateError, StoreError,
 };
+use dpsw_faces::quantity;
 use pyo3::prelude::*;
 
 /// An exception of the package, or one that Python raised on the way.
@@ -26,6 +27,14 @@ impl Fault {
 
     pub(crate) fn ingest(message: impl Into<String>) -> Self {
         Self::of("IngestError", message)
+    }
+
+    /// The same where the values are no items.
+    pub(crate) fn about(self, what: &str) -> Self {
+        match self {
+            Self::Ours { class, message } => Self::of(class, message.replacen("items", what, 1)),
+            theirs @ Self::Theirs(_) => theirs,
+        }
     }
 
     pub(crate) fn of(class: &'static str, message: impl Into<String>) -> Self {
@@ -64,17 +73,7 @@ macro_rules! same_words {
     };
 }
 
-same_words!(
-    AuditError,
-    EntropyError,
-    MergeError,
-    ParameterError,
-    PlanError,
-    QueryError,
-    SnapshotError,
-    StateError,
-    StoreError
-);
+same_words!(AuditError, EntropyError, MergeError, ParameterError, SnapshotError, StateError, StoreError);
 
 /// Where the library names its own calls, these name the package's.
 impl From<IngestError> for Fault {
@@ -92,6 +91,37 @@ impl From<IngestError> for Fault {
             }
             error => error.to_string(),
         })
+    }
+}
+
+impl From<QueryError> for Fault {
+    fn from(error: QueryError) -> Self {
+        let words = match error {
+            QueryError::NotInDomain => {
+                "the item is not among the public keys, so it was not counted; add it to keys=, or plan with keys=\"asked\""
+                    .to_owned()
+            }
+            QueryError::NoDomain => {
+                "there is no list of keys: ask for some by name, frequencies([...]) or heavy_hitters(share, among=[...])".to_owned()
+            }
+            error => error.to_string(),
+        };
+        Self::of("QueryError", words)
+    }
+}
+
+impl From<PlanError> for Fault {
+    fn from(error: PlanError) -> Self {
+        let words = match error {
+            PlanError::OutOfRange { name: name @ Quantity::Lateness, value, low, high } => {
+                let [value, low, high] = [value, low, high].map(quantity::time);
+                format!(
+                    "{name} must lie between {low} and {high}, got {value}; a longer one would exceed the window"
+                )
+            }
+            error => error.to_string(),
+        };
+        Self::of("PlanError", words)
     }
 }
 

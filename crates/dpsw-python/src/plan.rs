@@ -118,7 +118,7 @@ impl Said<'_> {
         if let Ok(end) = self.keys.extract::<u64>() {
             return Ok(Domain::Public(Keys::Range(end)));
         }
-        let columns = Reading::default().columns(&self.keys)?;
+        let columns = Reading { what: Some("key"), ..Reading::default() }.columns(&self.keys)?;
         let [column] = &columns[..] else {
             return Err(Fault::parameter("a list of keys has one piece; combine its chunks first"));
         };

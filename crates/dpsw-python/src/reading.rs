@@ -9,7 +9,7 @@ use arrow_array::{Array, ArrayRef, UInt64Array};
 use arrow_schema::DataType;
 use dpsw::Kind;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyList, PyString};
+use pyo3::types::{PyBool, PyBytes, PyList, PyString, PyTuple};
 use pyo3_arrow::PyArray;
 use pyo3_arrow::input::AnyArray;
 
@@ -25,6 +25,8 @@ pub(crate) struct Reading {
     pub(crate) first: usize,
     /// Whether an item that is none becomes a null item in its place; else nothing is taken.
     pub(crate) skips: bool,
+    /// What is read, for errors: `item` if nothing is said.
+    pub(crate) what: Option<&'static str>,
 }
 
 impl Reading {
@@ -39,6 +41,22 @@ impl Reading {
         arrays(items)?.iter().map(|array| self.array(array)).collect()
     }
 
+    /// The same as one column.
+    pub(crate) fn column(self, items: &Bound<'_, PyAny>) -> Result<Column, Fault> {
+        if items.is_instance_of::<PyList>() || items.is_instance_of::<PyTuple>() {
+            return Ok(self.columns(items)?.remove(0));
+        }
+        let arrays = arrays(items)?;
+        let arrays: Vec<&dyn Array> = arrays.iter().map(AsRef::as_ref).collect();
+        match &arrays[..] {
+            [] => Column::new(&arrow_array::new_null_array(&DataType::Null, 0)),
+            arrays => {
+                let one = arrow_select::concat::concat(arrays);
+                self.array(&one.map_err(|error| Fault::input(error.to_string()))?)
+            }
+        }
+    }
+
     /// The items of an Arrow array.
     pub(crate) fn array(self, array: &ArrayRef) -> Result<Column, Fault> {
         let column = Column::new(array)?;
@@ -50,7 +68,8 @@ impl Reading {
             None => Ok(column),
             Some(_) if self.skips => Ok(column.without_negatives()),
             Some(row) => Err(Fault::ingest(format!(
-                "item {} is below 0: integer items run from 0 to 2^64 - 1; shift them, or turn them into text; nothing was taken",
+                "{} {} is below 0: integers run from 0 to 2^64 - 1; shift them, or turn them into text; nothing was taken",
+                self.what(),
                 self.first + row
             ))),
         }
@@ -115,9 +134,19 @@ impl Reading {
         Column::new(&strings)
     }
 
+    fn what(self) -> &'static str {
+        self.what.unwrap_or("item")
+    }
+
+    /// What became of the others, and what to do.
+    fn outcome(self) -> &'static str {
+        if self.what.is_none() { "; nothing was taken; on_error=\"skip\" leaves such items out" } else { "" }
+    }
+
     fn no_text(self, index: usize) -> Fault {
+        let (what, outcome) = (self.what(), self.outcome());
         Fault::input(format!(
-            "item {} is text that cannot be written as UTF-8; nothing was taken; on_error=\"skip\" leaves such items out",
+            "{what} {} is text that cannot be written as UTF-8{outcome}",
             self.first + index
         ))
     }
@@ -131,11 +160,14 @@ impl Reading {
         let hint = match item.extract::<f64>() {
             Ok(value) if value.is_nan() => " (NaN; a missing item is None)",
             Ok(value) if value < 0.0 => " below 0",
+            Ok(value) if class == "int" && 1e19 < value => " of 2^64 or more",
+            _ if class == "NAType" => " (a missing item is None)",
             _ => "",
         };
+        let (what, outcome) = (self.what(), self.outcome());
         Fault::input(format!(
-            "item {} is of type {class}{hint}, where {wanted} is wanted: the items of a stream are all integers, or all text or \
-            bytes; nothing was taken; on_error=\"skip\" leaves such items out",
+            "{what} {} is of type {class}{hint}, where {wanted} is wanted: {what}s of a stream are all integers, or all text or \
+            bytes{outcome}",
             self.first + index
         ))
     }

@@ -57,6 +57,10 @@ impl Sketch {
         Self { state, kind, owner: std::process::id(), is_bytes, spending: None }
     }
 
+    fn reading(&self, first: usize, skips: bool) -> Reading {
+        Reading { kind: Some(self.kind), first, skips, what: None }
+    }
+
     /// Something is about to be seen or saved.
     fn answer(&self) {
         if let Some(spending) = &self.spending {
@@ -139,13 +143,34 @@ impl Sketch {
         how: How<'_>,
     ) -> Result<Told, Fault> {
         let (unit, first, skips) = how;
-        let items = Reading { kind: Some(self.kind), first, skips }.columns(items)?;
+        let items = self.reading(first, skips).columns(items)?;
         let times = times.map(|times| self::times(times, unit, first)).transpose()?;
         let users = users.map(|users| self::users(users, first)).transpose()?;
         py.detach(|| {
             self.run(|sketch| {
                 let users = users.map(|users| named(sketch, &users)).transpose()?;
                 take(sketch, &items, times.as_deref(), users.as_deref())
+            })
+        })
+    }
+
+    /// The same for rows that are all there, which are counted in the order of their times.
+    fn extend_sorted(
+        &self,
+        py: Python<'_>,
+        items: &Bound<'_, PyAny>,
+        times: &Bound<'_, PyAny>,
+        users: Option<&Bound<'_, PyAny>>,
+        how: How<'_>,
+    ) -> Result<Told, Fault> {
+        let (unit, first, skips) = how;
+        let items = self.reading(first, skips).column(items)?;
+        let times = self::times(times, unit, first)?;
+        let users = users.map(|users| self::users(users, first)).transpose()?;
+        py.detach(|| {
+            self.run(|sketch| {
+                let users = users.map(|users| named(sketch, &users)).transpose()?;
+                take_sorted(sketch, items, &times, users.as_deref())
             })
         })
     }
@@ -164,7 +189,7 @@ impl Sketch {
         let mut is_told = true;
         for batch in table.into_reader()? {
             let batch = batch.map_err(|error| Fault::input(error.to_string()))?;
-            let reading = Reading { kind: Some(self.kind), first: rows, skips };
+            let reading = self.reading(rows, skips);
             let events = Events::of(&batch, names, reading)?;
             rows += batch.len();
             let told = py.detach(|| self.run(|sketch| events.feed(sketch)))?;
@@ -244,9 +269,10 @@ impl Sketch {
 
 fn users(users: &Bound<'_, PyAny>, first: usize) -> Result<Vec<Column>, Fault> {
     if users.is_instance_of::<PyList>() || users.is_instance_of::<PyTuple>() {
-        return Reading { first, ..Reading::default() }.columns(users);
+        return Reading { first, what: Some("user"), ..Reading::default() }.columns(users);
     }
-    arrays(users)?.iter().map(Column::new).collect()
+    let said = |fault: Fault| fault.about("users");
+    arrays(users)?.iter().map(|users| Column::new(users).map_err(said)).collect()
 }
 
 pub(crate) fn times(times: &Bound<'_, PyAny>, unit: Option<&str>, first: usize) -> Result<Vec<u64>, Fault> {
@@ -297,6 +323,23 @@ fn take(
     }
     let is_public = sketch.plan().settings().unit != Unit::AddRemove;
     Ok(is_public.then_some((sum.counted, sum.capped, sum.late, sum.early)))
+}
+
+fn take_sorted(
+    sketch: &mut DpswSketch,
+    items: Column,
+    times: &[u64],
+    users: Option<&[u64]>,
+) -> Result<Told, Fault> {
+    let is_whole = items.len() == times.len() && users.is_none_or(|users| users.len() == times.len());
+    if !is_whole || times.is_sorted() {
+        return take(sketch, &[items], Some(times), users);
+    }
+    let mut order: Vec<usize> = (0..times.len()).collect();
+    order.sort_by_key(|row| times[*row]);
+    let gather = |values: &[u64]| order.iter().map(|row| values[*row]).collect::<Vec<u64>>();
+    let users = users.map(gather);
+    take(sketch, &[items.ordered(&order)], Some(&gather(times)), users.as_deref())
 }
 
 /// Which columns of a table are which.

@@ -173,6 +173,11 @@ impl View {
     }
 
     #[getter]
+    fn substream(&self) -> u64 {
+        self.view.plan().substream_len()
+    }
+
+    #[getter]
     fn sites(&self) -> Vec<u64> {
         self.view.sites().to_vec()
     }
@@ -301,7 +306,7 @@ impl Asked {
         if item.is_none() {
             return Err(Fault::input("an item is an integer, text or bytes, got None"));
         }
-        let column = Reading::default().list(&list)?;
+        let column = Reading { what: Some("asked item"), ..Reading::default() }.list(&list)?;
         Ok(match column.keys()?.get(0) {
             Item::Integer(value) => Self::Integer(value),
             Item::Bytes(bytes) => Self::Bytes(bytes.to_vec()),

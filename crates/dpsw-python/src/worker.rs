@@ -39,7 +39,7 @@ impl Worker {
         how: How<'_>,
     ) -> Result<Vec<Partial>, Fault> {
         let (unit, first, skips) = how;
-        let items = Reading { kind: Some(self.kind), first, skips }.columns(items)?;
+        let items = Reading { kind: Some(self.kind), first, skips, what: None }.columns(items)?;
         let times = self::times(times, unit, first)?;
         let (source, batch, partition) = id;
         let id = PartialId { source, batch, partition };

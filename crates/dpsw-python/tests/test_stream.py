@@ -191,7 +191,7 @@ def test_without_a_list_the_asker_names_candidates() -> None:
     counting = dpsw.Sketch(window=10_000, epsilon=100, keys="asked")
     counting.extend(["x", "y", "x"] * 10_000)
     view = counting.finish()
-    with pytest.raises(dpsw.QueryError, match="name the candidates"):
+    with pytest.raises(dpsw.QueryError, match="there is no list of keys: ask for some by name"):
         view.top()
     assert [row.item for row in view.heavy_hitters(0.5, among=["x", "y", "z"])] == ["x"]
     rows = view.frequencies(["y", "x"])
@@ -339,9 +339,9 @@ def test_numbers_out_of_range_are_refused_with_the_range() -> None:
     for said, words in (
         ({"epsilon": 0}, "epsilon must lie between"),
         ({"epsilon": float("nan")}, "epsilon must lie between"),
-        ({"window": 0}, "at least 1 item, got 0"),
+        ({"window": 0}, "window must lie between 1 and"),
         ({"window": "5 parsecs"}, "5 parsecs"),
-        ({"window": 1.5}, "got a float"),
+        ({"window": 1.5}, "window must be a whole number, got 1.5 of type float"),
         ({"window": timedelta(0)}, "at least one millisecond"),
         ({"delta": 2.0, "keys": "found"}, "delta must lie strictly between 0 and 1"),
         ({"keys": "everything"}, 'keys must be a list, "found" or "asked"'),
@@ -349,14 +349,88 @@ def test_numbers_out_of_range_are_refused_with_the_range() -> None:
         ({"keys": ["a", None]}, "is missing"),
         ({"kind": "floats"}, "kind must be"),
         ({"unit": "person"}, "unit must be"),
-        ({"clock": "sun"}, "clock must be"),
+        ({"clock": "sun", "window": "1h"}, "clock must be"),
         ({"memory": "4 parsecs"}, "4 parsecs"),
-        ({"retention": 0}, "retention must lie between"),
+        ({"memory": -1}, "memory must lie between 1 and"),
+        ({"epsilon": "1"}, "epsilon must be a number, got '1' of type str"),
+        ({"epsilon": [1]}, "epsilon must be a number"),
+        ({"delta": "x"}, "delta must be a number"),
+        ({"retention": "2"}, "retention must be a whole number"),
+        ({"per_user": -1}, "per_user must lie between 1 and"),
+        ({"window": "1h", "expected_items": 8000.5}, "expected_items must be a whole number"),
+        ({"window": "1h", "lateness": "2h"}, "lateness must lie between 0 ms and 1 h, got 2 h"),
+        ({"window": "1h", "lateness": None}, "must be a whole number"),
+        ({"expected_items": 8000}, "expected_items= is for windows of time"),
+        ({"lateness": "5s"}, "lateness= is for windows of time"),
+        ({"keys": []}, "number of keys in the domain must lie between 1 and"),
+        ({"keys": 0}, "must lie between 1 and"),
+        ({"keys": 2**40}, "number of keys in the domain must lie between 1 and"),
+        ({"keys": -5}, "must lie between 1 and"),
+        ({"keys": None}, "must be a whole number, got None"),
+        ({"keys": ["/", 1]}, "key 1 is of type int"),
+        ({"expect": "abc"}, "expect must be a list of counts"),
+        ({"expect": 5}, "expect must be a list of counts"),
+        ({"paper": {"rows": 2}}, "paper must be a dpsw.Paper"),
+        ({"retention": 0}, "retention must lie between 1 and"),
     ):
         with pytest.raises(dpsw.Error) as raised:
             dpsw.plan(**{"window": 1_000, "epsilon": 1, "keys": ["a", "b"], **said})  # type: ignore[arg-type]
         assert words in str(raised.value), said
-        assert isinstance(raised.value, ValueError)
+        assert isinstance(raised.value, ValueError | TypeError)
+
+
+def test_numbers_of_numpy_and_pandas_are_numbers() -> None:
+    import pandas
+
+    wanted = dpsw.plan(window=1_000, epsilon=1, keys=10)
+    assert dpsw.plan(window=numpy.int64(1_000), epsilon=numpy.float32(1), keys=10) == wanted
+    assert dpsw.plan(window=1e3, epsilon=1, keys=numpy.arange(10)).window == 1_000  # type: ignore[arg-type]
+    hour = dpsw.plan(window="1h", epsilon=1, keys=10)
+    for window in (numpy.timedelta64(1, "h"), pandas.Timedelta("1h"), timedelta(hours=1)):
+        assert dpsw.plan(window=window, epsilon=1, keys=10) == hour
+
+
+def test_what_is_asked_wrongly_is_refused_with_what_is_wanted() -> None:
+    counting = sketch()
+    counting.extend(["a"] * 2_000)
+    view = counting.view()
+    calls: list[tuple[Any, str]] = [
+        (lambda: view.last(0), "a window must lie between 1 and"),
+        (lambda: view.last(-1), "a window must lie between 1 and"),
+        (lambda: view.last("0"), "0"),
+        (lambda: view.top(0), "count must lie between 1 and"),
+        (lambda: view.top("3"), "count must be a whole number"),
+        (lambda: view.top(10**30), "count must lie between"),
+        (lambda: view.as_of("x"), "a position must be a whole number"),
+        (lambda: view.frequency("absent"), "not among the public keys"),
+        (lambda: view.frequency(200.0), "asked item 0 is of type float"),
+        (lambda: view.frequency("a", confidence="0.95"), "confidence must be a number"),
+        (lambda: view.frequencies("a"), "one item is not a list"),
+        (lambda: view.heavy_hitters("0.05"), "threshold must be a number"),
+        (lambda: dpsw.View.from_bytes("abc"), "a view is made of bytes"),
+        (lambda: dpsw.View.merge([1, 2]), "a view must be a dpsw.View"),
+        (lambda: dpsw.Sketch(3), "plan must be a dpsw.Plan"),
+        (lambda: dpsw.audit(3), "plan must be a dpsw.Plan"),
+        (lambda: dpsw.audit(view.plan, runs=-10), "runs must lie between"),
+        (lambda: sketch(site=-1), "site must lie between"),
+        (lambda: sketch(length="5"), "length must be a whole number"),
+        (lambda: counting.advance("2026"), "a datetime"),
+        (lambda: counting.absorb(5), "partial must be a dpsw.Partial"),
+    ]
+    for call, words in calls:
+        with pytest.raises(dpsw.Error) as raised:
+            call()
+        assert words in str(raised.value), words
+
+
+def test_views_are_equal_and_saved_and_opened(tmp_path: Path) -> None:
+    counting = sketch()
+    counting.extend(["a"] * 2_000)
+    view = counting.view()
+    view.save(tmp_path / "a.view")
+    assert dpsw.View.open(tmp_path / "a.view") == view
+    assert view.last(5) != view and hash(view) == hash(counting.view())
+    assert dpsw.__version__.count(".") == 2
 
 
 def test_parameters_of_the_paper_that_contradict_each_other_are_refused() -> None:

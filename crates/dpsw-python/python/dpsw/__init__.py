@@ -9,6 +9,8 @@
 counting a stream.
 """
 
+from importlib.metadata import version
+
 from ._client import Client, Stream
 from ._errors import (
     AuditError,
@@ -37,6 +39,8 @@ from ._view import View
 from ._wire import Contract, Source, StreamInfo
 from ._words import Item
 from ._worker import Partial, Worker
+
+__version__ = version("dpsw")
 
 __all__ = [
     "About",
@@ -80,6 +84,7 @@ __all__ = [
     "Trend",
     "View",
     "Worker",
+    "__version__",
     "audit",
     "plan",
     "top",

@@ -36,6 +36,26 @@ def is_table(items: Any) -> bool:
     return is_arrow and (hasattr(items, "schema") or hasattr(items, "columns"))
 
 
+def columns_of(items: Any, times: Any, users: Any, column: str | None) -> tuple[Any, Any, Any]:
+    """Items, times and users; of a table by the names of its columns."""
+    if column is None and not isinstance(times, str) and not isinstance(users, str):
+        return items, times, users
+    if column is None or not hasattr(items, "__getitem__") or not hasattr(items, "columns"):
+        raise InputError("names of columns go with a table of pandas, polars or pyarrow, and column= names the items")
+
+    def named(name: Any) -> Any:
+        try:
+            return items[name] if isinstance(name, str) else name
+        except (KeyError, ValueError) as error:
+            raise InputError(f"there is no column {name!r} in the table") from error
+        except Exception as error:
+            if type(error).__name__ == "ColumnNotFoundError":
+                raise InputError(f"there is no column {name!r} in the table") from error
+            raise
+
+    return named(column), named(times), named(users)
+
+
 def check_table(items: Any) -> None:
     if not (hasattr(items, "__arrow_c_stream__") or hasattr(items, "__arrow_c_array__")):
         raise InputError(f"names of columns go with a table of Arrow, polars or pandas, got a {type(items).__name__}")

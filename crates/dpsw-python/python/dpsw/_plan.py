@@ -9,9 +9,10 @@ from fractions import Fraction
 from typing import Any, Literal, TypedDict
 
 from . import _dpsw, _inputs
+from ._checks import described, of_class, real, whole
 from ._errors import ParameterError
 from ._results import Report
-from ._words import MILLISECOND, Item
+from ._words import MILLISECOND, Item, percent
 
 Window = int | str | timedelta
 Keys = Iterable[Item] | int | Literal["found", "asked"]
@@ -124,6 +125,8 @@ class Plan:
     delta: float
     keys: int | None
     """How many keys the list has; ``None`` where keys are found or asked for."""
+    expected_items: int
+    """About how many items a window holds."""
     substream: int | timedelta
     """Substreams are sealed, and answers change, as often as this."""
     rows: int
@@ -153,7 +156,16 @@ class Plan:
     _kind: Kind = field(repr=False)
 
     def __str__(self) -> str:
-        return self._native.text()
+        return self._native.text() + self._errors()
+
+    def _errors(self) -> str:
+        if self.frequent_error is None or self.rare_error is None:
+            return ""
+        return (
+            f"\nerrors     the 50 most frequent items are off by about {self.frequent_error:,.0f}, rarer ones by "
+            f"{self.rare_error:,.0f}, if the n-th occurs 1/n as often as the first"
+            f"\n           an item stands out with {percent(self.detectable_share)} of the window"
+        )
 
     def __reduce__(self) -> Any:
         raise TypeError("a Plan cannot be pickled or copied; make it again with dpsw.plan(...)")
@@ -164,7 +176,7 @@ class Plan:
         is_time = said["is_time"]
         step = MILLISECOND if is_time else 1
         window, substream = (said[name] * step for name in ("window", "substream"))
-        same = ("method", "unit", "epsilon", "delta", "keys", "rows", "columns", "bytes", "resident_bytes", "contract", "per_user")
+        same = ("expected_items", "method", "unit", "epsilon", "delta", "keys", "rows", "columns", "bytes", "resident_bytes", "contract", "per_user")
         errors = ("frequent_error", "rare_error", "detectable_share", "found_share")
         return cls(
             **{name: said[name] for name in same + errors},
@@ -283,7 +295,10 @@ DEFAULTS: dict[str, Any] = {
 
 def make(**said: Any) -> Plan:
     """A plan from whatever was said; ``step`` and ``is_last`` are known where all items are."""
+    if unknown := said.keys() - DEFAULTS.keys() - {"window"}:
+        raise TypeError(f"unexpected keyword argument {sorted(unknown)[0]!r}")
     said = DEFAULTS | said
+    _check(said)
     kind, keys, paper, memory = said["kind"], said["keys"], said["paper"], said["memory"]
     if kind not in ("text", "bytes", "integers"):
         raise ParameterError(f'kind must be "text", "bytes" or "integers", got {kind!r}')
@@ -291,15 +306,40 @@ def make(**said: Any) -> Plan:
         "window": _window(said["window"]),
         "keys": _keys(keys),
         "lateness": duration(said["lateness"]),
-        "expect": None if said["expect"] is None else [float(count) for count in said["expect"]],
+        "expect": None if said["expect"] is None else _expected(said["expect"]),
         "memory": _dpsw.size(memory) if isinstance(memory, str) else memory,
         "paper": None if paper is None else asdict(paper),
     }
     return Plan._of(_dpsw.plan(said), _kind(kind, keys))
 
 
+REALS = ("epsilon", "delta", "target_error", "target_share")
+WHOLES = {"per_user": 1, "retention": 1, "expected_items": 1, "step": 1}
+OF_TIME = ("lateness", "clock", "expected_items")
+
+
+def _check(said: dict[str, Any]) -> None:
+    """Makes numbers of numbers, and refuses what does not go together."""
+    said |= {name: real(name, said[name]) for name in REALS if said[name] is not None}
+    said |= {name: whole(name, said[name], low) for name, low in WHOLES.items() if said[name] is not None}
+    if said["memory"] is not None and not isinstance(said["memory"], str):
+        said["memory"] = whole("memory", said["memory"], 1)
+    if said["paper"] is not None:
+        of_class("paper", said["paper"], Paper)
+    if not length(said["window"])[1]:
+        for name in OF_TIME:
+            if said[name] != DEFAULTS[name]:
+                raise ParameterError(f"{name}= is for windows of time, and this one counts items")
+
+
+def _expected(counts: Any) -> list[float]:
+    if isinstance(counts, str) or not isinstance(counts, Iterable):
+        raise ParameterError(f"expect must be a list of counts, got {described(counts)}")
+    return [real("an expected count", count) for count in counts]
+
+
 def audit(plan: Plan, *, runs: int = 20_000, seals: int = 400_000, false_alarm: float = 2e-3) -> Report:
-    """Attacks a plan: what it claims against what two streams that differ in one event show. Takes some seconds.
+    """Attacks a plan: what it claims against what two streams that differ in one event show. Takes up to a minute.
 
     A correct build fails with probability ``false_alarm`` at most.
 
@@ -308,7 +348,9 @@ def audit(plan: Plan, *, runs: int = 20_000, seals: int = 400_000, false_alarm: 
     >>> dpsw.audit(plan, runs=2_000, seals=36_000, false_alarm=1e-6).holds
     True
     """
-    return Report(**_dpsw.audit(plan._native, runs, seals, false_alarm))
+    of_class("plan", plan, Plan)
+    counts = whole("runs", runs), whole("seals", seals)
+    return Report(**_dpsw.audit(plan._native, *counts, real("false_alarm", false_alarm)))
 
 
 def duration(length: int | str | timedelta) -> int:
@@ -316,8 +358,8 @@ def duration(length: int | str | timedelta) -> int:
     if isinstance(length, str):
         return _dpsw.millis(length)
     if isinstance(length, timedelta):
-        return length // MILLISECOND
-    return length
+        return whole("a stretch of time in milliseconds", length // MILLISECOND)
+    return whole("a stretch of time in milliseconds", length)
 
 
 def length(window: Window) -> tuple[int, bool]:
@@ -333,20 +375,23 @@ def _window(window: Window) -> int | str | tuple[int]:
         if window < MILLISECOND:
             raise ParameterError(f"a window of time has at least one millisecond, got {window}")
         return (window // MILLISECOND,)
-    if isinstance(window, bool) or not isinstance(window, int | str):
-        raise ParameterError(
-            f'a window is a number of items, a time such as "15m" or a timedelta, got a {type(window).__name__}'
-        )
-    if isinstance(window, int) and window < 1:
-        raise ParameterError(f"a window has at least 1 item, got {window}")
-    return window
+    if isinstance(window, str):
+        return window
+    if str(getattr(window, "dtype", "")).startswith("timedelta64"):
+        return _window(window.astype("timedelta64[ms]").item())  # type: ignore[attr-defined]
+    try:
+        return whole("window", window, 1)
+    except ParameterError as error:
+        raise ParameterError(f'{error}; a window is a number of items, a time such as "15m", or a timedelta') from None
 
 
 def _keys(keys: Keys) -> Any:
     if isinstance(keys, range) and keys.start == 0 and keys.step == 1:
         return max(keys.stop, 0)
-    if isinstance(keys, str | int):
+    if isinstance(keys, str):
         return keys
+    if isinstance(keys, int) or not isinstance(keys, Iterable):
+        return whole('keys, if they are no list and neither "found" nor "asked",', keys, 1)
     return _inputs.column(list(keys) if isinstance(keys, dict | set | frozenset) else keys)
 
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from . import _html, _plot, _tables
-from ._words import Item, grouped, moment, name, percent
+from ._words import Item, counted, grouped, moment, name, percent
 
 if TYPE_CHECKING:
     import pandas
@@ -115,7 +115,10 @@ class Estimate:
         return f"{grouped(self.value)} ± {grouped((self.upper - self.lower) / 2)}"
 
     def __repr__(self) -> str:
-        return f"<Estimate {self}, {self.window}>"
+        low, high = self.any_order
+        is_wide = 2 * (self.upper - self.lower) < high - low
+        order = f", {grouped(low)} to {grouped(high)} if it came in bursts" if is_wide else ""
+        return f"<Estimate {self}{order}, {self.window}>"
 
     @classmethod
     def of(cls, count: NativeCount, is_time: bool, whole: int | None) -> Estimate:
@@ -215,12 +218,13 @@ class Rows(Sequence[Row]):
         """What the answer is about, in a line."""
         window = self.about.window
         if isinstance(window.start, int) and isinstance(window.end, int):
-            about = f"the last {window.end - window.start:,} items"
+            about = f"the last {counted(window.end - window.start, 'item')}"
         else:
             about = str(window)
         hidden = f"; {len(self.hidden)} more may be noise alone: rows.hidden" if self.hidden else ""
+        capped = f"; {counted(self.capped, 'item')} of users who had sent enough count nowhere" if self.capped else ""
         note = f"; {self.note}" if self.note else ""
-        return f"{about}; {self.about.promise}{hidden}{note}"
+        return f"{about}; {self.about.promise}{capped}{hidden}{note}"
 
     def _table(self) -> list[str]:
         if not self.rows:
@@ -314,7 +318,8 @@ class Trend:
     """An item now and before."""
 
     direction: Direction | None
-    """Beyond what errors and chance explain, or steady; ``None`` if too little is sealed to tell."""
+    """Beyond what errors, and the chance by which counts of an unchanged item differ, explain: else steady. ``None`` if too little
+    is sealed to tell."""
     now: Estimate
     """The newer window."""
     before: Estimate

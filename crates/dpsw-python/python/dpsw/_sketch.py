@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NoReturn, Protocol, Unpack
 
 from . import _dpsw, _inputs, _spending
+from ._checks import described, of_class, whole
 from ._errors import InputError, ParameterError
 from ._inputs import OnError, TimeUnit
 from ._plan import Keys, Plan, Settings, Window, plan as make_plan
@@ -72,6 +73,9 @@ class Sketch:
         budget: float | None = None,
         **settings: Unpack[Settings],
     ) -> None:
+        length = None if length is None else whole("length", length)
+        if plan is not None:
+            of_class("plan", plan, Plan)
         if plan is None:
             if window is None or epsilon is None:
                 raise ParameterError("a Sketch needs a plan, or window= and epsilon=")
@@ -82,7 +86,7 @@ class Sketch:
             _key(stream_key)
         account = _spending.account(ledger, data_set, budget)
         self._plan = plan
-        self._native = _dpsw.Sketch(plan._native, plan._kind == "bytes", length, site, stream_key, account)
+        self._native = _dpsw.Sketch(plan._native, plan._kind == "bytes", length, whole("site", site), stream_key, account)
         _spending.note(plan, self._native.balance)
 
     @property
@@ -161,10 +165,13 @@ class Sketch:
 
     def advance(self, time: datetime) -> None:
         """Moves the clock of a plan with ``clock="caller"``: every substream that ends before it is sealed."""
+        if not isinstance(time, datetime):
+            raise ParameterError(f"the clock is moved to a datetime, got {described(time)}")
         self._native.advance(millis(time))
 
     def absorb(self, partial: Partial) -> int:
         """Takes what a :class:`Worker` counted, once; says how many of its ids are new."""
+        of_class("partial", partial, Partial)
         return self._native.absorb(partial._native)[0]
 
     def view(self) -> View:
@@ -203,7 +210,7 @@ class Sketch:
 
         What was open or released is given up; it starts anew after ``at``, and nothing after that may ever have been released.
         """
-        position = millis(at) if isinstance(at, datetime) else at
+        position = millis(at) if isinstance(at, datetime) else whole("at", at)
         return cls._of(_dpsw.Sketch.resume(state, _key(key), position, kind == "bytes"))
 
     @classmethod

@@ -7,18 +7,19 @@ import sys
 import warnings
 from typing import TYPE_CHECKING
 
+from ._checks import real
 from ._errors import ParameterError, SpendingWarning
 
 if TYPE_CHECKING:
     from ._plan import Plan
 
+# The file, the name of the data set, and its budget.
+Account = tuple[str, str, float | None]
 # How often each cell of a notebook has spent.
 _cells: dict[str, int] = {}
 
 
-def account(
-    ledger: str | os.PathLike[str] | None, data_set: str | None, budget: float | None
-) -> tuple[str, str, float | None] | None:
+def account(ledger: str | os.PathLike[str] | None, data_set: str | None, budget: float | None) -> Account | None:
     """What is charged to which ledger."""
     if ledger is None:
         if data_set is not None or budget is not None:
@@ -26,7 +27,7 @@ def account(
         return None
     if not data_set:
         raise ParameterError("a ledger needs data_set=: the name under which these events are known again")
-    return os.fspath(ledger), data_set, budget
+    return os.fspath(ledger), data_set, None if budget is None else real("budget", budget)
 
 
 def note(plan: Plan, balance: list[str]) -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _dpsw, _plot
+from ._checks import described, of_class, real, whole
 from ._errors import ParameterError, QueryError
 from ._plan import Plan, duration
 from ._results import About, Estimate, History, NativeRow, Row, Rows, Span, Trend
-from ._words import Item, millis, moment, percent
+from ._words import Item, counted, millis, moment, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,6 +43,9 @@ class View:
     @classmethod
     def from_bytes(cls, data: bytes, *, kind: Literal["text", "bytes"] = "text") -> View:
         """A view that was made into bytes, here, by the command line or by the service."""
+        if not isinstance(data, bytes | bytearray | memoryview):
+            raise ParameterError(f"a view is made of bytes, got {described(data)}")
+        data = bytes(data)
         return cls(_dpsw.View.from_bytes(data, kind == "bytes"))
 
     @classmethod
@@ -52,9 +57,16 @@ class View:
         """The view as bytes; they may be published."""
         return self._native.to_bytes()
 
+    def save(self, path: str | Path) -> None:
+        """Writes the view to a file, for :meth:`open` and ``dpsw top --view``."""
+        Path(path).write_bytes(self.to_bytes())
+
     @staticmethod
     def merge(views: Iterable[View]) -> View:
         """Views of several sites with the same plan, ``stream_key`` and different ``site`` numbers, added up."""
+        views = [views] if isinstance(views, View) else list(views)
+        for view in views:
+            of_class("a view", view, View)
         return View(_dpsw.View.merge([view._native for view in views]))
 
     @property
@@ -117,25 +129,23 @@ class View:
         if isinstance(position, datetime) != self._native.is_time:
             wanted = "a datetime" if self._native.is_time else "a number of items"
             raise ParameterError(f"this view's positions are given as {wanted}, got {position!r}")
-        end = millis(position) if isinstance(position, datetime) else position
+        end = millis(position) if isinstance(position, datetime) else whole("a position", position)
         return self._kept(lambda: self._native.as_of(end))
 
     def frequency(self, item: Item, *, confidence: float = 0.95) -> Estimate:
         """How often an item occurred in the window, with its interval."""
-        return self._estimate(self._native.frequency(item, confidence))
+        return self._estimate(self._native.frequency(item, real("confidence", confidence)))
 
     def frequencies(self, items: Iterable[Item], *, trend: bool = False) -> Rows:
         """How often each of these items occurred, in their order."""
-        return self._rows((self._native.frequencies(list(items), trend), [], None))
+        return self._rows((self._native.frequencies(_listed(items), trend), [], None))
 
     def top(self, count: int = ROWS, *, strict: bool = False, trend: bool = False) -> Rows:
         """The most frequent keys, with what they probably count.
 
         ``strict`` intervals hold for 95 % of the rows whatever the stream is like; ``trend`` says what rises and falls.
         """
-        if count < 1:
-            raise ParameterError(f"count must be at least 1, got {count}")
-        return self._rows(self._native.top(count, strict, trend))
+        return self._rows(self._native.top(whole("count", count, 1), strict, trend))
 
     def heavy_hitters(
         self,
@@ -153,12 +163,16 @@ class View:
         """
         if among is not None and certainty != "plain":
             raise ParameterError('candidates that are named are listed with certainty="plain" alone')
-        candidates = None if among is None else list(among)
-        return self._rows(self._native.heavy_hitters(threshold, certainty, candidates, strict, trend))
+        candidates = None if among is None else _listed(among)
+        share = real("threshold", threshold)
+        rows = self._rows(self._native.heavy_hitters(share, certainty, candidates, strict, trend))
+        is_low = not rows and not rows.hidden and not self.covered.is_empty
+        return replace(rows, why=f"no item has {percent(share)} of the window") if is_low else rows
 
     def history(self, item: Item, *, confidence: float = 0.95) -> History:
         """The item in each substream that is kept, oldest first."""
-        return History(item, tuple(self._estimate(spell, False) for spell in self._native.history(item, confidence)))
+        spells = self._native.history(item, real("confidence", confidence))
+        return History(item, tuple(self._estimate(spell, False) for spell in spells))
 
     def trend(self, item: Item) -> Trend:
         """This window against the one before it, if that is retained; else its newer half against its older half."""
@@ -170,7 +184,7 @@ class View:
         return _plot.rows(self.top(count), ax) if item is None else _plot.history(self.history(item), ax)
 
     def __repr__(self) -> str:
-        start, end = self._native.retained
+        start, end = self._native.window
         kept = f"{moment(start):%Y-%m-%d %H:%M:%S}..{moment(end):%H:%M:%S}" if self._native.is_time else f"{start}..{end}"
         return f"<View of {kept}, {self._rows(([], [], None)).footer}>"
 
@@ -179,6 +193,14 @@ class View:
             return self.top(10)._repr_html_()
         except QueryError:
             return self._rows(([], [], None))._repr_html_()
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, View):
+            return NotImplemented
+        return self.window == other.window and self.to_bytes() == other.to_bytes()
+
+    def __hash__(self) -> int:
+        return hash((self._native.window, self.to_bytes()))
 
     def __reduce__(self) -> tuple[Any, ...]:
         start, end = self._native.window
@@ -191,7 +213,8 @@ class View:
         if isinstance(length, str):
             found, is_length = _dpsw.length(length)
         else:
-            found, is_length = duration(length), isinstance(length, timedelta)
+            is_length = isinstance(length, timedelta)
+            found = duration(length) if is_length else whole("a window", length, 1)
         if is_length != is_time:
             wanted = 'time: ask for a time such as "5m"' if is_time else "items: ask for a number of items"
             raise ParameterError(f"the view has a window of {wanted}")
@@ -215,18 +238,44 @@ class View:
         whole = self._native.whole
         shown = tuple(Row.of(rank, row, whole) for rank, row in enumerate(rows, 1))
         others = tuple(Row.of(rank, row, whole) for rank, row in enumerate(hidden, len(rows) + 1))
-        return Rows(shown, self.about, others, capped, "" if shown else self._why())
+        return Rows(shown, self.about, others, capped, "" if shown else self._why(), self._note())
 
     def _why(self) -> str:
         plan = self.plan
         if self.covered.is_empty:
+            if self.is_finished:
+                return "nothing was counted"
             return f"nothing can be answered before the first {_stretch(plan.substream)} are complete: count more, or finish()"
+        few = self._few(plan)
         if plan.found_share is not None and not self.keys:
+            if 1 < plan.found_share:
+                return f"no key can be frequent enough to be found: raise epsilon, use a longer window, or give public keys{few}"
             return (
                 f"no key is listed yet: a key is usually found if it has {percent(plan.found_share)} of the window; count more, "
-                "raise epsilon, or give public keys"
+                f"raise epsilon, or give public keys{few}"
             )
-        return "no item stands out from the noise: raise epsilon, or use a longer window"
+        return f"no item stands out from the noise: raise epsilon, or use a longer window{few}"
+
+    def _few(self, plan: Plan) -> str:
+        """Whether the window holds far less than it was planned for."""
+        total = self._native.whole or 0
+        if not self._native.is_time or plan.expected_items < 8 * max(total, 1):
+            return ""
+        return f"; the window, {self.window}, holds about {counted(total, 'item')}: is its newest time right?"
+
+    def _note(self) -> str:
+        """A window inside a substream is read off by how long it is."""
+        substream = self._native.substream
+        start, end = self._native.window
+        if substream <= end - start or self.covered.is_empty:
+            return ""
+        return "the window is shorter than a substream: items are taken to come evenly, see any_order"
+
+
+def _listed(items: Iterable[Item]) -> list[Item]:
+    if isinstance(items, str | bytes):
+        raise ParameterError("one item is not a list of items; ask for [item], or frequency(item)")
+    return list(items)
 
 
 def _stretch(length: int | timedelta) -> str:

@@ -18,6 +18,11 @@ def grouped(value: float) -> str:
     return f"{max(value, 0):,.0f}" if math.isfinite(value) else "unknown"
 
 
+def counted(number: int, noun: str) -> str:
+    """``1 item``, ``2,000 items``."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def percent(share: float | None) -> str:
     """``66.7 %``, with two digits that count."""
     if share is None:

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, NoReturn
 
 from . import _dpsw, _inputs
+from ._checks import of_class
 from ._errors import ParameterError
 from ._inputs import OnError, TimeUnit
 from ._plan import Plan
@@ -34,6 +35,7 @@ class Worker:
     __slots__ = ("_native",)
 
     def __init__(self, plan: Plan, /, *, stream_key: bytes) -> None:
+        of_class("plan", plan, Plan)
         if not isinstance(stream_key, bytes) or len(stream_key) != 32:
             raise ParameterError("a stream key has 32 bytes: secrets.token_bytes(32)")
         self._native = _dpsw.Worker(plan._native, stream_key)

@@ -112,6 +112,9 @@ pub(crate) fn check_settings(settings: &Settings) -> Result<(), PlanError> {
     check_time(settings)?;
     check(Quantity::Retention, settings.retention.into(), 1, RETENTION_MAX.into())?;
     check_delta(settings)?;
+    if let Some(keys) = settings.domain.keys() {
+        check(Quantity::Keys, keys.len() as u64, 1, KEYS_MAX)?;
+    }
     check_unit(settings.unit)
 }
 

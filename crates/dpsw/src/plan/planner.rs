@@ -711,6 +711,10 @@ mod tests {
         let found = settings().with_found_keys().with_delta(1e-10).expect("in range");
         let nobody = found.clone().with_users(0).plan();
         assert!(matches!(nobody, Err(PlanError::OutOfRange { value: 0, .. })));
+        for keys in [0, 1 << 40] {
+            let refused = message(Settings::last_items(1000, 1.0).expect("in range").with_keys(0..keys));
+            assert!(refused.starts_with("number of keys in the domain must lie between 1 and"), "{refused}");
+        }
         let loud =
             Settings { epsilon: Epsilon::new(1000.0).expect("in range"), ..found }.with_users(1).plan();
         assert!(loud.is_err(), "what one user's events may cost each is too little to calculate with");

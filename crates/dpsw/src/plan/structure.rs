@@ -8,7 +8,7 @@ use crate::noise::law::Law;
 use crate::plan::budget::Budget;
 use crate::plan::discovery::{ListLimits, PlannedDiscovery};
 use crate::plan::layout::{kept, open_max, substream_items};
-use crate::plan::limits::{KEYS_MAX, ROOM, SUBSTREAMS_MAX, Width, check, check_settings};
+use crate::plan::limits::{ROOM, SUBSTREAMS_MAX, Width, check, check_settings};
 use crate::plan::range::{PlannedRange, Sketches, WHOLE, boundaries};
 use crate::plan::rungs::PlannedRungs;
 use crate::plan::settings::{CounterLayout, Method, Settings, Unit, Window};
@@ -50,7 +50,6 @@ impl Plan {
     pub(crate) fn derive(settings: Settings, method: Method) -> Result<Self, PlanError> {
         check_settings(&settings)?;
         if let Some(keys) = settings.domain.keys() {
-            check(Quantity::Keys, keys.len() as u64, 1, KEYS_MAX)?;
             check_distinct(keys)?;
         }
         let discovery = Self::find_keys(&settings, &method)?;
