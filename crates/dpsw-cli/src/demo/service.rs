@@ -82,7 +82,10 @@ fn greeting(Service { address, token, .. }: &Service, folder: &Folder) -> String
     let left = if folder.is_temporary { "leaves nothing behind" } else { "keeps the folder" };
     [
         format!("A made-up shop sends 2,000 requests per second to a service at http://{address}\n"),
-        format!("Its token is {token}\n\nFrom another terminal, ask for\n"),
+        format!(
+            "Its token is {token}\n\nOpen the dashboard, which takes the token out of the address at once:\n"
+        ),
+        format!("  http://{address}/#stream=pages&token={token}\n\nOr from another terminal, ask for\n"),
         "the most frequent pages of the last 20,000 requests, and of the last minute:\n".to_owned(),
         curl("", "pages/top?count=5") + &curl("", "minute/top?count=5"),
         "how often one page was asked for, as it changes, and as Prometheus reads it:\n".to_owned(),

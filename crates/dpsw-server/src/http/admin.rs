@@ -5,7 +5,7 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 
-use crate::auth::Role;
+use crate::auth::{Grant, Role};
 use crate::config::{ConfigError, SourceConfig, StreamConfig};
 use crate::engine::Engine;
 use crate::error::ChangeError;
@@ -293,6 +293,15 @@ pub(crate) async fn tokens(
     params.done()?;
     asker.may(Role::Admin)?;
     Ok(Json(Tokens { tokens: app.keeper.list().into_iter().map(Into::into).collect() }))
+}
+
+/// What the token that asks may do, and where.
+#[utoipa::path(get, path = "/v1/token", tag = "tokens",
+    responses((status = 200, description = "Its grant", body = Grant),
+              Problem))]
+pub(crate) async fn own_token(Asker(caller): Asker, params: Params) -> Result<Json<Grant>, Problem> {
+    params.done()?;
+    Ok(Json(caller.grant.clone()))
 }
 
 /// Makes a token. It is shown this once: only its hash is kept.

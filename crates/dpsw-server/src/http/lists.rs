@@ -39,7 +39,7 @@ impl Rows {
         Ok(Self { all: flag("all")?, strict: flag("strict")?, trend: flag("trend")? })
     }
 
-    fn has_trends(self) -> bool {
+    pub(crate) fn has_trends(self) -> bool {
         self.trend == Some(true)
     }
 

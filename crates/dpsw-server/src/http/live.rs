@@ -15,6 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 use crate::auth::Role;
 use crate::engine::published::Published;
 use crate::http::app::App;
+use crate::http::ask::Effort;
 use crate::http::caller::Asker;
 use crate::http::lists::{Rows, read_count, top_of};
 use crate::http::params::{Name, Params, Scope};
@@ -103,7 +104,8 @@ impl Follower {
     async fn event(&self, published: Arc<Published>) -> Result<Event, Problem> {
         let (count, rows, scope) = (self.count, self.rows, self.scope.clone());
         let id = published.number.to_string();
-        let answer = match scope.is_whole() {
+        let is_short = scope.is_whole() && Effort::of(count, rows.has_trends()) == Effort::Short;
+        let answer = match is_short {
             true => top_of(&published.view, count, rows)?,
             false => {
                 let answer = move || top_of(&scope.of(&published.view)?, count, rows);

@@ -5,6 +5,7 @@ mod app;
 mod ask;
 mod body;
 mod caller;
+mod dashboard;
 mod frequency;
 mod ingest;
 mod items;

@@ -1,16 +1,21 @@
 //! How an item moves: its history and its trend.
 
 use axum::Json;
+use axum::body::Body;
 use axum::extract::State;
+use axum::http::HeaderMap;
 use dpsw::{Estimate, WindowView};
 
 use crate::auth::Role;
 use crate::http::app::App;
+use crate::http::body::{Shown, receive_json};
 use crate::http::caller::Asker;
-use crate::http::items::NamedItems;
+use crate::http::items::{NamedItems, of_body};
 use crate::http::params::{Name, Params, Scope};
 use crate::http::problem::Problem;
 use crate::wire::answer::{History, TrendAnswer};
+use crate::wire::item::AskedItem;
+use crate::wire::report::ItemQuestion;
 
 /// An item in each substream that is kept, oldest first.
 ///
@@ -30,11 +35,41 @@ pub(crate) async fn history(
     params.done()?;
     asker.may_stream(&app, Role::Query, &stream)?;
     let published = app.engine.view(&stream)?;
-    app.workers.questions.run(move || history_of(&published.view, &items, &scope)).await?.map(Json)
+    app.workers
+        .questions
+        .run(move || history_of(&published.view, &items.one(&published.view)?, &scope))
+        .await?
+        .map(Json)
 }
 
-fn history_of(view: &WindowView, items: &NamedItems, scope: &Scope) -> Result<History, Problem> {
-    let item = items.one(view)?;
+/// The same of an item that stays out of the address, and so of the logs of proxies.
+#[utoipa::path(
+    post, path = "/v1/streams/{stream}/history", tag = "questions",
+    params(("stream" = String, Path, description = "The stream"), Scope),
+    request_body = ItemQuestion,
+    responses((status = 200, description = "The oldest first", body = History),
+              Problem))]
+pub(crate) async fn history_of_body(
+    State(app): State<App>,
+    asker: Asker,
+    Name(stream): Name,
+    mut params: Params,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Json<History>, Problem> {
+    let scope = Scope::read(&mut params)?;
+    params.done()?;
+    asker.may_stream(&app, Role::Query, &stream)?;
+    let question: ItemQuestion = receive_json(&app, &headers, body, Shown::PlaceAlone).await?;
+    let published = app.engine.view(&stream)?;
+    let answer = move || {
+        let items = of_body(&[question.item], &published.view, 1)?;
+        history_of(&published.view, &items[0], &scope)
+    };
+    app.workers.questions.run(answer).await?.map(Json)
+}
+
+fn history_of(view: &WindowView, item: &AskedItem, scope: &Scope) -> Result<History, Problem> {
     let asked = scope.of(view)?;
     let window = if scope.is_whole() { view.retained() } else { asked.window() };
     let lies_inside =

@@ -14,7 +14,7 @@ use utoipa_axum::routes;
 
 use crate::http::app::App;
 use crate::http::{
-    admin, ask, caller, frequency, ingest, lists, live, moves, operate, prometheus, request, views,
+    admin, ask, caller, dashboard, frequency, ingest, lists, live, moves, operate, prometheus, request, views,
 };
 use crate::wire::problem::ProblemShape;
 
@@ -48,6 +48,7 @@ pub fn router(app: App) -> Router {
         move || async move { ([(CONTENT_TYPE, "application/json")], document.to_string()).into_response() };
     router
         .route("/openapi.json", get(document))
+        .merge(dashboard::routes())
         .fallback(operate::unknown_path)
         .method_not_allowed_fallback(operate::wrong_method)
         .layer(middleware::from_fn_with_state(app.clone(), request::around))
@@ -93,7 +94,7 @@ fn questions() -> OpenApiRouter<App> {
         .routes(routes!(frequency::frequencies_of_many))
         .routes(routes!(lists::top))
         .routes(routes!(lists::heavy_hitters, lists::heavy_hitters_among))
-        .routes(routes!(moves::history))
+        .routes(routes!(moves::history, moves::history_of_body))
         .routes(routes!(moves::trend))
         .routes(routes!(views::view))
         .routes(routes!(prometheus::prometheus))
@@ -113,6 +114,7 @@ fn others() -> OpenApiRouter<App> {
         .routes(routes!(admin::stream, admin::replace_stream, admin::delete_stream))
         .routes(routes!(admin::privacy))
         .routes(routes!(admin::tokens, admin::create_token))
+        .routes(routes!(admin::own_token))
         .routes(routes!(admin::delete_token))
         .routes(routes!(operate::status))
         .routes(routes!(operate::metrics))

@@ -58,9 +58,11 @@ pub(crate) async fn around(State(app): State<App>, mut request: Request, next: N
     log(&id, &method, route.as_deref(), &response, started);
     let headers = response.headers_mut();
     headers.insert(X_REQUEST_ID, HeaderValue::from_str(&id.0).expect("hexadecimal digits"));
-    // What one token was answered is for nobody else, and changes with every seal.
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert(VARY, HeaderValue::from_static("authorization"));
+    // What one token was answered is for nobody else, and changes with every seal. Files that say otherwise are for everybody.
+    if !headers.contains_key(CACHE_CONTROL) {
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        headers.insert(VARY, HeaderValue::from_static("authorization"));
+    }
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
 }

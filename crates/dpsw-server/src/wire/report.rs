@@ -72,6 +72,14 @@ pub(crate) struct FrequenciesQuestion {
     pub(crate) items: Vec<QuestionItem>,
 }
 
+/// A question about one item.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ItemQuestion {
+    /// The item.
+    pub(crate) item: QuestionItem,
+}
+
 /// A question which of many items are frequent.
 #[derive(Debug, Clone, PartialEq, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

@@ -4,7 +4,7 @@ use dpsw::{Domain, Plan};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::config::{ColumnKind, KeysConfig, StreamConfig};
+use crate::config::{ColumnKind, KeysConfig, Protects, StreamConfig};
 use crate::engine::report::{Contract, StreamReport};
 use crate::quantity::{Millis, Size, Span};
 use crate::wire::answer::{promised, protects};
@@ -88,6 +88,9 @@ pub(crate) struct StreamInfo {
     pub(crate) keys: KeysInfo,
     /// When it started, in milliseconds since 1970; `null` if it is only being checked.
     pub(crate) from_ms: Option<u64>,
+    /// When what can be seen of it last changed, in milliseconds since 1970; `null` if it has not since the service started, and
+    /// where whether events come is private.
+    pub(crate) changed_ms: Option<u64>,
     pub(crate) plan: PlanInfo,
 }
 
@@ -133,7 +136,7 @@ pub(crate) struct ContractInfo {
     pub(crate) stream: String,
     pub(crate) source: String,
     /// Whose privacy one event is.
-    pub(crate) protects: crate::config::Protects,
+    pub(crate) protects: Protects,
     /// ε of everything that the stream ever releases.
     pub(crate) epsilon: Option<f64>,
     /// δ of the same.
@@ -191,6 +194,7 @@ impl StreamInfo {
             retention: config.retention,
             keys: KeysInfo::of(domain),
             from_ms,
+            changed_ms: None,
             plan: PlanInfo::from(plan),
         }
     }
@@ -198,7 +202,9 @@ impl StreamInfo {
 
 impl From<&StreamReport> for StreamInfo {
     fn from(report: &StreamReport) -> Self {
-        Self::new(&report.source, &report.config, &report.plan, Some(report.from_ms))
+        let is_public = protects(report.plan.settings().unit) != Protects::Presence;
+        let changed_ms = report.changed_ms.filter(|_| is_public);
+        Self { changed_ms, ..Self::new(&report.source, &report.config, &report.plan, Some(report.from_ms)) }
     }
 }
 

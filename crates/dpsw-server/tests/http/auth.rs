@@ -15,13 +15,14 @@ async fn ask(rig: &Rig, token: &str, method: Method, path: &str) -> Reply {
 }
 
 /// What is asked, and the role that it needs: a request of that role is not refused for its token, all others are.
-const NEEDS: [(&str, &str, Role); 17] = [
+const NEEDS: [(&str, &str, Role); 18] = [
     ("POST", "/v1/sources/web/events", Role::Ingest),
     ("GET", "/v1/streams/pages/frequency?item=a", Role::Query),
     ("POST", "/v1/streams/pages/frequencies", Role::Query),
     ("GET", "/v1/streams/pages/top", Role::Query),
     ("GET", "/v1/streams/pages/heavy-hitters?threshold=0.1", Role::Query),
     ("GET", "/v1/streams/pages/history?item=a", Role::Query),
+    ("POST", "/v1/streams/pages/history", Role::Query),
     ("GET", "/v1/streams/pages/trend?item=a", Role::Query),
     ("GET", "/v1/streams/pages/view", Role::Query),
     ("POST", "/v1/views/merge", Role::Query),
@@ -148,4 +149,15 @@ async fn answers_are_kept_by_nobody() {
         assert_eq!((reply.header("cache-control"), reply.header("vary")), ("no-store", "authorization"));
         assert_eq!(reply.header("x-request-id").len(), 16);
     }
+}
+
+#[tokio::test]
+async fn a_token_learns_what_it_may_do_and_nothing_of_others() {
+    let rig = Rig::with_pages().await;
+    let token = rig.token(Role::Query, None, Some(&["pages"]));
+    let request = Request::builder().uri("/v1/token").header("authorization", format!("Bearer {token}"));
+    let own = rig.send(request.body(Body::empty()).expect("a request")).await.expect(StatusCode::OK);
+    assert_eq!(own, json!({"roles": ["query"], "streams": ["pages"]}));
+    let everything = rig.get("/v1/token").await.expect(StatusCode::OK);
+    assert_eq!(everything, json!({"roles": ["ingest", "query", "admin"]}));
 }

@@ -84,7 +84,8 @@ async fn addresses_that_lead_nowhere() {
     let rig = Rig::with_pages().await;
     let long = "s3cret".repeat(1700);
     for path in [
-        "/".to_owned(),
+        "/dashboard".to_owned(),
+        "/dashboard/../admin.token".to_owned(),
         "/v1".to_owned(),
         "/v2/s3cret".to_owned(),
         "//v1/streams/pages/top".to_owned(),

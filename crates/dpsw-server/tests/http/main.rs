@@ -3,6 +3,7 @@
 mod admin;
 mod answers;
 mod auth;
+mod dashboard;
 mod document;
 mod events;
 mod hostile;

@@ -1,0 +1,174 @@
+// The live view: what the window is, how fresh and complete it is, what can be chosen, and why a list is empty.
+
+import { now, Refused } from "./api.js";
+import { byId, choices, el, fill, say, show } from "./dom.js";
+import { COUNTS, LEAST_SHARE, MOST_SHARE } from "./place.js";
+import { ago, clock, count, lasting, millis, parameter, percent, span, written } from "./words.js";
+
+/** The window of a place: a number of items or a time, as the service writes it. */
+const windowOf = ({ place, stream }) => (place.window === null ? stream.window : /^\d+$/.test(place.window) ? Number(place.window) : place.window);
+
+export function drawPanel(state, go) {
+  const { stream, problem, connection, isPaused } = state;
+  say(byId("title"), stream.name);
+  say(byId("about"), about(state));
+  byId("live").classList.toggle("old", isPaused || connection.name === "lost");
+  drawControls(state, go);
+  drawTime(state);
+  drawList(state, go);
+  say(byId("question-problem"), problem ? `${problem.message}.` : "");
+}
+
+function about(state) {
+  const { stream } = state;
+  const window = windowOf(state);
+  const last = typeof window === "number" || millis(window) !== null ? ` in the last ${span(window)}` : "";
+  return `The most frequent values of ${stream.item}${last}, from source ${stream.source}`;
+}
+
+/** What changes with the time alone. */
+export function drawTime(state) {
+  drawBanner(state);
+  drawFacts(state);
+}
+
+function drawBanner({ shown, connection, isPaused }) {
+  const banner = byId("banner");
+  const isLost = connection.name === "lost" && !isPaused;
+  show(banner, isLost || isPaused);
+  const seen = shown ? ` What you see is from ${clock(shown.at)}.` : "";
+  if (isPaused) say(banner, `Paused.${seen}`);
+  else if (isLost) say(banner, `${lostWords(connection.error)}${seen} This page goes on trying.`);
+}
+
+const lostWords = (error) => (error instanceof Refused ? `The service says: ${error.message}.` : "The connection is lost.");
+
+function drawFacts(state) {
+  const facts = state.shown ? factsOf(state) : [["Window", span(state.stream.window), "nothing is known yet"]];
+  const said = JSON.stringify(facts);
+  const list = byId("facts");
+  if (list.dataset.said === said) return;
+  list.dataset.said = said;
+  fill(list, ...facts.map(([name, value, more]) =>
+    el("div", { class: "fact" }, el("dt", {}, name), el("dd", {}, el("strong", {}, value), el("span", { class: "note" }, more)))));
+}
+
+function factsOf(state) {
+  const { total, protects, epsilon, delta, capped, window } = state.shown.answer;
+  const facts = [windowFact(state), sealedFact(state), freshFact(state), ["Privacy", epsilon === null ? "none" : `ε ${parameter(epsilon)}`, `δ ${parameter(delta)}`]];
+  if (window.unit === "ms") facts.splice(1, 0, ["Items", total === null ? "private" : count(total), protects === "presence" ? "how many came is hidden" : "in the window"]);
+  if (capped) facts.push(["Not counted", count(capped), "items beyond the caps of users"]);
+  return facts;
+}
+
+const sized = (unit, amount) => (unit === "items" ? `${count(amount)} items` : lasting(amount));
+
+function windowFact(state) {
+  const { window } = state.shown.answer;
+  const len = window.end - window.start;
+  const asked = windowOf(state);
+  const whole = typeof asked === "number" ? asked : millis(asked);
+  const isFull = whole === null || whole <= len;
+  const end = window.unit === "items" ? `up to item ${count(window.end)}` : `up to ${clock(window.end)}`;
+  return ["Window", sized(window.unit, len), isFull ? end : `${Math.floor((100 * len) / whole)} % of ${typeof asked === "number" ? count(asked) : asked} so far`];
+}
+
+/** How much of the window sealed sketches cover; the rest is predicted, or not there yet. */
+function sealedFact({ shown: { answer: { window, covered } } }) {
+  const [len, sealed] = [window.end - window.start, covered.end - covered.start];
+  const open = window.end - covered.end;
+  const rest = sealed <= 0 ? "nothing yet" : open <= 0 ? "up to its end" : `the newest ${sized(window.unit, open)} not yet`;
+  return ["Sealed", len ? `${Math.floor((100 * Math.max(0, sealed)) / len)} %` : "–", rest];
+}
+
+function freshFact({ shown: { answer: { window } }, stream, changedAt }) {
+  if (window.unit === "ms") {
+    const behind = Math.max(0, Math.floor((now() - window.end) / 1000));
+    return ["Behind", behind ? lasting(1000 * behind) : "0 s", "between its end and now"];
+  }
+  const at = Math.max(changedAt, stream.changed_ms ?? 0);
+  return at ? ["Changed", ago(now() - at), `at ${clock(at)}`] : ["Changed", "–", "not since the service started"];
+}
+
+// What can be chosen
+
+function drawControls(state, go) {
+  const { place, stream, shown } = state;
+  const isTimed = typeof stream.window === "string";
+  const whole = isTimed ? millis(stream.window) : stream.window;
+  const lens = [...new Set([1, 2, 4, 10].map((part) => Math.floor(whole / part)).filter((len) => 1 <= len))];
+  const value = (len) => (len === whole ? "" : isTimed ? written(len) : String(len));
+  const windows = lens.map((len) => ({ value: value(len), label: isTimed ? written(len) : count(len) }));
+  drawChoices("windows", windows, place.window ?? "", (window) => go({ window: window || null }));
+  const isOther = !windows.some(({ value }) => value === (place.window ?? ""));
+  if (document.activeElement !== byId("window")) byId("window").value = isOther ? place.window : "";
+  byId("window").placeholder = isTimed ? "45s" : "items";
+  const counts = COUNTS.map((rows) => ({ value: String(rows), label: count(rows) }));
+  drawChoices("counts", counts, place.share === null ? String(place.count) : null, (rows) => go({ count: Number(rows), share: null }));
+  drawThreshold(place.share);
+  for (const id of ["export-csv", "export-json", "export-svg"]) byId(id).disabled = !shown;
+}
+
+function drawChoices(id, options, chosen, onchoice) {
+  const box = byId(id);
+  const said = JSON.stringify(options);
+  if (box.dataset.said !== said) {
+    box.dataset.said = said;
+    fill(box, ...choices(`${id}-choice`, options, chosen, onchoice));
+  }
+  for (const radio of box.querySelectorAll("input")) radio.checked = radio.value === chosen;
+}
+
+function drawThreshold(share) {
+  const slider = byId("threshold");
+  const words = share === null ? "off" : percent(share);
+  if (document.activeElement !== slider) slider.value = slid(share ?? 0.01);
+  say(byId("threshold-says"), words);
+  slider.setAttribute("aria-valuetext", words);
+  slider.classList.toggle("off", share === null);
+}
+
+/** Shares on the slider, in equal factors; two figures of each. */
+const slid = (share) => Math.round((100 * Math.log(share / LEAST_SHARE)) / Math.log(MOST_SHARE / LEAST_SHARE));
+export const shareAt = (at) => Number((LEAST_SHARE * (MOST_SHARE / LEAST_SHARE) ** (at / 100)).toPrecision(2));
+
+// What is listed
+
+function drawList(state, go) {
+  const rows = state.shown?.answer.items.length ?? 0;
+  show(byId("bars"), rows > 0);
+  const reason = rows ? "" : emptiness(state);
+  show(byId("empty"), reason !== "");
+  say(byId("empty"), reason);
+  drawLegend(state, rows, go);
+}
+
+/** Why nothing is listed. */
+function emptiness({ shown, problem, stream, place }) {
+  if (stream.keys === "asked") return "The keys of this stream are not listed: its settings say that whoever asks names them. Look an item up.";
+  if (!shown) return problem ? "" : "Waiting for the first answer …";
+  const { covered } = shown.answer;
+  if (covered.end <= covered.start && place.window === null) {
+    const { substream_len: len } = stream.plan;
+    return `Nothing is sealed yet. Something new can be seen after every ${typeof stream.window === "string" ? lasting(len) : `${count(len)} items`}.`;
+  }
+  if (place.share !== null) return "No item reaches this share.";
+  return stream.keys === "found" ? "No key was found yet. Frequent ones come out after a while; the plan of the stream says how soon." : "No item stands out from the noise.";
+}
+
+function drawLegend({ shown, place }, rows, go) {
+  const legend = byId("legend");
+  const hidden = shown?.answer.hidden ?? 0;
+  const said = `${rows > 0} ${hidden} ${place.all}`;
+  if (legend.dataset.said === said) return;
+  legend.dataset.said = said;
+  const mark = (name) => el("span", { class: `mark ${name}`, "aria-hidden": "true" });
+  const keys = [
+    el("span", { class: "key" }, mark("whiskers"), "the truth lies there with 95 %"),
+    el("span", { class: "key" }, mark("stripes"), "~ may be noise"),
+    el("span", { class: "key" }, "▲ ▼ beyond chance"),
+  ];
+  const words = place.all ? "Hide rows that may be noise alone" : `Show ${count(hidden)} ${hidden === 1 ? "row" : "rows"} that may be noise alone`;
+  const more = hidden || place.all ? el("button", { type: "button", class: "link", id: "all", onclick: () => go({ all: !place.all }) }, words) : null;
+  fill(legend, ...(rows ? keys : []), more);
+}

@@ -1,0 +1,64 @@
+// Pictures of the dashboard with the demo: node crates/dpsw-server/tests/browser/shots.mjs FOLDER
+// The one in README: the same with the argument `light`, then target/…/light.png is docs/dashboard.png.
+
+import { mkdir } from "node:fs/promises";
+import path from "node:path";
+import { Demo, Service, launch, settings, sleep, stream, until, visit } from "./support.mjs";
+
+const [folder = "target/shots", only] = process.argv.slice(2);
+await mkdir(folder, { recursive: true });
+const browser = await launch();
+const demo = await Demo.start();
+
+async function shot(name, hash, options, act = async () => {}) {
+  if (only && only !== name) return;
+  const page = await visit(browser, options);
+  const [address, token] = [demo.open.split("#")[0], /token=\S+/.exec(demo.open)[0]];
+  await page.goto(`${options.address ?? address}#${options.token ?? token}${hash ? `&${hash}` : ""}`);
+  await act(page);
+  await sleep(900);
+  await page.screenshot({ path: path.join(folder, `${name}.png`), fullPage: options.fullPage ?? false });
+  if (page.faults.length) console.error(name, page.faults);
+  await page.context().close();
+}
+
+const listed = (page) => until("rows", async () => 4 <= (await page.locator(".rows .row").count()));
+const wide = { viewport: { width: 1440, height: 900 } };
+const phone = { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, isMobile: true, hasTouch: true };
+// Pages rise and fall in turns: after a while trends show.
+await sleep(Number(process.env.DPSW_SHOT_AFTER_MS ?? 20_000));
+
+await shot("light", "stream=minute&count=20&item=/summer-sale", { ...wide, colorScheme: "light" }, listed);
+await shot("dark", "stream=minute&count=20&item=/summer-sale", { ...wide, colorScheme: "dark" }, listed);
+await shot("items", "stream=pages&count=20&item=/live-stream", { ...wide, colorScheme: "light" }, listed);
+await shot("noise", "stream=pages&count=1000&all=1", { ...wide, colorScheme: "light" }, async (page) => {
+  await listed(page);
+  await page.evaluate(() => scrollTo(0, 2200));
+});
+await shot("threshold", "stream=minute&at-least=0.02", { ...wide, colorScheme: "light" }, listed);
+await shot("wall", "stream=minute&count=20", { viewport: { width: 1920, height: 1080 }, colorScheme: "dark" }, listed);
+await shot("phone", "stream=minute&item=/summer-sale", { ...phone, colorScheme: "light" }, listed);
+await shot("phone-whole", "stream=minute&item=/summer-sale", { ...phone, colorScheme: "dark", fullPage: true }, listed);
+await shot("tablet", "stream=minute&item=/summer-sale", { viewport: { width: 900, height: 1100 }, colorScheme: "light" }, listed);
+await shot("admin", "view=admin", { ...wide, colorScheme: "light", fullPage: true }, (page) => page.locator("#admin .card").first().waitFor());
+await shot("admin-dark-phone", "view=admin", { ...phone, colorScheme: "dark", fullPage: true }, (page) => page.locator("#admin .card").first().waitFor());
+await shot("token", "", { ...wide, token: "token=dpsw_wrong", colorScheme: "light" }, (page) => page.locator("#token-problem:not(:empty)").waitFor());
+await shot("lost", "stream=minute&count=20", { ...wide, colorScheme: "light" }, async (page) => {
+  await listed(page);
+  await page.context().setOffline(true);
+  await page.route("**/*", (route) => route.abort());
+  await page.locator("#pause").click();
+  await page.locator("#pause").click();
+  await page.locator("#banner").waitFor();
+});
+await demo.end();
+
+if (!only || only === "empty") {
+  const service = await Service.start(settings(stream("pages", 10_000, ["/", "/cart"])));
+  const given = { ...wide, address: `${service.address}/`, token: `token=${service.token}`, colorScheme: "light" };
+  await shot("empty", "", given, (page) => page.locator("#empty").waitFor());
+  await service.request("DELETE", "/v1/streams/pages");
+  await shot("no-streams", "", given, (page) => page.locator("#message").waitFor());
+  await service.end();
+}
+await browser.close();
