@@ -52,9 +52,9 @@ function sourceCard(source, streams, again, onstream) {
     el("div", { class: "head-line" }, el("h2", {}, `Source ${source.name}`), remove),
     el("p", { class: "note" }, `Protects ${PROTECTS[source.protects]}. Columns: ${columns}.${source.routing === "by_item" ? " Routed by the item." : ""}`),
     budget(source.name, source.ledger, source.protects),
-    table(["Stream", "Items", "Window", "Keys", "Memory", "Since", ""], streams.map((stream) => streamRow(stream, again, onstream)), "No streams yet."),
+    table(`Streams of ${source.name}`, ["Stream", "Items", "Window", "Keys", "Memory", "Since", ""], streams.map((stream) => streamRow(stream, again, onstream)), "No streams yet."),
     el("details", {}, el("summary", {}, `Ledger: ${source.ledger.charges.length} charges`),
-      table(["Stream", "ε", "δ", "From", "Until"], source.ledger.charges.map(chargeRow), "Nothing was charged yet.")),
+      table(`Ledger of ${source.name}`, ["Stream", "ε", "δ", "From", "Until"], source.ledger.charges.map(chargeRow), "Nothing was charged yet.")),
     maker({
       title: `New stream of ${source.name}`,
       fields: streamFields(source),
@@ -70,10 +70,10 @@ function sourceCard(source, streams, again, onstream) {
     }));
 }
 
-function table(names, rows, otherwise) {
+function table(label, names, rows, otherwise) {
   if (rows.length === 0) return el("p", { class: "note" }, otherwise);
   const head = names.map((name) => (name === "" ? el("td", {}) : el("th", { scope: "col" }, name)));
-  return el("div", { class: "wide-table", tabindex: 0, role: "region", "aria-label": names[0] }, el("table", {}, el("thead", {}, el("tr", {}, ...head)), el("tbody", {}, ...rows)));
+  return el("div", { class: "wide-table", tabindex: 0, role: "region", "aria-label": label }, el("table", {}, el("thead", {}, el("tr", {}, ...head)), el("tbody", {}, ...rows)));
 }
 
 const cells = (...all) => el("tr", {}, ...all.map((inside) => el("td", {}, inside)));
@@ -113,7 +113,7 @@ function confirmed(title, warning, name, act, done) {
   const button = el("button", { type: "submit", class: "danger", disabled: true }, "Delete");
   typed.addEventListener("input", () => (button.disabled = typed.value !== name));
   const form = el("form", {}, el("h2", { id: "dialog-title" }, title), el("p", {}, warning),
-    el("label", { class: "field", for: "dialog-name" }, el("span", {}, `Type ${name} to go on`), typed), problem,
+    el("div", { class: "field" }, el("label", { for: "dialog-name" }, `Type ${name} to go on`), typed), problem,
     el("div", { class: "buttons" }, button, el("button", { type: "button", onclick: () => dialog.close() }, "Keep it")));
   form.addEventListener("submit", async (event) => {
     event.preventDefault();

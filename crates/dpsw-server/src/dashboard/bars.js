@@ -117,9 +117,9 @@ export class Bars {
     this.#height = parseFloat(getComputedStyle(this.#root).getPropertyValue("--row")) || 40;
     this.#body.style.height = `${this.#rows.length * this.#height}px`;
     const [first, end] = this.#seen();
-    this.#resize(end - first);
     const focused = this.#slots.find((slot) => slot.button === document.activeElement);
     const kept = focused?.key;
+    this.#resize(end - first);
     const shown = new Map();
     this.#slots.forEach((slot, place) => {
       const index = first + place;
@@ -128,7 +128,7 @@ export class Bars {
     });
     if (moves) this.#move();
     this.#before = shown;
-    if (focused && focused.key !== kept) this.#slots.find((slot) => slot.key === kept)?.button.focus({ preventScroll: true });
+    if (focused && focused.button !== document.activeElement || focused?.key !== kept) this.#slots.find((slot) => slot.key === kept)?.button.focus({ preventScroll: true });
   }
 
   #seen() {

@@ -10,7 +10,7 @@ function field({ name, label, kind = "text", hint = "", value = "", isWide = fal
     : kind === "lines" ? el("textarea", { ...given, rows: 3, spellcheck: "false" })
     : el("input", { ...given, type: "text", inputmode: kind === "number" ? "decimal" : "text", autocomplete: "off", spellcheck: "false" });
   if (value !== "") input.value = value;
-  return el("label", { class: isWide ? "field wide" : "field", for: id }, el("span", {}, label), input, hint ? el("span", { class: "note", id: `${id}-hint` }, hint) : null);
+  return el("div", { class: isWide ? "field wide" : "field" }, el("label", { for: id }, label), input, hint ? el("span", { class: "note", id: `${id}-hint` }, hint) : null);
 }
 
 /** A number as it was typed. What is none, or would be rounded, is sent as text: the service says what is wrong with it. */

@@ -15,8 +15,10 @@ export async function lookUp(stream, window, item, signal) {
   const scope = { window };
   const frequency = ask(streamPath(stream, "/frequencies") + params({ ...scope, trend: true }), { method: "POST", body: { items: [item] }, signal });
   const history = ask(streamPath(stream, "/history") + params(scope), { method: "POST", body: { item }, signal });
-  const [answer, past] = await Promise.all([frequency, history]);
-  return { answer, row: answer.items[0], past };
+  // If both are refused, the first says best why.
+  history.catch(() => {});
+  const answer = await frequency;
+  return { row: answer.items[0], past: await history };
 }
 
 /** Shows it. What somebody has opened stays open. */

@@ -18,11 +18,11 @@ export const AXE = await readFile(require.resolve("axe-core/axe.min.js"), "utf8"
 
 const PROGRAMS = process.env.DPSW_PROGRAMS ?? path.join(TARGET, "debug");
 /** How long a test waits for what should come at once, on a machine that does much else. */
-export const PATIENCE_MS = 30_000;
+export const PATIENCE_MS = Number(process.env.DPSW_PATIENCE_MS ?? 30_000);
 
 /** Programs that run; none outlives this one. */
 const running = new Set();
-process.on("exit", () => running.forEach((child) => child.kill("SIGKILL")));
+process.on("exit", () => endAll());
 
 function start(program, args) {
   const child = spawn(path.join(PROGRAMS, program), args, { stdio: ["pipe", "pipe", "ignore"] });
@@ -30,6 +30,9 @@ function start(program, args) {
   child.on("exit", () => running.delete(child));
   return child;
 }
+
+/** Ends what a test that failed has left running. */
+export const endAll = () => running.forEach((child) => child.kill("SIGKILL"));
 
 export const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
 
