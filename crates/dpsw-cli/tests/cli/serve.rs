@@ -133,6 +133,10 @@ fn the_demo_serves_a_living_stream_says_how_to_ask_and_leaves_nothing_behind() {
     let before = folders(&sandbox);
     for signal in ["-INT", "-TERM"] {
         let mut demo = Demo::start(&sandbox, &[]);
+        let page =
+            demo.said.iter().find(|line| line.contains("/#stream=pages&token=")).expect("a page to open");
+        let fetched = Demo::ask(&format!("curl '{}'", page.trim()));
+        assert!(fetched.contains("<title>dpsw</title>"), "{fetched}");
         let asked: Vec<&str> = demo.curls().collect();
         assert_eq!(asked.len(), 6, "{:?}", demo.said);
         // Found keys are seen as soon as a part of the window is sealed.

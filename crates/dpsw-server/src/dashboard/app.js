@@ -333,6 +333,8 @@ document.addEventListener("visibilitychange", () => {
   if (!document.hidden) follower?.hurry();
 });
 
+// On a phone the list comes first, and what can be chosen when it is asked for.
+if (matchMedia("(max-width: 640px)").matches) byId("choose").open = false;
 setInterval(tick, 1000);
 setInterval(() => {
   if (!document.hidden && state.connection.name !== "lost") quietly(refresh);

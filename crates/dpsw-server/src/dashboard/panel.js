@@ -158,7 +158,8 @@ function emptiness({ shown, problem, stream, place }) {
 
 function drawLegend({ shown, place }, rows, go) {
   const legend = byId("legend");
-  const hidden = shown?.answer.hidden ?? 0;
+  const isSealed = shown !== null && shown.answer.covered.start < shown.answer.covered.end;
+  const hidden = isSealed ? shown.answer.hidden : 0;
   const said = `${rows > 0} ${hidden} ${place.all}`;
   if (legend.dataset.said === said) return;
   legend.dataset.said = said;

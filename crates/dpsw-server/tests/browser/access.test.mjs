@@ -48,6 +48,9 @@ const STATES = {
     await listed(page);
     await page.locator(".found strong").waitFor();
     await page.locator("#lookup summary").click();
+    // On a phone what can be chosen is folded away.
+    if (await page.locator("#choose > summary").isVisible()) await page.locator("#choose > summary").click();
+    await page.locator("#threshold").waitFor();
   }],
   "rows that may be noise": ["#stream=noisy&all=1", async (page) => {
     await listed(page);

@@ -1,5 +1,6 @@
-// Pictures of the dashboard with the demo: node crates/dpsw-server/tests/browser/shots.mjs FOLDER
-// The one in README: the same with the argument `light`, then target/…/light.png is docs/dashboard.png.
+// Pictures of the dashboard with the demo, all or one of them, after ./test has installed what it needs:
+//   node crates/dpsw-server/tests/browser/shots.mjs FOLDER [NAME]
+// README shows the one called `dashboard`.
 
 import { mkdir } from "node:fs/promises";
 import path from "node:path";
@@ -25,10 +26,10 @@ async function shot(name, hash, options, act = async () => {}) {
 const listed = (page) => until("rows", async () => 4 <= (await page.locator(".rows .row").count()));
 const wide = { viewport: { width: 1440, height: 900 } };
 const phone = { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, isMobile: true, hasTouch: true };
-// Pages rise and fall in turns: after a while trends show.
-await sleep(Number(process.env.DPSW_SHOT_AFTER_MS ?? 20_000));
+// Pages rise and fall in turns: when the window is full, trends show.
+await sleep(Number(process.env.DPSW_SHOT_AFTER_MS ?? 80_000));
 
-await shot("light", "stream=minute&count=20&item=/summer-sale", { ...wide, colorScheme: "light" }, listed);
+await shot("dashboard", "stream=minute&count=20&item=/summer-sale", { viewport: { width: 1440, height: 960 }, colorScheme: "light" }, listed);
 await shot("dark", "stream=minute&count=20&item=/summer-sale", { ...wide, colorScheme: "dark" }, listed);
 await shot("items", "stream=pages&count=20&item=/live-stream", { ...wide, colorScheme: "light" }, listed);
 await shot("noise", "stream=pages&count=1000&all=1", { ...wide, colorScheme: "light" }, async (page) => {
