@@ -9,7 +9,7 @@ import { csv, download, drawing } from "./export.js";
 import { drawFooter, drawFrame, wear } from "./frame.js";
 import { events, Follower, newestOnly, polled } from "./live.js";
 import { lookUp, showFound, showNotFound } from "./lookup.js";
-import { drawPanel, drawTime, shareAt } from "./panel.js";
+import { drawPanel, drawTime, sayThreshold, shareAt } from "./panel.js";
 import { nextTheme, read, takeToken, write } from "./place.js";
 
 /** How often what rarely changes is asked for again. */
@@ -21,6 +21,8 @@ const POLL_MS = 3000;
 /** Trends of so many rows are worked out. */
 const TREND_ROWS = 100;
 const ENTER_AGAIN_MS = 2000;
+/** A slider that moves is followed when it rests. */
+const REST_MS = 150;
 
 const state = {
   place: read(location.hash),
@@ -50,6 +52,9 @@ let seeking = null;
 let soughtAt = 0;
 let seekLater = null;
 let enterLater = null;
+let shareLater = null;
+/** The version of the service whose files these are. */
+let version = null;
 
 const bars = new Bars(byId("bars"), (row) => choose(row));
 
@@ -140,9 +145,13 @@ async function refreshContract() {
 }
 
 async function refreshHealth() {
+  const said = async (path) => (await fetch(path, { cache: "no-store" })).json();
   try {
-    const reply = await fetch("readyz", { cache: "no-store" });
-    state.isReady = (await reply.json()).ready;
+    state.isReady = (await said("readyz")).ready;
+    const now = (await said("version")).version;
+    // A page that is left open takes the files of the new service.
+    if (version !== null && version !== now) location.reload();
+    version = now;
   } catch {
     state.isReady = null;
   }
@@ -308,7 +317,13 @@ on("token-form", "submit", instead(() => {
   say(byId("token-problem"), "");
   enter();
 }));
-on("leave", "click", () => leave(""));
+on("leave", "click", () => {
+  // Whoever comes next is not shown what was asked before.
+  state.place = read(write({ ...read(""), theme: state.place.theme }));
+  history.replaceState(null, "", write(state.place));
+  byId("lookup-item").value = "";
+  leave("");
+});
 on("pause", "click", () => {
   state.isPaused = !state.isPaused;
   follow();
@@ -318,7 +333,12 @@ on("theme", "click", () => go({ theme: nextTheme(state.place.theme) }, false));
 on("stream", "change", () => go({ stream: byId("stream").value, window: null, item: null, base64: null }));
 on("controls", "submit", instead(() => {}));
 on("window", "change", () => go({ window: byId("window").value.trim() || null }));
-on("threshold", "input", () => go({ share: shareAt(Number(byId("threshold").value)) }, false));
+on("threshold", "input", () => {
+  const share = shareAt(Number(byId("threshold").value));
+  clearTimeout(shareLater);
+  shareLater = setTimeout(() => go({ share }, false), REST_MS);
+  sayThreshold(share);
+});
 on("lookup-form", "submit", instead(() => go({ item: byId("lookup-item").value, base64: null })));
 on("skip", "click", instead(() => byId("main").focus()));
 on("to-live", "click", instead(() => go({ view: "live" })));

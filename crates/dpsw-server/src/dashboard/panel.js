@@ -77,7 +77,7 @@ function windowFact(state) {
 function sealedFact({ shown: { answer: { window, covered } } }) {
   const [len, sealed] = [window.end - window.start, covered.end - covered.start];
   const open = window.end - covered.end;
-  const rest = sealed <= 0 ? "nothing yet" : open <= 0 ? "up to its end" : `the newest ${sized(window.unit, open)} not yet`;
+  const rest = sealed <= 0 ? "none of it yet" : open <= 0 ? "up to its end" : `the newest ${sized(window.unit, open)} not yet`;
   return ["Sealed", len ? `${Math.floor((100 * Math.max(0, sealed)) / len)} %` : "–", rest];
 }
 
@@ -120,9 +120,13 @@ function drawChoices(id, options, chosen, onchoice) {
 }
 
 function drawThreshold(share) {
+  if (document.activeElement !== byId("threshold")) byId("threshold").value = slid(share ?? 0.01);
+  sayThreshold(share);
+}
+
+export function sayThreshold(share) {
   const slider = byId("threshold");
   const words = share === null ? "off" : percent(share);
-  if (document.activeElement !== slider) slider.value = slid(share ?? 0.01);
   say(byId("threshold-says"), words);
   slider.setAttribute("aria-valuetext", words);
   slider.classList.toggle("off", share === null);

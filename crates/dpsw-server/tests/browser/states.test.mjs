@@ -50,9 +50,11 @@ test("without a token one is asked for, a wrong one is refused, a right one stay
   kept.slice(1).forEach((place) => assert.ok(!JSON.stringify(place).includes(service.token)));
   await page.reload();
   await isListed(page);
+  await page.locator(".rows .item").first().click();
   await page.getByRole("button", { name: "Forget token" }).click();
   await field.waitFor();
   assert.deepEqual(await page.evaluate(() => Object.values(sessionStorage)), []);
+  assert.doesNotMatch(page.url(), /item|stream/, "whoever comes next is not shown what was asked");
   assert.equal(await page.locator(".rows .row:visible").count(), 0);
   await closed(page);
   await service.end();
@@ -133,6 +135,24 @@ test("a page that is opened before the service waits for it", async () => {
   await service.end();
 });
 
+test("a page that is left open takes the files of a new service", async () => {
+  const service = await started();
+  const page = await visit(browser);
+  let version = "1";
+  await page.route("**/version", (route) => route.fulfill({ json: { name: "dpsw-server", version } }));
+  await enter(page, service);
+  await isListed(page);
+  await page.evaluate(() => (globalThis.isOld = true));
+  await service.kill();
+  await says(page, "#connection", "Reconnecting");
+  version = "2";
+  await service.again();
+  await until("it is loaded anew", async () => !(await page.evaluate(() => globalThis.isOld).catch(() => true)));
+  await isListed(page);
+  await closed(page);
+  await service.end();
+});
+
 test("a paused page stands still and goes on where the stream is", async () => {
   const service = await started();
   const page = await visit(browser);
@@ -167,11 +187,13 @@ test("a stream that is deleted while it is watched is said to be gone", async ()
   await service.end();
 });
 
-test("the demo says an address that shows a living stream", async () => {
+test("the demo says an address that shows a living stream", async (t) => {
   const demo = await Demo.start();
   const page = await visit(browser);
+  const opened = Date.now();
   await page.goto(demo.open);
   await until("rows", async () => 5 <= (await rows(page)).length);
+  t.diagnostic(`rows were there ${Date.now() - opened} ms after the page was opened`);
   const position = () => page.locator(".fact", { hasText: "Window" }).locator(".note").textContent();
   const before = await position();
   await until("it lives", async () => (await position()) !== before);
