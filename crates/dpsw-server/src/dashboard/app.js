@@ -4,18 +4,16 @@ import { showAdmin } from "./admin.js";
 import { ask, hasToken, now, params, parse, Refused, setToken, streamPath, text } from "./api.js";
 import { Bars } from "./bars.js";
 import { showContract } from "./contract.js";
-import { byId, perFrame, say, show } from "./dom.js";
+import { byId, perFrame, say } from "./dom.js";
 import { csv, download, drawing } from "./export.js";
 import { drawFooter, drawFrame, wear } from "./frame.js";
 import { events, Follower, newestOnly, polled } from "./live.js";
-import { lookUp, showFound, showNotFound } from "./lookup.js";
+import { LookUp } from "./lookup.js";
 import { drawPanel, drawTime, sayThreshold, shareAt } from "./panel.js";
 import { nextTheme, read, takeToken, write } from "./place.js";
 
 /** How often what rarely changes is asked for again. */
 const UPKEEP_MS = 20_000;
-/** The looked-up item is asked for at most this often. */
-const LOOKUP_MS = 500;
 /** Streams that cannot be listed are asked about this often. */
 const POLL_MS = 3000;
 /** Trends of so many rows are worked out. */
@@ -47,16 +45,13 @@ let unread = null;
 /** Where the window ended when it was last seen; forgotten when the connection is lost. */
 let lastEnd = null;
 let follower = null;
-let found = null;
-let seeking = null;
-let soughtAt = 0;
-let seekLater = null;
 let enterLater = null;
 let shareLater = null;
 /** The version of the service whose files these are. */
 let version = null;
 
 const bars = new Bars(byId("bars"), (row) => choose(row));
+const lookUp = new LookUp(byId("lookup"), byId("lookup-hint"));
 
 // Where the page is
 
@@ -76,13 +71,13 @@ function arrive(next) {
   const differs = (...names) => names.some((name) => old[name] !== next[name]);
   if (differs("view", "stream")) meet();
   else if (differs("window", "count", "share", "all")) follow();
-  if (differs("stream", "window", "item", "base64")) seek();
+  if (differs("view", "stream", "window", "item", "base64")) seek();
   draw();
 }
 
 /** Shows another stream or view, from the beginning. */
 function meet() {
-  [state.shown, unread, found, state.changedAt] = [null, null, null, 0];
+  [state.shown, unread, state.changedAt] = [null, null, 0];
   byId("contract").replaceChildren();
   follow();
   if (state.place.view === "admin" && state.grant) openAdmin();
@@ -116,7 +111,8 @@ function leave(why) {
   follower?.stop();
   follower = null;
   setToken(null);
-  [state.grant, state.shown, unread, found, state.problem, state.streams] = [null, null, null, null, null, []];
+  [state.grant, state.shown, unread, state.problem, state.streams] = [null, null, null, null, []];
+  lookUp.seek(null);
   byId("token").value = "";
   byId("admin").replaceChildren();
   byId("contract").replaceChildren();
@@ -227,7 +223,7 @@ function take(answer) {
   unread = answer;
   state.problem = null;
   draw();
-  seek(false);
+  lookUp.again();
 }
 
 // Looking up
@@ -235,31 +231,12 @@ function take(answer) {
 const soughtItem = ({ item, base64 }) => (base64 === null ? item : { base64 });
 const soughtKey = ({ item, base64 }) => (base64 !== null ? `b${base64}` : item !== null ? `t${item}` : null);
 
-/** Asks for the item of the place: at once if it is another one, else when it was not asked for just now. */
-async function seek(isNew = true) {
-  clearTimeout(seekLater);
-  if (isNew) {
-    seeking?.abort();
-    [found, seeking] = [null, null];
-    byId("lookup-item").value = state.place.item ?? "";
-  }
+/** Looks up what the place names. */
+function seek() {
   const { place, grant, stream } = state;
-  if (!grant || !stream || soughtKey(place) === null || place.view !== "live") return drawFound();
-  const early = isNew ? 0 : LOOKUP_MS - (performance.now() - soughtAt);
-  if (seeking || 0 < early) {
-    seekLater = setTimeout(() => seek(false), Math.max(early, 50));
-    return;
-  }
-  soughtAt = performance.now();
-  const mine = new AbortController();
-  seeking = mine;
-  try {
-    found = await lookUp(stream.name, place.window, soughtItem(place), mine.signal);
-  } catch (error) {
-    if (error instanceof Refused && !mine.signal.aborted) found = { error };
-  }
-  if (seeking === mine) seeking = null;
-  drawFound();
+  byId("lookup-item").value = place.item ?? "";
+  const isSought = grant && stream && soughtKey(place) !== null && place.view === "live";
+  lookUp.seek(isSought ? { stream: stream.name, window: place.window, item: soughtItem(place) } : null);
 }
 
 function choose(row) {
@@ -267,15 +244,6 @@ function choose(row) {
   go({ item: base64 === null ? String(row.item) : null, base64 });
   if (innerWidth <= 1150) byId("lookup-title").scrollIntoView({ block: "start" });
 }
-
-const drawFound = perFrame(() => {
-  const isSought = soughtKey(state.place) !== null;
-  show(byId("lookup"), isSought && found !== null);
-  show(byId("lookup-hint"), !isSought);
-  if (!isSought || found === null) return;
-  if (found.error) showNotFound(byId("lookup"), `${found.error.message}.`);
-  else showFound(byId("lookup"), found);
-});
 
 // Drawing
 
@@ -321,8 +289,8 @@ on("leave", "click", () => {
   // Whoever comes next is not shown what was asked before.
   state.place = read(write({ ...read(""), theme: state.place.theme }));
   history.replaceState(null, "", write(state.place));
-  byId("lookup-item").value = "";
   leave("");
+  byId("lookup-item").value = "";
 });
 on("pause", "click", () => {
   state.isPaused = !state.isPaused;

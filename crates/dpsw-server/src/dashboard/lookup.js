@@ -1,20 +1,77 @@
 // One item: how often it occurred, and its history.
 
-import { ask, params, streamPath } from "./api.js";
+import { ask, params, Refused, streamPath } from "./api.js";
 import { nameOf } from "./bars.js";
-import { el, fill } from "./dom.js";
+import { el, fill, perFrame, show } from "./dom.js";
 import { chart } from "./history.js";
 import { count, interval, percent } from "./words.js";
 
+/** It is asked for at most this often. */
+const PAUSE_MS = 500;
 /** Names are shown up to here, which is more than the service keeps by default. */
 const NAME_LEN = 20_000;
 const WORDS = { rising: "▲ rising", falling: "▼ falling", steady: "▬ steady" };
 
+/** Looks an item up, again whenever it is told that something changed. */
+export class LookUp {
+  #place;
+  #hint;
+  #question = null;
+  #found = null;
+  #running = null;
+  #askedAt = 0;
+  #later = null;
+  #draw = perFrame(() => this.#show());
+
+  constructor(place, hint) {
+    this.#place = place;
+    this.#hint = hint;
+  }
+
+  /** Looks for an item of a stream in a window; `null` for none. */
+  seek(question) {
+    this.#running?.abort();
+    [this.#question, this.#found, this.#running, this.#askedAt] = [question, null, null, -PAUSE_MS];
+    this.again();
+    this.#draw();
+  }
+
+  /** Asks again, unless it was asked just now: then in a moment. */
+  again() {
+    clearTimeout(this.#later);
+    if (this.#question === null) return;
+    const early = PAUSE_MS - (performance.now() - this.#askedAt);
+    if (this.#running || 0 < early) this.#later = setTimeout(() => this.again(), Math.max(early, 50));
+    else this.#ask();
+  }
+
+  async #ask() {
+    const mine = new AbortController();
+    [this.#running, this.#askedAt] = [mine, performance.now()];
+    try {
+      const found = await answerTo(this.#question, mine.signal);
+      if (!mine.signal.aborted) this.#found = found;
+    } catch (error) {
+      // What was known stays while the service cannot be reached.
+      if (error instanceof Refused && !mine.signal.aborted) this.#found = { error };
+    }
+    if (this.#running === mine) this.#running = null;
+    this.#draw();
+  }
+
+  #show() {
+    show(this.#hint, this.#question === null);
+    show(this.#place, this.#found !== null);
+    if (this.#found === null) fill(this.#place);
+    else if (this.#found.error) fill(this.#place, el("p", { class: "problem", role: "alert" }, `${this.#found.error.message}.`));
+    else showFound(this.#place, this.#found);
+  }
+}
+
 /** What is known of an item now. */
-export async function lookUp(stream, window, item, signal) {
-  const scope = { window };
-  const frequency = ask(streamPath(stream, "/frequencies") + params({ ...scope, trend: true }), { method: "POST", body: { items: [item] }, signal });
-  const history = ask(streamPath(stream, "/history") + params(scope), { method: "POST", body: { item }, signal });
+async function answerTo({ stream, window, item }, signal) {
+  const frequency = ask(streamPath(stream, "/frequencies") + params({ window, trend: true }), { method: "POST", body: { items: [item] }, signal });
+  const history = ask(streamPath(stream, "/history") + params({ window }), { method: "POST", body: { item }, signal });
   // If both are refused, the first says best why.
   history.catch(() => {});
   const answer = await frequency;
@@ -22,9 +79,8 @@ export async function lookUp(stream, window, item, signal) {
 }
 
 /** Shows it. What somebody has opened stays open. */
-export function showFound(place, found) {
+function showFound(place, { row, past }) {
   const isOpen = place.querySelector("details")?.open ?? false;
-  const { row, past } = found;
   const share = row.share === null ? null : `${percent(row.share)} of the window`;
   const facts = [share, WORDS[row.trend] ?? null].filter((fact) => fact !== null).join(" · ");
   fill(place,
@@ -35,9 +91,4 @@ export function showFound(place, found) {
     el("p", { class: "note" }, `Whatever the order inside substreams: ${interval(...row.any_order)}. Rows of a list are corrected for having been chosen by size; this is not, so it may differ a little.`));
   const details = place.querySelector("details");
   if (details) details.open = isOpen;
-}
-
-/** Says why there is nothing to show. */
-export function showNotFound(place, reason) {
-  fill(place, el("p", { class: "problem", role: "alert" }, reason));
 }

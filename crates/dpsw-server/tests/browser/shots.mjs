@@ -34,7 +34,7 @@ await shot("dark", "stream=minute&count=20&item=/summer-sale", { ...wide, colorS
 await shot("items", "stream=pages&count=20&item=/live-stream", { ...wide, colorScheme: "light" }, listed);
 await shot("noise", "stream=pages&count=1000&all=1", { ...wide, colorScheme: "light" }, async (page) => {
   await listed(page);
-  await page.evaluate(() => scrollTo(0, 2200));
+  await page.evaluate(() => scrollTo(0, document.documentElement.scrollHeight));
 });
 await shot("threshold", "stream=minute&at-least=0.02", { ...wide, colorScheme: "light" }, listed);
 await shot("wall", "stream=minute&count=20", { viewport: { width: 1920, height: 1080 }, colorScheme: "dark" }, listed);
