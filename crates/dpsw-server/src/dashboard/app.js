@@ -308,6 +308,7 @@ on("threshold", "input", () => {
   sayThreshold(share);
 });
 on("lookup-form", "submit", instead(() => go({ item: byId("lookup-item").value, base64: null })));
+on("all", "click", () => go({ all: !state.place.all }));
 on("skip", "click", instead(() => byId("main").focus()));
 on("to-live", "click", instead(() => go({ view: "live" })));
 on("to-admin", "click", instead(() => go({ view: "admin" })));

@@ -1,6 +1,6 @@
 // An item over time: a line with a band that the truth lies in.
 
-import { el, svg } from "./dom.js";
+import { el, fill, say, svg } from "./dom.js";
 import { clock, count, interval, lasting, step } from "./words.js";
 
 const HEIGHT = 190;
@@ -40,15 +40,33 @@ const shortened = (value) => (Math.abs(value) < 10 && !Number.isInteger(value) ?
 /** Where a point was, in words. */
 const when = ({ unit, start, end }) => (unit === "items" ? `${count(start)} – ${count(end)}` : `${clock(start)} – ${clock(end)}`);
 
-/** A drawing of so many pixels, and a table with the same numbers. */
-export function chart(substreams, width) {
-  const { all, words } = points(substreams);
-  if (all.length === 0) return el("p", { class: "note" }, "Nothing is sealed yet, so there is no history.");
+/** A place for a history: what somebody has opened, scrolled or focused there stays when the numbers change. */
+export class History {
+  #note = el("p", { class: "note" });
+  #drawing = el("div");
+  #rows = el("tbody");
+  #table = table(this.#rows);
+  element = el("div", {}, this.#note, this.#drawing, this.#table);
+
+  /** Shows substreams, in so many pixels. */
+  show(substreams, width) {
+    const { all, words } = points(substreams);
+    this.#table.hidden = all.length === 0;
+    if (all.length === 0) {
+      say(this.#note, "Nothing is sealed yet, so there is no history.");
+      return fill(this.#drawing);
+    }
+    say(this.#note, `${words}, in each substream of ${sizeOf(all)}; the band holds the truth with 95 %`);
+    fill(this.#drawing, drawing(all, words, width));
+    fill(this.#rows, ...all.toReversed().map(row));
+  }
+}
+
+function drawing(all, words, width) {
   const scale = scales(all, width);
   const label = `History: ${words}, from ${shortened(all[0].value)} to ${shortened(all.at(-1).value)}; the table below has all numbers`;
-  const drawing = svg("svg", { class: "history", viewBox: `0 0 ${width} ${HEIGHT}`, role: "img", "aria-label": label },
+  return svg("svg", { class: "history", viewBox: `0 0 ${width} ${HEIGHT}`, role: "img", "aria-label": label },
     ...grid(scale, width), ...band(all, scale), ...labels(all, scale, width));
-  return el("div", {}, el("p", { class: "note" }, `${words}, in each substream of ${sizeOf(all)}; the band holds the truth with 95 %`), drawing, table(all));
 }
 
 function sizeOf(all) {
@@ -101,11 +119,12 @@ function labels(all, { x }, width) {
   ];
 }
 
-function table(all) {
+const row = ({ window, count: { estimate, lower, upper } }) =>
+  el("tr", {}, el("td", {}, when(window)), el("td", {}, count(estimate)), el("td", {}, interval(lower, upper)));
+
+function table(rows) {
   const head = ["When", "Estimate", "95 % interval"].map((text) => el("th", { scope: "col" }, text));
-  const rows = all.toReversed().map(({ window, count: { estimate, lower, upper } }) =>
-    el("tr", {}, el("td", {}, when(window)), el("td", {}, count(estimate)), el("td", {}, interval(lower, upper))));
   return el("details", { class: "numbers" }, el("summary", {}, "The same in numbers"),
     el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "History in numbers" },
-      el("table", {}, el("thead", {}, el("tr", {}, ...head)), el("tbody", {}, ...rows))));
+      el("table", {}, el("thead", {}, el("tr", {}, ...head)), rows)));
 }

@@ -1,9 +1,9 @@
 // One item: how often it occurred, and its history.
 
 import { ask, params, Refused, streamPath } from "./api.js";
-import { nameOf } from "./bars.js";
-import { el, fill, perFrame, show } from "./dom.js";
-import { chart } from "./history.js";
+import { keyOf, nameOf } from "./bars.js";
+import { el, fill, perFrame, say, show } from "./dom.js";
+import { History } from "./history.js";
 import { count, interval, percent } from "./words.js";
 
 /** It is asked for at most this often. */
@@ -22,10 +22,19 @@ export class LookUp {
   #askedAt = 0;
   #later = null;
   #draw = perFrame(() => this.#show());
+  #problem = el("p", { class: "problem", role: "alert" });
+  #name = el("p", { class: "found-name", tabindex: 0, role: "region", "aria-label": "The whole name" });
+  #estimate = el("strong");
+  #interval = el("span");
+  #facts = el("p", { class: "note" });
+  #strict = el("p", { class: "note" });
+  #history = new History();
+  #answer = el("div", { class: "answer" }, this.#name, el("p", { class: "found" }, this.#estimate, this.#interval), this.#facts, this.#history.element, this.#strict);
 
   constructor(place, hint) {
     this.#place = place;
     this.#hint = hint;
+    fill(place, this.#problem, this.#answer);
   }
 
   /** Looks for an item of a stream in a window; `null` for none. */
@@ -60,11 +69,26 @@ export class LookUp {
   }
 
   #show() {
+    const { error = null, row = null, past } = this.#found ?? {};
     show(this.#hint, this.#question === null);
     show(this.#place, this.#found !== null);
-    if (this.#found === null) fill(this.#place);
-    else if (this.#found.error) fill(this.#place, el("p", { class: "problem", role: "alert" }, `${this.#found.error.message}.`));
-    else showFound(this.#place, this.#found);
+    say(this.#problem, error ? `${error.message}.` : "");
+    show(this.#answer, row !== null);
+    if (row !== null) this.#write(row, past.substreams);
+  }
+
+  #write(row, substreams) {
+    const key = keyOf(row);
+    if (this.#name.dataset.key !== key) {
+      this.#name.dataset.key = key;
+      fill(this.#name, nameOf(row.item, NAME_LEN));
+    }
+    const share = row.share === null ? null : `${percent(row.share)} of the window`;
+    say(this.#estimate, count(row.estimate));
+    say(this.#interval, ` ${interval(row.lower, row.upper)} with 95 %`);
+    say(this.#facts, [share, WORDS[row.trend] ?? null].filter((fact) => fact !== null).join(" · "));
+    say(this.#strict, `Whatever the order inside substreams: ${interval(...row.any_order)}. Rows of a list are corrected for having been chosen by size; this is not, so it may differ a little.`);
+    this.#history.show(substreams, Math.max(260, this.#place.clientWidth || 360));
   }
 }
 
@@ -76,19 +100,4 @@ async function answerTo({ stream, window, item }, signal) {
   history.catch(() => {});
   const answer = await frequency;
   return { row: answer.items[0], past: await history };
-}
-
-/** Shows it. What somebody has opened stays open. */
-function showFound(place, { row, past }) {
-  const isOpen = place.querySelector("details")?.open ?? false;
-  const share = row.share === null ? null : `${percent(row.share)} of the window`;
-  const facts = [share, WORDS[row.trend] ?? null].filter((fact) => fact !== null).join(" · ");
-  fill(place,
-    el("p", { class: "found-name", tabindex: 0, role: "region", "aria-label": "The whole name" }, nameOf(row.item, NAME_LEN)),
-    el("p", { class: "found" }, el("strong", {}, count(row.estimate)), ` ${interval(row.lower, row.upper)} with 95 %`),
-    el("p", { class: "note" }, facts),
-    chart(past.substreams, Math.max(260, place.clientWidth || 360)),
-    el("p", { class: "note" }, `Whatever the order inside substreams: ${interval(...row.any_order)}. Rows of a list are corrected for having been chosen by size; this is not, so it may differ a little.`));
-  const details = place.querySelector("details");
-  if (details) details.open = isOpen;
 }

@@ -15,7 +15,7 @@ export function drawPanel(state, go) {
   byId("live").classList.toggle("old", isPaused || connection.name === "lost");
   drawControls(state, go);
   drawTime(state);
-  drawList(state, go);
+  drawList(state);
   say(byId("question-problem"), problem ? `${problem.message}.` : "");
 }
 
@@ -138,13 +138,13 @@ export const shareAt = (at) => Number((LEAST_SHARE * (MOST_SHARE / LEAST_SHARE) 
 
 // What is listed
 
-function drawList(state, go) {
+function drawList(state) {
   const rows = state.shown?.answer.items.length ?? 0;
   show(byId("bars"), rows > 0);
   const reason = rows ? "" : emptiness(state);
   show(byId("empty"), reason !== "");
   say(byId("empty"), reason);
-  drawLegend(state, rows, go);
+  drawLegend(state, rows);
 }
 
 /** Why nothing is listed. */
@@ -160,20 +160,11 @@ function emptiness({ shown, problem, stream, place }) {
   return stream.keys === "found" ? "No key was found yet. Frequent ones come out after a while; the plan of the stream says how soon." : "No item stands out from the noise.";
 }
 
-function drawLegend({ shown, place }, rows, go) {
-  const legend = byId("legend");
+function drawLegend({ shown, place }, rows) {
   const isSealed = shown !== null && shown.answer.covered.start < shown.answer.covered.end;
   const hidden = isSealed ? shown.answer.hidden : 0;
-  const said = `${rows > 0} ${hidden} ${place.all}`;
-  if (legend.dataset.said === said) return;
-  legend.dataset.said = said;
-  const mark = (name) => el("span", { class: `mark ${name}`, "aria-hidden": "true" });
-  const keys = [
-    el("span", { class: "key" }, mark("whiskers"), "the truth lies there with 95 %"),
-    el("span", { class: "key" }, mark("stripes"), "~ may be noise"),
-    el("span", { class: "key" }, "▲ ▼ beyond chance"),
-  ];
-  const words = place.all ? "Hide rows that may be noise alone" : `Show ${count(hidden)} ${hidden === 1 ? "row" : "rows"} that may be noise alone`;
-  const more = hidden || place.all ? el("button", { type: "button", class: "link", id: "all", onclick: () => go({ all: !place.all }) }, words) : null;
-  fill(legend, ...(rows ? keys : []), more);
+  show(byId("keys"), rows > 0);
+  show(byId("all"), hidden > 0 || place.all);
+  show(byId("legend"), rows > 0 || hidden > 0 || place.all);
+  say(byId("all"), place.all ? "Hide rows that may be noise alone" : `Show ${count(hidden)} ${hidden === 1 ? "row" : "rows"} that may be noise alone`);
 }

@@ -144,6 +144,22 @@ test("the focus stays with an item that changes its place", async () => {
   await own.end();
 });
 
+test("what was opened and focused in a look-up stays while its numbers change", async () => {
+  const own = await Service.start(settings(stream("pages", 1000, ["/", "/cart"])));
+  await own.send(["/", "/", "/cart"], 1000);
+  const page = await visit(browser);
+  await enter(page, own, "#item=%2Fcart");
+  const estimate = page.locator(".found strong");
+  await estimate.waitFor();
+  const before = await estimate.textContent();
+  await page.locator("#lookup summary").click();
+  await own.send(["/cart"], 3000);
+  await until("other numbers", async () => (await estimate.textContent()) !== before);
+  assert.ok(await page.locator("#lookup details").evaluate((details) => details.open && details.contains(document.activeElement)));
+  await page.context().close();
+  await own.end();
+});
+
 test("what may be noise differs from what is known also without colour", async () => {
   const page = await visit(browser);
   await enter(page, service, "#stream=noisy&all=1");
