@@ -65,8 +65,19 @@ test("a token behind the address is taken out of it at once", async () => {
   const page = await visit(browser);
   const asked = [];
   page.on("request", (request) => asked.push(request.url()));
+  // Where the page is whenever it asks for something.
+  await page.addInitScript(() => {
+    const ask = fetch;
+    globalThis.addresses = [];
+    globalThis.fetch = (...given) => {
+      globalThis.addresses.push(location.href);
+      return ask(...given);
+    };
+  });
   await page.goto(`${service.address}/#count=20&token=${service.token}`);
   await isListed(page);
+  const addresses = await page.evaluate(() => globalThis.addresses);
+  assert.ok(3 < addresses.length && addresses.every((address) => !address.includes("token")), addresses.join(" "));
   assert.ok(!page.url().includes("token"), page.url());
   assert.match(page.url(), /count=20/);
   assert.ok(asked.every((url) => !url.includes(service.token)));
