@@ -2,6 +2,7 @@
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { rmSync } from "node:fs";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
@@ -22,7 +23,11 @@ export const PATIENCE_MS = Number(process.env.DPSW_PATIENCE_MS ?? 30_000);
 
 /** Programs that run; none outlives this one. */
 const running = new Set();
-process.on("exit", () => endAll());
+const folders = new Set();
+process.on("exit", () => {
+  endAll();
+  folders.forEach((folder) => rmSync(folder, { recursive: true, force: true }));
+});
 
 function start(program, args) {
   const child = spawn(path.join(PROGRAMS, program), args, { stdio: ["pipe", "pipe", "ignore"] });
@@ -75,6 +80,7 @@ export class Service {
   static async start(toml, folder = null) {
     const service = new Service();
     service.folder = folder ?? (await mkdtemp(path.join(tmpdir(), "dpsw-browser-")));
+    folders.add(service.folder);
     service.settings = path.join(service.folder, "dpsw.toml");
     await writeFile(service.settings, toml);
     await service.run();
