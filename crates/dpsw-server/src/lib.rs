@@ -32,6 +32,7 @@
 #![deny(unsafe_code)]
 
 pub mod auth;
+pub mod broker;
 pub mod clock;
 pub mod column;
 pub mod config;

@@ -119,7 +119,7 @@ impl<'de> Visitor<'de> for Document<'_, '_, 'de> {
 }
 
 /// The text of a string, a number or a flag. A string that is no text (half a character, escaped) is none.
-fn scalar(raw: &str) -> Field<'_> {
+pub(crate) fn scalar(raw: &str) -> Field<'_> {
     let bytes = raw.as_bytes();
     match bytes {
         [b'"', inner @ .., b'"'] if memchr::memchr(b'\\', inner).is_none() => Some(Cow::Borrowed(inner)),
@@ -130,7 +130,7 @@ fn scalar(raw: &str) -> Field<'_> {
 }
 
 /// Finds a member's name among those that are looked for. Bytes, so that no name is refused for what it says.
-struct Name<'d>(&'d [&'d [u8]]);
+pub(crate) struct Name<'d>(pub(crate) &'d [&'d [u8]]);
 
 impl<'de> DeserializeSeed<'de> for Name<'_> {
     type Value = Option<usize>;
