@@ -37,8 +37,8 @@ impl Nats {
     pub(crate) fn connect(config: &BrokerConfig) -> Result<Self, Trouble> {
         let runtime = Builder::new_current_thread().enable_all().build().map_err(trouble)?;
         let options = ConnectOptions::new().connection_timeout(TIMEOUT);
-        let client = runtime.block_on(options.connect(&config.address)).map_err(trouble)?;
-        let context = jetstream::new(client);
+        let connect = async { options.connect(&config.address).await.map(jetstream::new) };
+        let context = runtime.block_on(connect).map_err(trouble)?;
         Ok(Self { runtime, context, topic: config.topic.clone(), messages: None })
     }
 

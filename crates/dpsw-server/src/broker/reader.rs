@@ -78,6 +78,7 @@ impl Reader {
             ));
         }
         self.app.engine.note_broker(&self.source, None);
+        tracing::info!(source = self.source, "reads its broker");
         Session { reader: self, connector, claim, position, pending: VecDeque::new() }.read()
     }
 

@@ -56,9 +56,7 @@ impl Vitals {
     pub(crate) fn note_broker(&self, source: &str, trouble: Option<String>) {
         let mut state = self.lock();
         let Some(trouble) = trouble else {
-            if state.brokers.remove(source).is_some() {
-                tracing::info!(source, "reads its broker again");
-            }
+            state.brokers.remove(source);
             return;
         };
         let before = state.brokers.insert(source.to_owned(), trouble.clone());

@@ -24,7 +24,7 @@ pub(crate) fn source(name: &str, topic: &Topic, broker: &str, more: &str) -> Str
     format!(
         "[[source]]\nname = '{name}'\nprotects = 'event'\nepsilon = 1e6\ndelta = 1e-6\ncolumns = {{ page = 'text' }}\n\
         [source.broker]\nkind = '{kind}'\naddress = '{address}'\ntopic = '{topic}'\nrouting = 'independent'\n{broker}\n\
-        [[source.stream]]\nname = '{name}'\nitem = 'page'\nwindow = 1_000\nretention = 10_000\nepsilon = 100_000.0\n\
+        [[source.stream]]\nname = '{name}'\nitem = 'page'\nwindow = 100_000\nretention = 100\nepsilon = 100_000.0\n\
         keys = {{ list = ['p0', 'p1', 'p2', 'p3', 'p4'] }}\n{more}\n"
     )
 }

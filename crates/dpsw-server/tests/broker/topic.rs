@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_nats::jetstream;
 use futures_util::StreamExt;
-use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
+use rdkafka::admin::{AdminClient, AdminOptions, NewPartitions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError;
@@ -83,8 +83,9 @@ impl Topic {
             Kind::Kafka => Sender::Kafka(self.clone(), self.kafka().create()?),
             Kind::Nats => {
                 let runtime = runtime();
-                let client = runtime.block_on(async_nats::connect(&self.address))?;
-                Sender::Nats(self.clone(), runtime, jetstream::new(client))
+                let connect = async { Ok::<_, Lost>(jetstream::new(async_nats::connect(&self.address).await?)) };
+                let context = runtime.block_on(connect)?;
+                Sender::Nats(self.clone(), runtime, context)
             }
             Kind::Redis => {
                 let client = redis::Client::open(format!("redis://{}/", self.address))?;
@@ -96,6 +97,34 @@ impl Topic {
     /// Sends records to a broker that runs.
     pub(crate) fn send(&self, values: &[Option<&str>]) {
         self.sender().and_then(|mut sender| sender.send(values)).expect("it runs");
+    }
+
+    /// Deletes all records of a JetStream stream.
+    pub(crate) fn purge(&self) {
+        let purged = runtime().block_on(async {
+            let context = jetstream::new(async_nats::connect(&self.address).await?);
+            context.get_stream(&self.name).await?.purge().await?;
+            Ok::<_, Lost>(())
+        });
+        purged.expect("it runs");
+    }
+
+    /// Gives a topic of Kafka so many partitions.
+    pub(crate) fn grow(&self, partitions: usize) {
+        let admin: AdminClient<DefaultClientContext> = self.kafka().create().expect("settings");
+        let grown = [NewPartitions::new(&self.name, partitions)];
+        let made = runtime().block_on(admin.create_partitions(&grown, &AdminOptions::new()));
+        made.expect("it answers").into_iter().for_each(|made| drop(made.expect("a topic")));
+    }
+
+    /// Sends a value so often to one partition of Kafka.
+    pub(crate) fn send_to(&self, partition: i32, value: &str, times: usize) {
+        let producer: ThreadedProducer<DefaultProducerContext> = self.kafka().create().expect("settings");
+        for _ in 0..times {
+            let record = BaseRecord::<(), str>::to(&self.name).partition(partition).payload(value);
+            producer.send(record).map_err(|(error, _)| error).expect("room");
+        }
+        producer.flush(TIMEOUT).expect("it runs");
     }
 
     /// All values that the topic has, those of each partition in order.
