@@ -9,7 +9,7 @@ use async_nats::jetstream::consumer::DeliverPolicy;
 use async_nats::jetstream::consumer::pull::{Ordered, OrderedConfig};
 use async_nats::jetstream::context::GetStreamErrorKind;
 use async_nats::jetstream::kv::{Operation, Store};
-use async_nats::jetstream::{self, Context, Message, kv};
+use async_nats::jetstream::{self, Context, Message, stream};
 use futures_util::StreamExt;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
@@ -42,7 +42,7 @@ impl Nats {
         Ok(Self { runtime, context, topic: config.topic.clone(), messages: None })
     }
 
-    async fn stream(&self) -> Result<jetstream::stream::Stream, Trouble> {
+    async fn stream(&self) -> Result<stream::Stream, Trouble> {
         self.context.get_stream(&self.topic).await.map_err(|error| match error.kind() {
             GetStreamErrorKind::JetStream(error) if error.code() == 404 => Trouble::NoTopic,
             _ => trouble(error),
@@ -53,8 +53,17 @@ impl Nats {
         if let Ok(store) = self.context.get_key_value(OWNERS).await {
             return Ok(store);
         }
-        let config = kv::Config { bucket: OWNERS.to_owned(), ..Default::default() };
-        self.context.create_key_value(config).await.map_err(trouble)
+        // The stream of a bucket. Asked for a bucket, the client asks older servers for what they do not know.
+        let config = stream::Config {
+            name: format!("KV_{OWNERS}"),
+            subjects: vec![format!("$KV.{OWNERS}.>")],
+            max_messages_per_subject: 1,
+            allow_rollup: true,
+            deny_delete: true,
+            ..Default::default()
+        };
+        self.context.create_stream(config).await.map_err(trouble)?;
+        self.context.get_key_value(OWNERS).await.map_err(trouble)
     }
 
     /// The claim, and its number in the bucket.

@@ -10,7 +10,7 @@ use crate::server::{Broker, Kind};
 use crate::service::Home;
 use crate::topic::Topic;
 
-/// A substream of the stream that is checked.
+/// Whole substreams of the stream that is checked.
 const SUBSTREAM: usize = 2_000;
 /// Longer than a reader goes without asking whether the topic is still its own.
 const LONG: Duration = Duration::from_secs(3);
