@@ -244,7 +244,9 @@ fn make_owners(address: &str) -> Result<(), Trouble> {
 
 fn is_unknown_topic(error: &KafkaError) -> bool {
     let unknown = [RDKafkaErrorCode::UnknownTopicOrPartition, RDKafkaErrorCode::UnknownPartition];
-    error.rdkafka_error_code().is_some_and(|code| unknown.contains(&code) || code == RDKafkaErrorCode::UnknownTopic)
+    error
+        .rdkafka_error_code()
+        .is_some_and(|code| unknown.contains(&code) || code == RDKafkaErrorCode::UnknownTopic)
 }
 
 impl From<KafkaError> for Trouble {

@@ -76,7 +76,11 @@ impl Connector for Redis {
 
     fn begin(&mut self, taken: &Offsets) -> Result<Begun, Trouble> {
         self.last = taken.get(&0).copied().unwrap_or(0);
-        if self.newest()?.is_some_and(|newest| newest < self.last) { Err(Trouble::Ahead) } else { Ok(Begun::After) }
+        if self.newest()?.is_some_and(|newest| newest < self.last) {
+            Err(Trouble::Ahead)
+        } else {
+            Ok(Begun::After)
+        }
     }
 
     fn poll(
@@ -88,7 +92,8 @@ impl Connector for Redis {
         let wait_ms = usize::try_from(patience.as_millis()).unwrap_or(1).max(1);
         let options = StreamReadOptions::default().count(most.min(ENTRIES_MAX)).block(wait_ms);
         let from = id(self.last);
-        let reply: Option<StreamReadReply> = self.connection.xread_options(&[&self.topic], &[from], &options)?;
+        let reply: Option<StreamReadReply> =
+            self.connection.xread_options(&[&self.topic], &[from], &options)?;
         for entry in reply.into_iter().flat_map(|reply| reply.keys).flat_map(|key| key.ids) {
             let offset = offset(&entry.id)?;
             let value = match entry.map.get(FIELD) {
@@ -105,10 +110,11 @@ impl Connector for Redis {
 
 /// An id as a number: milliseconds, then the number within the millisecond.
 fn offset(id: &str) -> Result<u128, Trouble> {
-    let parts = id.split_once('-').and_then(|(ms, number)| {
-        Some((ms.parse::<u64>().ok()?, number.parse::<u64>().ok()?))
-    });
-    let (ms, number) = parts.ok_or_else(|| Trouble::Broker("an id of the stream cannot be read".to_owned()))?;
+    let parts = id
+        .split_once('-')
+        .and_then(|(ms, number)| Some((ms.parse::<u64>().ok()?, number.parse::<u64>().ok()?)));
+    let (ms, number) =
+        parts.ok_or_else(|| Trouble::Broker("an id of the stream cannot be read".to_owned()))?;
     Ok(u128::from(ms) << 64 | u128::from(number))
 }
 
@@ -128,7 +134,8 @@ mod tests {
 
     #[test]
     fn ids_are_in_the_order_of_their_numbers() {
-        let ids = ["0-0", "0-1", "1-0", "1-18446744073709551615", "1700000000000-7", "18446744073709551615-0"];
+        let ids =
+            ["0-0", "0-1", "1-0", "1-18446744073709551615", "1700000000000-7", "18446744073709551615-0"];
         let offsets: Vec<u128> = ids.iter().map(|id| offset(id).expect("an id")).collect();
         assert!(offsets.is_sorted());
         assert_eq!(offsets.into_iter().map(id).collect::<Vec<_>>(), ids);

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::source::{Protects, Routing, SourceConfig};
 use crate::config::ConfigError;
+use crate::config::source::{Protects, Routing, SourceConfig};
 
 /// A topic that a source reads. All its events come from there, each once.
 ///
@@ -163,7 +163,9 @@ impl BrokerConfig {
     /// Where the item decides in which partition a record lies, the order of reading depends on items.
     fn check_routing(&self, source: &SourceConfig) -> Result<(), ConfigError> {
         if self.routing == Routing::Independent && source.routing == Routing::ByItem {
-            return refuse("routes by item and its broker does not; say which it is, with the routing of the broker");
+            return refuse(
+                "routes by item and its broker does not; say which it is, with the routing of the broker",
+            );
         }
         if self.routing == Routing::ByItem && source.protects == Protects::Presence {
             return refuse(

@@ -76,7 +76,8 @@ pub(crate) fn check(
         std::thread::sleep(PAUSE);
     };
     assert_eq!(view.window().end, records as u64, "{stream}: every record has one place");
-    let whole = view.as_of(view.covered().end).and_then(|view| view.last(view.window().end)).expect("all is kept");
+    let whole =
+        view.as_of(view.covered().end).and_then(|view| view.last(view.window().end)).expect("all is kept");
     for (key, count) in counts {
         let shown = whole.frequency(*key).expect("a listed key").value;
         assert_eq!(shown, *count as f64, "{stream}: {key}");
@@ -84,7 +85,9 @@ pub(crate) fn check(
 }
 
 pub(crate) fn client_status(client: &mut Client) -> String {
-    client.ask(Request::get("/v1/status")).map_or_else(|error| error.to_string(), |reply| reply.text())
+    client
+        .ask(Request::get("/v1/status"))
+        .map_or_else(|error| error.to_string(), |reply| reply.json().to_string())
 }
 
 /// Waits until the status says this.

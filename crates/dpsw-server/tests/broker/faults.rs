@@ -47,7 +47,8 @@ fn a_restored_backup_goes_on_after_the_end_of_the_topic() {
     let topic = Topic::make(&broker, "visits");
     let home = Home::new(&source("web", &topic, "", ""));
     let (data, backup) = (home.path().join("dpsw-data"), home.path().join("backup"));
-    let copy = |from, to| assert!(Command::new("cp").arg("-rp").args([from, to]).status().expect("cp").success());
+    let copy =
+        |from, to| assert!(Command::new("cp").arg("-rp").args([from, to]).status().expect("cp").success());
     send(&topic, "p0");
     let service = home.start();
     let keys = |keys: &[&'static str]| {

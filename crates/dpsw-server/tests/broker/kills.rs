@@ -25,7 +25,7 @@ keys = { list = ['p0', 'p1', 'p2', 'p3', 'p4', 'k5', 'k6', 'k7', 'k8', 'k9'] }
 [[source.stream]]
 name = 'noisy-found'
 item = 'page'
-window = 20_000
+window = 5_000
 epsilon = 2.0
 delta = 1e-9
 keys = 'found'
@@ -48,6 +48,8 @@ struct World<'w> {
     /// Where the service listens now.
     address: Mutex<String>,
     is_over: AtomicBool,
+    /// How many records were acknowledged by the broker.
+    sent: AtomicU64,
     /// How often a producer lost its broker.
     lost: AtomicU64,
 }
@@ -64,6 +66,14 @@ impl Drop for Alarm<'_> {
 impl World<'_> {
     fn is_over(&self) -> bool {
         self.is_over.load(Ordering::SeqCst)
+    }
+
+    /// Waits until the broker has taken a good many more records.
+    fn wait_for_records(&self) {
+        let wanted = self.sent.load(Ordering::Relaxed) + 10 * SENT;
+        while self.sent.load(Ordering::Relaxed) < wanted && !self.is_over() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     fn client(&self) -> Client {
@@ -94,9 +104,12 @@ fn produce(world: &World<'_>, seed: u64) {
             Some(sender) => sender.send(&documents),
             None => world.topic.sender().map(|new| sender = Some(new)),
         };
-        if sent.is_err() {
-            sender = None;
-            world.lost.fetch_add(1, Ordering::Relaxed);
+        match sent {
+            Ok(()) => _ = world.sent.fetch_add(SENT, Ordering::Relaxed),
+            Err(_) => {
+                sender = None;
+                world.lost.fetch_add(1, Ordering::Relaxed);
+            }
         }
         std::thread::sleep(Duration::from_millis(10));
     }
@@ -124,7 +137,8 @@ fn kill_often(world: &World<'_>, broker: &mut Broker, mut service: Service, kill
     let mut random = Random(7);
     let mut killed = 0;
     while killed < kills && !world.is_over() {
-        std::thread::sleep(Duration::from_millis(random.below(1_000)));
+        world.wait_for_records();
+        std::thread::sleep(Duration::from_millis(random.below(600)));
         let (takes_service, takes_broker) = (random.below(10) < 7, random.below(10) < 4);
         if takes_broker {
             broker.kill();
@@ -163,6 +177,7 @@ fn check_kills(kind: Kind) {
         topic: &topic,
         address: Mutex::new(service.address.clone()),
         is_over: AtomicBool::new(false),
+        sent: AtomicU64::new(0),
         lost: AtomicU64::new(0),
     };
     let mut seen: [Seen; STREAMS.len()] = Default::default();
@@ -172,7 +187,7 @@ fn check_kills(kind: Kind) {
         let producers = [1, 2].map(|seed| scope.spawn(move || produce(world, seed)));
         let watcher = scope.spawn(|| watch(world, &mut seen));
         let service = kill_often(world, &mut broker, service, kills);
-        std::thread::sleep(Duration::from_millis(500));
+        world.wait_for_records();
         world.is_over.store(true, Ordering::SeqCst);
         producers.into_iter().for_each(|producer| producer.join().expect("no mistake was found"));
         watcher.join().expect("no mistake was found");

@@ -128,10 +128,13 @@ impl Broker {
             transaction.state.log.replication.factor=1\ntransaction.state.log.min.isr=1\n\
             transaction.state.log.num.partitions=1\nauto.create.topics.enable=false\n"
         );
+        // A broker that was killed may come back when its last life is forgotten: soon.
+        let properties = properties + "broker.session.timeout.ms=1000\nbroker.heartbeat.interval.ms=200\n";
         fs::write(self.path().join("server.properties"), properties).expect("a file");
         let mut format = java();
         format.args(["kafka.tools.StorageTool", "format", "-t", "AAAAAAAAAAAAAAAAAAAAAQ"]);
-        let done = format.args(["-c", "server.properties"]).current_dir(self.path()).output().expect("java runs");
+        let done =
+            format.args(["-c", "server.properties"]).current_dir(self.path()).output().expect("java runs");
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     }
 }

@@ -73,7 +73,8 @@ impl Topic {
 
     fn kafka(&self) -> ClientConfig {
         let mut config = ClientConfig::new();
-        config.set("bootstrap.servers", &self.address).set("message.timeout.ms", "5000");
+        config.set("bootstrap.servers", &self.address).set("message.timeout.ms", "2000");
+        config.set("reconnect.backoff.max.ms", "200");
         config
     }
 
@@ -83,7 +84,8 @@ impl Topic {
             Kind::Kafka => Sender::Kafka(self.clone(), self.kafka().create()?),
             Kind::Nats => {
                 let runtime = runtime();
-                let connect = async { Ok::<_, Lost>(jetstream::new(async_nats::connect(&self.address).await?)) };
+                let connect =
+                    async { Ok::<_, Lost>(jetstream::new(async_nats::connect(&self.address).await?)) };
                 let context = runtime.block_on(connect)?;
                 Sender::Nats(self.clone(), runtime, context)
             }

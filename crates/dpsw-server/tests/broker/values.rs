@@ -69,7 +69,12 @@ fn check_values(kind: Kind) {
     }
     let metrics = client.ask(Request::get("/metrics")).expect("it runs").expect(200).text();
     assert!(metrics.contains("dpsw_events_total{source=\"texts\"}"), "{metrics}");
-    let sent = Request { method: "POST", path: "/v1/sources/texts/events", headers: &[("Content-Type", "text/plain")], body: b"p0" };
+    let sent = Request {
+        method: "POST",
+        path: "/v1/sources/texts/events",
+        headers: &[("Content-Type", "text/plain")],
+        body: b"p0",
+    };
     let refused = client.ask(sent).expect("it runs").expect(409).text();
     assert!(refused.contains("has-broker"), "{refused}");
     assert!(!home.log().contains("visits") && !home.log().contains("p0"), "{}", home.log());
