@@ -23,7 +23,7 @@ pub(crate) struct Record<'r> {
 pub(crate) enum Begun {
     /// Right after what was taken.
     After,
-    /// Later: the broker has deleted records that nobody had read.
+    /// Later, perhaps: the broker no longer has the record that was taken last, nor perhaps some after it.
     Later,
 }
 

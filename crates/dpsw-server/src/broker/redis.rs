@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use redis::streams::{StreamInfoStreamReply, StreamReadOptions, StreamReadReply};
+use redis::streams::{StreamInfoStreamReply, StreamRangeReply, StreamReadOptions, StreamReadReply};
 use redis::{Client, Commands, Connection, RedisError, Script, Value};
 
 use crate::broker::claim::Claim;
@@ -45,6 +45,13 @@ impl Redis {
         format!("dpsw:owner:{}", self.topic)
     }
 
+    /// Whether the stream still has the entry that was read last, if any was.
+    fn has_last(&mut self) -> Result<bool, Trouble> {
+        let last = id(self.last);
+        let found: StreamRangeReply = self.connection.xrange(&self.topic, &last, &last)?;
+        Ok(self.last == 0 || !found.ids.is_empty())
+    }
+
     /// The id of the newest entry that the stream ever had; `None` if there is no stream.
     fn newest(&mut self) -> Result<Option<u128>, Trouble> {
         let info: Result<StreamInfoStreamReply, _> = self.connection.xinfo_stream(&self.topic);
@@ -76,10 +83,12 @@ impl Connector for Redis {
 
     fn begin(&mut self, taken: &Offsets) -> Result<Begun, Trouble> {
         self.last = taken.get(&0).copied().unwrap_or(0);
-        if self.newest()?.is_some_and(|newest| newest < self.last) {
-            Err(Trouble::Ahead)
-        } else {
-            Ok(Begun::After)
+        match self.newest()? {
+            None if self.last == 0 => Err(Trouble::NoTopic),
+            Some(newest) if self.last <= newest => {
+                Ok(if self.has_last()? { Begun::After } else { Begun::Later })
+            }
+            _ => Err(Trouble::Ahead),
         }
     }
 

@@ -146,7 +146,7 @@ fn records_that_were_deleted_before_they_were_read_are_told_and_the_others_are_r
     send(&topic, "p2");
     let service = home.start();
     let mut client = home.client(&service);
-    wait_for_status(&mut client, "has deleted records before they were read");
+    wait_for_status(&mut client, "no longer has the record that was read last");
     let keys = ["p0", "p2"].iter().flat_map(|key| std::iter::repeat_n(Some(*key), SUBSTREAM));
     check(&mut client, "web", &mut Seen::default(), 2 * SUBSTREAM, &counts(keys));
 }
