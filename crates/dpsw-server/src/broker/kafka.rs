@@ -25,6 +25,13 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// Consumers need the name of a group, also if they never join one.
 const GROUP: &str = "dpsw";
 
+/// How much is fetched ahead: by bytes alone, and again as soon as there is room (by default a full queue rests for a second).
+const FETCHED_AHEAD: [(&str, &str); 3] = [
+    ("queued.max.messages.kbytes", "32768"),
+    ("queued.min.messages", "10000000"),
+    ("fetch.queue.backoff.ms", "2"),
+];
+
 pub(crate) struct Kafka {
     address: String,
     topic: String,
@@ -44,7 +51,7 @@ struct Owners {
 impl Kafka {
     pub(crate) fn connect(config: &BrokerConfig) -> Result<Self, Trouble> {
         let BrokerConfig { address, topic, .. } = config.clone();
-        let consumer = consumer(&address, &[("queued.max.messages.kbytes", "32768")])?;
+        let consumer = consumer(&address, &FETCHED_AHEAD)?;
         let owners = consumer_of_owners(&address)?;
         let owners = Owners { consumer: owners, end: 0, claim: None };
         Ok(Self { address, topic, consumer, owners, partitions: 0 })

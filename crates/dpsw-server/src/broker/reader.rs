@@ -114,7 +114,17 @@ struct Session<'r> {
 }
 
 impl Session<'_> {
+    /// What is on its way when there is trouble has arrived, or not, before anybody asks where the source stands.
     fn read(mut self) -> Result<Infallible, Trouble> {
+        let trouble = self.read_on();
+        while let Some(first) = self.pending.pop_front() {
+            // Why it did not arrive is the trouble, or follows from it.
+            let _ = first.wait().map(|receipt| self.note(receipt.events));
+        }
+        trouble
+    }
+
+    fn read_on(&mut self) -> Result<Infallible, Trouble> {
         let (mut claimed, mut grown) = (Instant::now(), Instant::now());
         loop {
             if CLAIM_CHECK <= claimed.elapsed() {
@@ -184,11 +194,16 @@ impl Session<'_> {
                     break;
                 }
             };
-            let events = receipt?.events;
-            if self.reader.app.wanted(&self.reader.source)?.has_public_arrivals {
-                self.reader.app.metrics.add_events(&self.reader.source, events);
-            }
+            self.note(receipt?.events);
         }
         Ok(())
+    }
+
+    /// So many events are durable, which is said where arrivals are public.
+    fn note(&self, events: usize) {
+        let Reader { app, source, .. } = self.reader;
+        if app.wanted(source).is_ok_and(|wanted| wanted.has_public_arrivals) {
+            app.metrics.add_events(source, events);
+        }
     }
 }

@@ -110,8 +110,10 @@ impl Connector for Redis {
                 _ => None,
             };
             let time_ms = u64::try_from(offset >> 64).unwrap_or(0);
-            take(Record { partition: 0, offset, time_ms, value });
             self.last = offset;
+            if !take(Record { partition: 0, offset, time_ms, value }) {
+                break;
+            }
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use crate::config::{BrokerConfig, Values};
 use crate::events::Events;
 use crate::input::pointer::Pointer;
 use crate::input::rows::{Field, Rows};
-use crate::input::{InputError, InputLimits, Wanted, flat, json};
+use crate::input::{InputError, InputLimits, Wanted, json};
 
 /// How values are written, and what of them is wanted.
 pub(crate) enum Layout {
@@ -35,6 +35,8 @@ impl Layout {
     }
 }
 
+const FEW: usize = 8;
+
 /// Events that were read, record by record.
 pub(crate) struct Reading<'w> {
     layout: &'w Layout,
@@ -54,14 +56,17 @@ impl<'w> Reading<'w> {
 
     pub(crate) fn push(&mut self, record: &Record<'_>) -> Result<(), InputError> {
         let Some(value) = record.value else { return self.push_null(record) };
-        let fields = match self.layout {
-            Layout::Text => return self.push_text(value, record.time_ms),
-            Layout::Members(_) => self.members(value),
-            Layout::Pointers(pointers) => pointers.iter().map(|pointer| pointer.find(value)).collect(),
-        };
-        match fields {
-            Some(fields) => self.rows.push(&fields),
-            None => self.push_null(record),
+        match self.layout {
+            Layout::Text => self.push_text(value, record.time_ms),
+            Layout::Members(_) => self.push_members(value, record),
+            Layout::Pointers(pointers) => {
+                let fields: Option<Vec<Field<'_>>> =
+                    pointers.iter().map(|pointer| pointer.find(value)).collect();
+                match fields {
+                    Some(fields) => self.rows.push(&fields),
+                    None => self.push_null(record),
+                }
+            }
         }
     }
 
@@ -76,14 +81,20 @@ impl<'w> Reading<'w> {
         self.rows.push_at(&[], record.time_ms)
     }
 
-    /// `None` if the value is no JSON.
-    fn members<'v>(&self, value: &'v [u8]) -> Option<Vec<Field<'v>>> {
-        let mut fields = vec![None; self.names.len()];
-        if flat::read(value, &self.names, &mut fields).is_none() {
-            fields.fill(None);
-            json::read_fully(value, &self.names, &mut fields).ok()?;
+    fn push_members(&mut self, value: &[u8], record: &Record<'_>) -> Result<(), InputError> {
+        // Few columns are counted: those fields need no allocation.
+        let (mut few, mut many) = ([const { None }; FEW], Vec::new());
+        let fields: &mut [Field<'_>] = match few.get_mut(..self.names.len()) {
+            Some(few) => few,
+            None => {
+                many.resize(self.names.len(), None);
+                &mut many
+            }
+        };
+        match json::read_document(value, &self.names, fields) {
+            Ok(()) => self.rows.push(fields),
+            Err(_) => self.push_null(record),
         }
-        Some(fields)
     }
 
     pub(crate) fn finish(self) -> Result<Events, InputError> {

@@ -210,3 +210,92 @@ impl BrokerConfig {
 fn refuse<T>(text: impl Into<String>) -> Result<T, ConfigError> {
     Err(ConfigError::Contradiction(text.into()))
 }
+
+#[cfg(all(test, feature = "redis"))]
+mod tests {
+    use super::*;
+    use crate::config::StreamConfig;
+
+    const SOURCE: &str = "name = 'web'\nprotects = 'event'\nepsilon = 1\ncolumns = { page = 'text' }\n";
+    const BROKER: &str =
+        "[broker]\nkind = 'redis'\naddress = 'localhost:6379'\ntopic = 'visits'\nrouting = 'independent'\n";
+
+    fn source(text: &str) -> SourceConfig {
+        toml::from_str(text).unwrap_or_else(|error| panic!("{error} in {text}"))
+    }
+
+    /// What is refused with these replacements, and in which words.
+    #[track_caller]
+    fn check(replaced: &[(&str, &str)], wanted: &str) {
+        let text =
+            replaced.iter().fold(SOURCE.to_owned() + BROKER, |text, (old, new)| text.replace(old, new));
+        let refused = source(&text).check().expect_err(&text).to_string();
+        assert!(refused.contains(wanted) && refused.starts_with("source \"web\" "), "{refused}");
+    }
+
+    #[test]
+    fn what_cannot_be_meant_of_a_broker_is_refused_in_words() {
+        source(&(SOURCE.to_owned() + BROKER)).check().expect("a source");
+        for address in
+            ["", "localhost", ":1", "localhost:70000", "user:secret@localhost:1", "a:1,b:2", "a b:1"]
+        {
+            check(&[("localhost:6379", address)], "give its host and port");
+        }
+        for topic in ["", "a b", "vis*", &"x".repeat(201)] {
+            check(&[("'visits'", &format!("'{topic}'"))], "a topic of redis has 1 to 200 letters");
+        }
+        check(
+            &[("routing = 'independent'", "routing = 'independent'\nfields = { page = '/p' }")],
+            "set values = \"json\"",
+        );
+        check(&[("{ page = 'text' }", "{ page = 'text', status = 'integer' }")], "set values = \"json\"");
+        let fields =
+            |fields: &str| format!("routing = 'independent'\nvalues = 'json'\nfields = {{ {fields} }}");
+        check(
+            &[("routing = 'independent'", &fields("pages = '/p'"))],
+            "\"pages\" stands, which is no column; it has page",
+        );
+        check(&[("routing = 'independent'", &fields("page = 'p'"))], "a JSON pointer begins with a slash");
+        check(
+            &[("'event'", "'presence'"), ("independent", "by_item")],
+            "when a record is read would depend on the items",
+        );
+        check(&[("[broker]", "routing = 'by_item'\n[broker]")], "say which it is");
+    }
+
+    #[test]
+    fn routing_has_no_default() {
+        let text = (SOURCE.to_owned() + BROKER).replace("routing = 'independent'\n", "");
+        let error = toml::from_str::<SourceConfig>(&text).expect_err("it must be said").to_string();
+        assert!(error.contains("missing field `routing`"), "{error}");
+    }
+
+    /// Where the item decides the partition, other events are read in another order and at other times.
+    #[test]
+    fn where_routing_depends_on_the_item_events_need_times_of_their_own() {
+        let stream = |window: &str| -> StreamConfig {
+            toml::from_str(&format!("name = 's'\nitem = 'page'\nepsilon = 1.0\n{window}")).expect("a stream")
+        };
+        let (count, time) = (stream("window = 100"), stream("window = '1m'\nexpected = 100"));
+        let independent = source(&(SOURCE.to_owned() + BROKER));
+        let by_item = source(&(SOURCE.to_owned() + &BROKER.replace("independent", "by_item")));
+        let timed =
+            source(&(SOURCE.to_owned() + "time_column = 'at'\n" + &BROKER.replace("independent", "by_item")));
+        for config in [&independent, &by_item, &timed] {
+            config.check().expect("a source");
+        }
+        for stream in [&count, &time] {
+            stream.settings(&independent).expect("nothing depends on items");
+            let refused = stream.settings(&by_item).expect_err("it does").to_string();
+            assert!(refused.contains("route") && refused.contains("by item"), "{refused}");
+        }
+        assert!(count.settings(&timed).is_err());
+        time.settings(&timed).expect("events have times of their own");
+    }
+
+    #[cfg(not(feature = "kafka"))]
+    #[test]
+    fn a_broker_that_was_not_built_is_refused_with_what_to_do() {
+        check(&[("'redis'", "'kafka'")], "build it with --features kafka");
+    }
+}

@@ -32,17 +32,19 @@ impl Engine {
     }
 
     /// How far a source has read its broker, durably.
-    pub(crate) fn position(&self, source: &str) -> Result<Position, Unknown> {
+    ///
+    /// # Errors
+    /// There is no such source.
+    pub fn position(&self, source: &str) -> Result<Position, Unknown> {
         Ok(self.shared.sources.get(source)?.position())
     }
 
-    /// Hands over what was read. It is durable together with where it ends, or not at all. Waits until there is room.
-    pub(crate) fn ingest_read(
-        &self,
-        source: &str,
-        events: Events,
-        step: Step,
-    ) -> Result<Pending, IngestError> {
+    /// Hands over what was read of a broker. It is durable together with where it ends, or not at all. Blocks until there is room.
+    ///
+    /// # Errors
+    /// There is no such source, or the engine is shutting down. That the source does not stand where the batch begins is the
+    /// result of [`Pending`]: read again from [`position`](Self::position).
+    pub fn ingest_read(&self, source: &str, events: Events, step: Step) -> Result<Pending, IngestError> {
         let source = self.shared.sources.get(source)?;
         let room = self.wait_for_room(&source, events.size())?;
         self.hand_over(source, None, events, Some(step), room)

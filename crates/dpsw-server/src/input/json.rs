@@ -67,12 +67,22 @@ impl<'w> Documents<'w> {
                 &mut many
             }
         };
-        if flat::read(text, &self.names, fields).is_none() {
-            fields.fill(None);
-            read_fully(text, &self.names, fields).map_err(|error| wrong(&error))?;
-        }
+        read_document(text, &self.names, fields).map_err(|error| wrong(&error))?;
         self.rows.push(fields)
     }
+}
+
+/// Takes the wanted fields of a document, quickly where it is as events usually are.
+pub(crate) fn read_document<'t>(
+    text: &'t [u8],
+    names: &[&[u8]],
+    fields: &mut [Field<'t>],
+) -> serde_json::Result<()> {
+    if flat::read(text, names, fields).is_some() {
+        return Ok(());
+    }
+    fields.fill(None);
+    read_fully(text, names, fields)
 }
 
 /// Takes the wanted fields of any document.

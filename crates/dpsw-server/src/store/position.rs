@@ -4,20 +4,22 @@ use std::collections::BTreeMap;
 
 /// How far a source has read its broker.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Position {
+pub struct Position {
     /// The last record that was taken of each partition.
-    pub(crate) taken: BTreeMap<u32, u128>,
+    pub taken: BTreeMap<u32, u128>,
     /// Nothing that the topic has now may be read: reading begins after it.
-    pub(crate) begins_at_end: bool,
+    pub begins_at_end: bool,
     /// How often somebody has begun to read for this source.
-    pub(crate) term: u64,
+    pub term: u64,
 }
 
 /// What one batch moves: it is taken if the source stands where the batch begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Step {
-    pub(crate) from: Position,
-    pub(crate) to: Position,
+pub struct Step {
+    /// Where the source must stand.
+    pub from: Position,
+    /// Where it stands when the batch is durable.
+    pub to: Position,
 }
 
 const HEAD_LEN: usize = 9;

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::client::{Client, Request};
 use crate::seen::Seen;
+use crate::service::Home;
 use crate::topic::Topic;
 
 /// The keys that are listed.
@@ -100,6 +101,15 @@ pub(crate) fn wait_for_status(client: &mut Client, wanted: &str) -> String {
             return status;
         }
         assert!(Instant::now() < end, "{wanted:?} is never said: {status}");
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// Waits until somebody has begun to read so often, in all lives of the service together.
+pub(crate) fn wait_for_readers(home: &Home, readers: usize) {
+    let end = Instant::now() + PATIENCE;
+    while home.log().matches("reads its broker").count() < readers {
+        assert!(Instant::now() < end, "nobody reads: {}", home.log());
         std::thread::sleep(PAUSE);
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use redis::Commands;
 
 use crate::client::Request;
-use crate::exact::{check, counts, look, source, wait_for_status};
+use crate::exact::{check, counts, look, source, wait_for_readers, wait_for_status};
 use crate::seen::Seen;
 use crate::server::{Broker, Kind};
 use crate::service::Home;
@@ -82,15 +82,6 @@ fn a_restored_backup_goes_on_after_the_end_of_the_topic() {
     let new = new.expect("all is kept");
     let shown = ["p0", "p1", "p2", "p3"].map(|key| new.frequency(key).expect("listed").value);
     assert_eq!(shown, [0.0, 0.0, 0.0, SUBSTREAM as f64], "what the backup did not know was counted again");
-}
-
-/// Waits until somebody has begun to read so often, in all lives of the service together.
-fn wait_for_readers(home: &Home, readers: usize) {
-    let end = Instant::now() + Duration::from_secs(60);
-    while home.log().matches("reads its broker").count() < readers {
-        assert!(Instant::now() < end, "nobody reads: {}", home.log());
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 #[path = "../crash/client.rs"]
 mod client;
+mod commands;
 mod exact;
 mod faults;
 mod kills;

@@ -157,7 +157,7 @@ fn java() -> Command {
 }
 
 /// Where ./test has put Kafka.
-fn jars() -> PathBuf {
+pub(crate) fn jars() -> PathBuf {
     let usual = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/kafka/jars");
     std::env::var_os("DPSW_KAFKA_JARS").map_or_else(usual, PathBuf::from)
 }
