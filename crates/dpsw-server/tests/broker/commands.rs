@@ -62,7 +62,8 @@ fn check_commands(kind: Kind, section: &str, port: u16) {
     let commands = by_hand(&script(section)).replace(&format!("127.0.0.1:{port}"), &broker.address());
     let commands = commands.replace("127.0.0.1:7878", &service);
     assert_eq!(commands.matches("dpsw-server --config").count(), 1, "{commands}");
-    let commands = format!("set -eu\ntrap 'kill $(jobs -p) 2>/dev/null; wait' EXIT\n{commands}\ncat top\n");
+    let commands =
+        format!("set -eu\ntrap 'kill $(jobs -p) 2>/dev/null || true; wait' EXIT\n{commands}\ncat top\n");
     let programs = Path::new(env!("CARGO_BIN_EXE_dpsw-server")).parent().expect("a folder").display();
     let path =
         format!("{programs}:{}:{}", folder.path().display(), std::env::var("PATH").unwrap_or_default());

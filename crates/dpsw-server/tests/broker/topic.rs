@@ -199,13 +199,16 @@ impl Sender {
                 Ok(producer.flush(TIMEOUT)?)
             }
             Self::Nats(topic, runtime, context) => runtime.block_on(async {
-                let mut acknowledged = Vec::new();
-                for value in values {
-                    let value = value.unwrap_or_default().to_owned();
-                    acknowledged.push(context.publish(topic.name.clone(), value.into()).await?);
-                }
-                for acknowledged in acknowledged {
-                    acknowledged.await?;
+                // Beyond some thousands the client waits until somebody takes what was acknowledged.
+                for values in values.chunks(1_000) {
+                    let mut acknowledged = Vec::new();
+                    for value in values {
+                        let value = value.unwrap_or_default().to_owned();
+                        acknowledged.push(context.publish(topic.name.clone(), value.into()).await?);
+                    }
+                    for acknowledged in acknowledged {
+                        acknowledged.await?;
+                    }
                 }
                 Ok(())
             }),
