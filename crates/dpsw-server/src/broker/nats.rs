@@ -8,7 +8,7 @@ use async_nats::ConnectOptions;
 use async_nats::jetstream::consumer::DeliverPolicy;
 use async_nats::jetstream::consumer::pull::{Ordered, OrderedConfig};
 use async_nats::jetstream::context::GetStreamErrorKind;
-use async_nats::jetstream::kv::{Operation, Store};
+use async_nats::jetstream::kv::{Operation, Store, UpdateErrorKind};
 use async_nats::jetstream::{self, Context, Message, stream};
 use futures_util::StreamExt;
 use tokio::runtime::{Builder, Runtime};
@@ -102,8 +102,12 @@ impl Connector for Nats {
                 return Ok(false);
             }
             let owners = self.owners().await?;
-            // Refused if anybody has written since.
-            Ok(owners.update(&self.topic, new.to_text().into(), revision).await.is_ok())
+            match owners.update(&self.topic, new.to_text().into(), revision).await {
+                Ok(_) => Ok(true),
+                // Somebody has written since.
+                Err(error) if error.kind() == UpdateErrorKind::WrongLastRevision => Ok(false),
+                Err(error) => Err(trouble(error)),
+            }
         })
     }
 

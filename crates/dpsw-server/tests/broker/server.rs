@@ -1,6 +1,7 @@
 //! Real brokers on 127.0.0.1, each in a folder of its own: started, killed, and never left behind.
 
 use std::fs::{self, File};
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -83,11 +84,21 @@ impl Broker {
         command.stdout(log.try_clone().expect("a log")).stderr(log);
         self.child = Some(command.spawn().expect("the broker runs"));
         let end = Instant::now() + PATIENCE;
-        while TcpStream::connect(self.address()).is_err() {
+        while !self.answers() {
             let has_ended = self.child.as_mut().and_then(|child| child.try_wait().ok().flatten());
             assert!(has_ended.is_none() && Instant::now() < end, "{}", self.log());
             std::thread::sleep(Duration::from_millis(20));
         }
+    }
+
+    /// Whether it takes connections; Redis does so before it has read its data.
+    fn answers(&self) -> bool {
+        let Ok(mut connection) = TcpStream::connect(self.address()) else { return false };
+        let mut pong = [0; 5];
+        self.kind != Kind::Redis
+            || (connection.write_all(b"PING\r\n").is_ok()
+                && connection.read_exact(&mut pong).is_ok()
+                && pong == *b"+PONG")
     }
 
     fn log(&self) -> String {
