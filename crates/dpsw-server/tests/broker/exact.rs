@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use dpsw::WindowView;
 use serde_json::Value;
 
-use crate::client::{Client, Request};
+use crate::client::{Client, Reply, Request};
 use crate::seen::Seen;
 use crate::service::Home;
 use crate::topic::Topic;
@@ -46,8 +46,13 @@ pub(crate) fn page(value: Option<&str>) -> Option<String> {
 }
 
 pub(crate) fn look(client: &mut Client, stream: &str, seen: &mut Seen) -> WindowView {
-    let reply = client.ask(Request::get(&format!("/v1/streams/{stream}/view"))).expect("it runs").expect(200);
-    seen.look(stream, &reply.body)
+    let path = format!("/v1/streams/{stream}/view");
+    seen.look(stream, &ask(client, &path).expect("it runs").expect(200).body)
+}
+
+/// Asks once more where a connection was idle for so long that the service has closed it.
+fn ask(client: &mut Client, path: &str) -> std::io::Result<Reply> {
+    client.ask(Request::get(path)).or_else(|_| client.ask(Request::get(path)))
 }
 
 /// How many records complete the last substream of a stream that has this many.
