@@ -126,6 +126,12 @@ pub enum IngestError {
     /// So much is waiting already that this has to wait. How much is not said: it tells what others send.
     #[error("too much of source {0:?} is waiting to be counted; send the batch again later")]
     Busy(String),
+    /// The source has a broker.
+    #[error("source {0:?} takes its events from its broker; send them there, or to a source without one")]
+    Brokered(String),
+    /// What was read of a broker does not begin where the source stands.
+    #[error("source {0:?} does not stand where the batch begins; read again from where it stands")]
+    Elsewhere(String),
     /// A batch id that cannot be kept.
     #[error("a batch id has 1 to {BATCH_ID_LEN_MAX} bytes, got {0}")]
     BatchId(usize),

@@ -22,6 +22,7 @@
 //!   that is missing, too long or of another kind is a null item in its place: never refuse a batch for it. Times and users
 //!   are columns of their own. Columns that no stream takes cost time and room: leave them out. [`SourceConfig`] says which
 //!   columns there are.
+//! - A source with a broker is read by [`broker`]; [`Engine::ingest_read`] takes what was read together with where it ends.
 //! - [`Engine::view`] and [`Engine::subscribe`] hand out an [`Arc`](std::sync::Arc) of [`Published`], whose `WindowView` answers everything. Clone
 //!   the `Arc`, drop the borrow, then ask.
 //! - [`Engine::source`], [`Engine::stream`], [`Engine::contract`] and [`Engine::health`] have public numbers alone. Nothing
@@ -32,6 +33,7 @@
 #![deny(unsafe_code)]
 
 pub mod auth;
+pub mod broker;
 pub mod clock;
 pub mod column;
 pub mod config;
@@ -59,3 +61,4 @@ pub use error::{ChangeError, IngestError, OpenError, Unavailable, Unknown};
 pub use events::{Column, Events};
 pub use key::Key;
 pub use store::disk::Disk;
+pub use store::position::{Position, Step};

@@ -1,8 +1,10 @@
 //! What the operator asks for: sources and their streams, from a TOML file or a request. Unknown fields are refused.
 
+pub(crate) mod broker;
 pub(crate) mod source;
 pub(crate) mod stream;
 
+pub use broker::{BrokerConfig, BrokerKind, Start, Values};
 pub use source::{ColumnKind, Protects, Routing, SourceConfig};
 pub use stream::{KeysConfig, StreamConfig};
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use dpsw::{Delta, Epsilon, Kind, Unit};
 use serde::{Deserialize, Serialize};
 
+use crate::config::broker::BrokerConfig;
 use crate::config::stream::StreamConfig;
 use crate::config::{ConfigError, check_name};
 
@@ -43,6 +44,9 @@ pub struct SourceConfig {
     /// How events find their way to the producers that send them here.
     #[serde(default)]
     pub routing: Routing,
+    /// Where it takes its events from, if nobody sends them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub broker: Option<BrokerConfig>,
     /// Its streams, in a settings file. A source that is made by itself has none yet.
     #[serde(default, rename = "stream", skip_serializing_if = "Vec::is_empty")]
     pub streams: Vec<StreamConfig>,
@@ -107,6 +111,13 @@ impl SourceConfig {
         if self.columns.is_empty() {
             return contradiction("has no columns; name at least one, such as columns = { page = \"text\" }");
         }
+        if let Some(broker) = &self.broker {
+            let named = |error| match error {
+                ConfigError::Contradiction(text) => contradiction(&text),
+                error => Err(error),
+            };
+            broker.check(self).or_else(named)?;
+        }
         let (users, is_capped) = (self.user_column.is_some(), self.items_per_user.is_some());
         match self.protects {
             Protects::Users if !users => {
@@ -124,6 +135,12 @@ impl SourceConfig {
             ),
             _ => Ok(()),
         }
+    }
+
+    /// How events find their way here.
+    #[must_use]
+    pub fn routing(&self) -> Routing {
+        self.broker.as_ref().map_or(self.routing, |broker| broker.routing)
     }
 
     /// ε and δ of all streams together.

@@ -158,6 +158,12 @@ impl StreamConfig {
                 "takes the time of arrival, so nothing is late; leave out lateness, or give the source a time_column",
             );
         }
+        if clock == Clock::Caller && source.broker.is_some() && source.routing() == Routing::ByItem {
+            return self.contradiction(
+                "takes the time of arrival, but its broker routes events by item: when one is read would depend on the items of \
+                others; give the source a time_column",
+            );
+        }
         let lateness = self.lateness.unwrap_or_default().0;
         Ok(Window::Time(TimeWindow { len, lateness, clock, expected_items }))
     }
@@ -174,7 +180,7 @@ impl StreamConfig {
                 such as \"15m\"",
             );
         }
-        if source.routing == Routing::ByItem {
+        if source.routing() == Routing::ByItem {
             return self.contradiction(
                 "counts items, but its source routes events by item: in which order they come would depend on items; \
                 give a time such as \"15m\"",

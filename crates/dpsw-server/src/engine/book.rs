@@ -16,6 +16,7 @@ use crate::engine::{BatchId, Receipt};
 use crate::error::IngestError;
 use crate::events::Events;
 use crate::store::journal::Batch;
+use crate::store::position::{Position, Step};
 use crate::store::records::{Saved, StreamId};
 
 /// A batch that waits to be committed.
@@ -23,6 +24,8 @@ pub(crate) struct Ingest {
     pub(crate) source: Arc<Source>,
     pub(crate) id: Option<BatchId>,
     pub(crate) events: Events,
+    /// What of a broker it covers.
+    pub(crate) step: Option<Step>,
     pub(crate) room: Room,
     pub(crate) reply: oneshot::Sender<Result<Receipt, IngestError>>,
     pub(crate) busy: Busy,
@@ -39,6 +42,8 @@ pub(crate) struct Book {
     /// What is durable of each stream.
     streams: BTreeMap<StreamId, (Arc<Stream>, Saved)>,
     needs: Needs,
+    /// How far it has read its broker.
+    pub(crate) position: Position,
     /// The records of the journal: their last batch, and their bytes.
     journal: VecDeque<(u64, usize)>,
     journal_bytes: usize,
@@ -60,6 +65,8 @@ struct Needs {
 pub(crate) struct Group {
     pub(crate) batches: Vec<Batch>,
     pub(crate) ids: Vec<BatchId>,
+    /// How far the source has read its broker with these batches.
+    pub(crate) position: Option<Position>,
     known: HashSet<BatchId>,
     rest: Vec<(Room, Busy)>,
     replies: Vec<(oneshot::Sender<Result<Receipt, IngestError>>, Receipt)>,
@@ -68,6 +75,7 @@ pub(crate) struct Group {
 impl Book {
     pub(crate) fn new(source: Arc<Source>, next: u64, ids: Ids, counter: Sender<Work>) -> Self {
         Self {
+            position: source.position(),
             source,
             next,
             now_ms: 0,
@@ -137,6 +145,12 @@ impl Book {
         }
     }
 
+    /// It has read its broker so far, durably.
+    fn move_to(&mut self, position: Position) {
+        self.source.note_position(position.clone());
+        self.position = position;
+    }
+
     /// Leaves out the columns that no stream takes.
     fn needed(&self, mut events: Events) -> Events {
         let Needs { items, times, users } = &self.needs;
@@ -148,12 +162,17 @@ impl Book {
 impl Group {
     /// Takes a batch, unless it was taken before.
     pub(crate) fn take(&mut self, ingest: Ingest, book: &mut Book, now_ms: u64) {
-        let Ingest { id, events, room, reply, busy, .. } = ingest;
+        let Ingest { id, events, step, room, reply, busy, source } = ingest;
+        if step.as_ref().is_some_and(|step| step.from != *self.position(book)) {
+            let _ = reply.send(Err(IngestError::Elsewhere(source.config.name.clone())));
+            return;
+        }
         let is_repeated = id.as_ref().is_some_and(|id| book.ids.knows(id) || self.known.contains(id));
         self.replies.push((reply, Receipt { events: events.len(), is_repeated }));
         if is_repeated {
             return;
         }
+        self.position = step.map(|step| step.to).or(self.position.take());
         if let Some(id) = id {
             self.known.insert(id.clone());
             self.ids.push(id);
@@ -163,11 +182,19 @@ impl Group {
         self.rest.push((room, busy));
     }
 
+    /// How far the source has read its broker.
+    fn position<'p>(&'p self, book: &'p Book) -> &'p Position {
+        self.position.as_ref().unwrap_or(&book.position)
+    }
+
     /// The batches are durable: their senders are told, and they are counted.
     pub(crate) fn accept(self, book: &mut Book) {
         if let Some(batch) = self.batches.last() {
             book.next = batch.sequence + 1;
             book.ids.remember(batch.sequence, self.ids);
+        }
+        if let Some(position) = self.position {
+            book.move_to(position);
         }
         for (reply, receipt) in self.replies {
             // A client that went away learns it when it sends the batch again.

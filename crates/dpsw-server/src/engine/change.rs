@@ -66,7 +66,7 @@ impl Committer {
         let meta = Meta { next_source: SourceId(id.0 + 1), ..self.meta };
         self.make(meta, Changes { sources: vec![(id, &record)], ..Changes::default() })?;
         let name = record.config.name.clone();
-        let source = Arc::new(Source::new(id, record.config, Vec::new()));
+        let source = Arc::new(Source::new(id, record.config, Vec::new(), None));
         let counter = (self.start_counter)(&name, Vec::new());
         self.books.insert(id, Book::new(Arc::clone(&source), 0, Ids::default(), counter));
         self.names.insert(name.clone());

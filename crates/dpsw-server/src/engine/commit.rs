@@ -238,6 +238,7 @@ impl Committer {
             if !group.ids.is_empty() {
                 changes.batch_ids.push((*id, last.sequence, ids::encode(&group.ids)));
             }
+            changes.positions.extend(group.position.as_ref().map(|position| (*id, position)));
             changes.forgotten.extend(book.ids.forgettable(group.ids.len()).map(|last| (*id, last)));
         }
         for id in ready {

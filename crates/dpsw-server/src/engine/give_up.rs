@@ -15,6 +15,7 @@ use crate::store::changes::Changes;
 use crate::store::cipher::random;
 use crate::store::journal::Batch;
 use crate::store::marker::{Marker, Shown};
+use crate::store::position::Position;
 use crate::store::read::Catalogue;
 use crate::store::records::{Generation, Meta, SourceId, StateRecord, StreamId, StreamRecord};
 
@@ -51,9 +52,21 @@ pub(crate) fn give_up(
     let marker = Marker { database: meta.database, generation, shown: until };
     let states = states.iter().map(|(id, state)| (*id, state)).collect();
     let counted = next.into_iter().collect();
-    commit(store, &Changes { meta: Some(meta), states, counted, ..Changes::default() })?;
+    let positions = ends_of_topics(store, catalogue)?;
+    let positions = positions.iter().map(|(id, position)| (*id, position)).collect();
+    commit(store, &Changes { meta: Some(meta), states, counted, positions, ..Changes::default() })?;
     write_marker(store, &marker)?;
     Ok((meta, marker))
+}
+
+/// What brokers have now may have been counted before: their sources go on after it.
+fn ends_of_topics(store: &Store, catalogue: &Catalogue) -> Result<Vec<(SourceId, Position)>, OpenError> {
+    let brokered = catalogue.sources.iter().filter(|(_, record)| record.config.broker.is_some());
+    let end = |(id, _): &(SourceId, _)| {
+        let read = store.position(*id).map_err(|error| damaged(store, error))?;
+        Ok((*id, Position { begins_at_end: true, ..read.unwrap_or_default() }))
+    };
+    brokered.map(end).collect()
 }
 
 /// The number of the next batch of each source, after all that are in the journal.

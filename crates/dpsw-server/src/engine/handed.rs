@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use tokio::sync::oneshot;
+use tokio::sync::oneshot::error::TryRecvError;
 
 use crate::error::{BATCH_ID_LEN_MAX, IngestError, Unavailable};
 use crate::key::Key;
@@ -77,6 +78,15 @@ impl BatchId {
 }
 
 impl Pending {
+    /// What became of it, if that is known by now.
+    pub(crate) fn now(&mut self) -> Option<Result<Receipt, IngestError>> {
+        match self.0.try_recv() {
+            Ok(result) => Some(result),
+            Err(TryRecvError::Empty) => None,
+            Err(TryRecvError::Closed) => Some(Err(Unavailable::ShuttingDown.into())),
+        }
+    }
+
     /// Blocks the thread until the batch is durable.
     ///
     /// # Errors

@@ -23,6 +23,8 @@ pub(crate) struct Vitals(Mutex<State>);
 struct State {
     ailments: BTreeMap<Ailment, String>,
     notices: Vec<String>,
+    /// By source.
+    brokers: BTreeMap<String, String>,
 }
 
 impl Vitals {
@@ -50,6 +52,19 @@ impl Vitals {
         self.lock().notices.push(notice);
     }
 
+    /// Why a source does not read its broker; `None` if it does. Others are not kept from anything by it.
+    pub(crate) fn note_broker(&self, source: &str, trouble: Option<String>) {
+        let mut state = self.lock();
+        let Some(trouble) = trouble else {
+            state.brokers.remove(source);
+            return;
+        };
+        let before = state.brokers.insert(source.to_owned(), trouble.clone());
+        if before.as_ref() != Some(&trouble) {
+            tracing::warn!(source, trouble, "does not read its broker");
+        }
+    }
+
     /// What is wrong beside this.
     pub(crate) fn ailing(&self, beside: Ailment) -> Option<String> {
         let state = self.lock();
@@ -58,7 +73,12 @@ impl Vitals {
 
     pub(crate) fn health(&self) -> Health {
         let state = self.lock();
-        Health { reasons: state.ailments.values().cloned().collect(), notices: state.notices.clone() }
+        let troubles = state.brokers.iter().map(|(source, trouble)| format!("source {source:?} {trouble}"));
+        Health {
+            reasons: state.ailments.values().cloned().collect(),
+            brokers: troubles.collect(),
+            notices: state.notices.clone(),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -12,6 +12,7 @@ mod health;
 mod ids;
 pub(crate) mod published;
 mod publish;
+mod read;
 mod recover;
 mod registry;
 mod release;
@@ -37,13 +38,14 @@ use crate::engine::book::Ingest;
 use crate::engine::commit::Request;
 use crate::engine::health::Ailment;
 use crate::engine::published::Published;
-use crate::engine::registry::{Shared, Source, Stream};
+use crate::engine::registry::{Room, Shared, Source, Stream};
 use crate::engine::report::{Contract, Health, LedgerReport, SourceReport, StreamReport};
 use crate::engine::threads::Threads;
 use crate::error::{ChangeError, IngestError, OpenError, Unavailable, Unknown};
 use crate::events::Events;
 use crate::ledger;
 use crate::store::disk::{Disk, Folders};
+use crate::store::position::Step;
 
 /// The engine. All methods may be called from any thread; those that change sources or streams,
 /// [`settle`](Self::settle) and [`shutdown`](Self::shutdown) wait for the disk and belong on a thread that may block.
@@ -181,16 +183,30 @@ impl Engine {
     /// Hands over a batch. It is acknowledged, through [`Pending`], when it is durable.
     ///
     /// # Errors
-    /// There is no such source, or too much is waiting. What fails later is the result of [`Pending`].
+    /// There is no such source, it has a broker, or too much is waiting. What fails later is the result of [`Pending`].
     pub fn ingest(&self, source: &str, id: Option<BatchId>, events: Events) -> Result<Pending, IngestError> {
         if self.shared.is_closing.load(Ordering::SeqCst) {
             return Err(Unavailable::ShuttingDown.into());
         }
         let source = self.shared.sources.get(source)?;
+        if source.config.broker.is_some() {
+            return Err(IngestError::Brokered(source.config.name.clone()));
+        }
         let room = source.room(events.size(), self.shared.waiting_bytes_max)?;
+        self.hand_over(source, id, events, None, room)
+    }
+
+    fn hand_over(
+        &self,
+        source: Arc<Source>,
+        id: Option<BatchId>,
+        events: Events,
+        step: Option<Step>,
+        room: Room,
+    ) -> Result<Pending, IngestError> {
         let (reply, receipt) = oneshot::channel();
         let busy = self.shared.begin();
-        let ingest = Ingest { source, id, events, room, reply, busy };
+        let ingest = Ingest { source, id, events, step, room, reply, busy };
         self.threads.send(Request::Ingest(ingest))?;
         Ok(Pending(receipt))
     }

@@ -134,7 +134,8 @@ fn recover_source(
 ) -> Result<RecoveredSource, OpenError> {
     let ends = record.charges.iter().map(|charge| charge.until.unwrap_or(charge.from));
     let next = ends.max().unwrap_or(0);
-    let source = Arc::new(Source::new(id, record.config, record.charges));
+    let position = store.position(id).map_err(|error| damaged(store, error))?;
+    let source = Arc::new(Source::new(id, record.config, record.charges, position));
     let own = streams.iter().filter(|(_, stream)| stream.source == id).collect::<Vec<_>>();
     let streams = restore_all(store, shared, key, &source, &own)?;
     let (ids, now_ms, journal) = (read_ids(store, id)?, 0, Vec::new());

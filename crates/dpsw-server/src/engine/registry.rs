@@ -2,18 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 
 use dpsw::{Plan, WindowView};
 use tokio::sync::watch;
 
 use crate::clock::Clock;
-use crate::config::{SourceConfig, StreamConfig};
+use crate::config::{SourceConfig, Start, StreamConfig};
 use crate::engine::gauge::{Busy, Gauge};
 use crate::engine::health::Vitals;
 use crate::engine::published::Published;
 use crate::error::{IngestError, Unknown};
 use crate::ledger::Charge;
+use crate::store::position::Position;
 use crate::store::records::{SourceId, StreamId};
 
 /// What all threads share.
@@ -24,6 +25,8 @@ pub(crate) struct Shared {
     pub(crate) sources: Registry<Source>,
     pub(crate) streams: Registry<Stream>,
     pub(crate) waiting_bytes_max: usize,
+    /// Which database this is: a random word, which brokers keep to know who reads.
+    pub(crate) database: OnceLock<[u8; 16]>,
     /// No more batches are taken.
     pub(crate) is_closing: AtomicBool,
     /// Every thread ends at once, as in a crash.
@@ -42,6 +45,8 @@ pub(crate) struct Source {
     pub(crate) id: SourceId,
     pub(crate) config: SourceConfig,
     charges: Mutex<Vec<Charge>>,
+    /// How far it has read its broker, durably.
+    position: Mutex<Position>,
     /// Bytes that wait to be made durable and counted.
     waiting: AtomicUsize,
 }
@@ -77,6 +82,7 @@ impl Shared {
             sources: Registry::new("source"),
             streams: Registry::new("stream"),
             waiting_bytes_max,
+            database: OnceLock::new(),
             is_closing: AtomicBool::new(false),
             is_stopped: AtomicBool::new(false),
         }
@@ -115,8 +121,24 @@ impl<T> Registry<T> {
 }
 
 impl Source {
-    pub(crate) fn new(id: SourceId, config: SourceConfig, charges: Vec<Charge>) -> Self {
-        Self { id, config, charges: Mutex::new(charges), waiting: AtomicUsize::new(0) }
+    pub(crate) fn new(
+        id: SourceId,
+        config: SourceConfig,
+        charges: Vec<Charge>,
+        position: Option<Position>,
+    ) -> Self {
+        let begins_at_end = config.broker.as_ref().is_some_and(|broker| broker.start == Start::Newest);
+        let position = position.unwrap_or(Position { begins_at_end, ..Position::default() });
+        let (charges, position) = (Mutex::new(charges), Mutex::new(position));
+        Self { id, config, charges, position, waiting: AtomicUsize::new(0) }
+    }
+
+    pub(crate) fn position(&self) -> Position {
+        self.position.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn note_position(&self, position: Position) {
+        *self.position.lock().unwrap_or_else(PoisonError::into_inner) = position;
     }
 
     pub(crate) fn charges(&self) -> MutexGuard<'_, Vec<Charge>> {

@@ -82,6 +82,8 @@ pub struct Contract {
 pub struct Health {
     /// Why batches are refused; none means ready.
     pub reasons: Vec<String>,
+    /// Which sources do not read their brokers, and why. All others go on.
+    pub brokers: Vec<String>,
     /// What happened that the operator should know, oldest first: what was given up at the start, and why.
     pub notices: Vec<String>,
 }

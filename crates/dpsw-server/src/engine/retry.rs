@@ -44,7 +44,10 @@ impl Committer {
             return Err(Unavailable::Lost(lost));
         }
         let refused = self.books.iter().map(|(id, book)| (*id, book.next)).collect();
-        self.store.commit(&Changes { refused, ..Changes::default() }).map_err(|error| storage(&error))?;
+        let brokered = self.books.iter().filter(|(_, book)| book.source.config.broker.is_some());
+        let positions = brokered.map(|(id, book)| (*id, &book.position)).collect();
+        let changes = Changes { refused, positions, ..Changes::default() };
+        self.store.commit(&changes).map_err(|error| storage(&error))?;
         // A commit that was not confirmed may be there all the same: nothing of it was shown.
         let meta = self.store.meta().map_err(|error| storage(&error))?;
         self.meta = meta.ok_or_else(|| storage(&"the database is empty"))?;

@@ -46,6 +46,8 @@ impl Threads {
             shared.vitals.notice(format!("{} {notice}", disk.name()));
         }
         let Recovered { meta, marker, sources, names } = recover(&mut store, shared, &state_key())?;
+        // Nobody else says it.
+        let _ = shared.database.set(meta.database);
         let running = Arc::new(Running::default());
         let (committer, requests) = mpsc::channel();
         let (releaser, releases) = mpsc::channel();

@@ -111,6 +111,11 @@ impl App {
 }
 
 impl Shared {
+    /// Whether the service shuts down.
+    pub(crate) fn is_closing(&self) -> bool {
+        *self.closing.borrow()
+    }
+
     /// What is taken of the events of a source.
     pub(crate) fn wanted(&self, source: &str) -> Result<Arc<Wanted>, Unknown> {
         let changes = {

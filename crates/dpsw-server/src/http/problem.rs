@@ -121,6 +121,10 @@ impl From<IngestError> for Problem {
             IngestError::Unknown(unknown) => unknown.into(),
             IngestError::Unavailable(unavailable) => unavailable.into(),
             IngestError::BatchId(_) => Self::new(Code::BadBatchId, error.to_string()),
+            IngestError::Brokered(_) | IngestError::Elsewhere(_) => Self::new(
+                Code::HasBroker,
+                "the source takes its events from its broker; send them there, or to a source without one",
+            ),
             IngestError::Busy(_) => {
                 Self::busy("too much is waiting to be counted; nothing was taken, send the batch again")
             }

@@ -67,12 +67,22 @@ impl<'w> Documents<'w> {
                 &mut many
             }
         };
-        if flat::read(text, &self.names, fields).is_none() {
-            fields.fill(None);
-            read_fully(text, &self.names, fields).map_err(|error| wrong(&error))?;
-        }
+        read_document(text, &self.names, fields).map_err(|error| wrong(&error))?;
         self.rows.push(fields)
     }
+}
+
+/// Takes the wanted fields of a document, quickly where it is as events usually are.
+pub(crate) fn read_document<'t>(
+    text: &'t [u8],
+    names: &[&[u8]],
+    fields: &mut [Field<'t>],
+) -> serde_json::Result<()> {
+    if flat::read(text, names, fields).is_some() {
+        return Ok(());
+    }
+    fields.fill(None);
+    read_fully(text, names, fields)
 }
 
 /// Takes the wanted fields of any document.
@@ -119,7 +129,7 @@ impl<'de> Visitor<'de> for Document<'_, '_, 'de> {
 }
 
 /// The text of a string, a number or a flag. A string that is no text (half a character, escaped) is none.
-fn scalar(raw: &str) -> Field<'_> {
+pub(crate) fn scalar(raw: &str) -> Field<'_> {
     let bytes = raw.as_bytes();
     match bytes {
         [b'"', inner @ .., b'"'] if memchr::memchr(b'\\', inner).is_none() => Some(Cow::Borrowed(inner)),
@@ -130,7 +140,7 @@ fn scalar(raw: &str) -> Field<'_> {
 }
 
 /// Finds a member's name among those that are looked for. Bytes, so that no name is refused for what it says.
-struct Name<'d>(&'d [&'d [u8]]);
+pub(crate) struct Name<'d>(pub(crate) &'d [&'d [u8]]);
 
 impl<'de> DeserializeSeed<'de> for Name<'_> {
     type Value = Option<usize>;

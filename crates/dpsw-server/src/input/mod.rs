@@ -9,6 +9,7 @@ pub(crate) mod csv;
 pub(crate) mod flat;
 pub(crate) mod json;
 pub(crate) mod lines;
+pub(crate) mod pointer;
 pub(crate) mod rows;
 pub(crate) mod time;
 pub(crate) mod unpack;

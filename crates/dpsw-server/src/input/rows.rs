@@ -39,6 +39,15 @@ impl<'w> Rows<'w> {
 
     /// Adds an event with these fields, in the order of [`Wanted::names`].
     pub(crate) fn push(&mut self, fields: &[Field<'_>]) -> Result<(), InputError> {
+        self.add(fields, None)
+    }
+
+    /// Adds an event with these columns at this time; what is missing is missing.
+    pub(crate) fn push_at(&mut self, columns: &[Field<'_>], time: u64) -> Result<(), InputError> {
+        self.add(columns, Some(time))
+    }
+
+    fn add(&mut self, fields: &[Field<'_>], known_time: Option<u64>) -> Result<(), InputError> {
         if self.len == self.limits.events_max.min(EVENTS_MAX) {
             return Err(InputError::Events { most: self.len });
         }
@@ -53,7 +62,7 @@ impl<'w> Rows<'w> {
             }
         }
         if self.wanted.time.is_some() {
-            let time = fields.next().flatten().and_then(time::parse);
+            let time = known_time.or_else(|| fields.next().flatten().and_then(time::parse));
             self.times.push(time.unwrap_or(MISSING_TIME));
         }
         if self.wanted.user.is_some() {

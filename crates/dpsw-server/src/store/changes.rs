@@ -5,8 +5,9 @@ use serde::Serialize;
 
 use crate::store::cipher::{ADDED_LEN, Cipher, secret_part};
 use crate::store::journal::{Batch, encode_into, encoded_len};
+use crate::store::position::Position;
 use crate::store::records::{Meta, Saved, SourceId, SourceRecord, StateRecord, StreamId, StreamRecord};
-use crate::store::{BATCH_IDS, JOURNAL, META, Place, SOURCES, STATES, STREAMS, Store, StoreError};
+use crate::store::{BATCH_IDS, JOURNAL, META, POSITIONS, Place, SOURCES, STATES, STREAMS, Store, StoreError};
 
 /// Everything that one transaction changes: all of it or nothing.
 #[derive(Default)]
@@ -26,6 +27,8 @@ pub(crate) struct Changes<'a> {
     pub(crate) refused: Vec<(SourceId, u64)>,
     /// Ids of batches up to this one are forgotten.
     pub(crate) forgotten: Vec<(SourceId, u64)>,
+    /// How far sources have read their brokers.
+    pub(crate) positions: Vec<(SourceId, &'a Position)>,
 }
 
 impl Store {
@@ -55,6 +58,7 @@ impl Changes<'_> {
         self.write_records(transaction, cipher)?;
         self.write_states(transaction, cipher)?;
         self.write_journal(transaction, cipher, scratch)?;
+        self.write_positions(transaction, cipher)?;
         self.write_batch_ids(transaction, cipher)
     }
 
@@ -115,6 +119,15 @@ impl Changes<'_> {
         }
         for (id, next) in &self.refused {
             journal.retain_in((id.0, *next, 0)..(id.0 + 1, 0, 0), |_, _| false)?;
+        }
+        Ok(())
+    }
+
+    fn write_positions(&self, transaction: &WriteTransaction, cipher: &Cipher) -> Result<(), StoreError> {
+        let mut positions = transaction.open_table(POSITIONS)?;
+        for (id, position) in &self.positions {
+            let record = cipher.seal(&Place::Position(*id).bytes(), &position.to_bytes())?;
+            positions.insert(id.0, record.as_slice())?;
         }
         Ok(())
     }

@@ -5,6 +5,7 @@ pub(crate) mod cipher;
 pub(crate) mod disk;
 pub(crate) mod journal;
 pub(crate) mod marker;
+pub(crate) mod position;
 pub(crate) mod read;
 pub(crate) mod records;
 pub(crate) mod watched;
@@ -33,6 +34,8 @@ const STATES: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("states");
 const JOURNAL: TableDefinition<'_, (u32, u64, u32), &[u8]> = TableDefinition::new("journal");
 /// By source and the number of the last batch of the record.
 const BATCH_IDS: TableDefinition<'_, (u32, u64), &[u8]> = TableDefinition::new("batch ids");
+/// How far each source has read its broker.
+const POSITIONS: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("positions");
 
 /// The database refuses.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -174,6 +177,7 @@ enum Place {
     Journal(SourceId, u64),
     BatchIds(SourceId, u64),
     Marker,
+    Position(SourceId),
 }
 
 impl Place {
@@ -186,6 +190,7 @@ impl Place {
             Self::Journal(id, last) => (4, u64::from(id.0), last),
             Self::BatchIds(id, last) => (5, u64::from(id.0), last),
             Self::Marker => (6, 0, 0),
+            Self::Position(id) => (7, u64::from(id.0), 0),
         };
         let mut bytes = [table; 17];
         bytes[1..9].copy_from_slice(&u64::to_le_bytes(major));

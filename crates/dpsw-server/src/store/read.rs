@@ -7,8 +7,9 @@ use zeroize::Zeroizing;
 
 use crate::store::cipher::ADDED_LEN;
 use crate::store::journal::{Batch, Malformed, decode};
+use crate::store::position::Position;
 use crate::store::records::{Meta, Saved, SourceId, SourceRecord, StreamId, StreamRecord};
-use crate::store::{BATCH_IDS, JOURNAL, META, Place, SOURCES, STATES, STREAMS, Store, StoreError};
+use crate::store::{BATCH_IDS, JOURNAL, META, POSITIONS, Place, SOURCES, STATES, STREAMS, Store, StoreError};
 
 /// A record that cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -122,6 +123,20 @@ impl Store {
             take(last, &self.decrypted("a record of batch ids", Place::BatchIds(id, last), record.value())?);
         }
         Ok(())
+    }
+
+    /// How far a source has read its broker; `None` if it never did.
+    pub(crate) fn position(&self, id: SourceId) -> Result<Option<Position>, ReadError> {
+        let what = "how far a source has read its broker";
+        let table = match self.database()?.begin_read().map_err(StoreError::from)?.open_table(POSITIONS) {
+            // A database of before there were brokers.
+            Err(TableError::TableDoesNotExist(_)) => return Ok(None),
+            table => table.map_err(StoreError::from)?,
+        };
+        let Some(record) = table.get(id.0).map_err(StoreError::from)? else { return Ok(None) };
+        let bytes = self.decrypted(what, Place::Position(id), record.value())?;
+        let cut = || ReadError::Damaged { what: what.to_owned(), reason: "it is cut".to_owned() };
+        Position::from_bytes(&bytes).ok_or_else(cut).map(Some)
     }
 
     fn parsed<T: DeserializeOwned>(&self, what: &str, place: Place, record: &[u8]) -> Result<T, ReadError> {

@@ -59,6 +59,7 @@ codes! {
     BodyTooSlow, REQUEST_TIMEOUT, "body-too-slow", "The body came too slowly";
     NameTaken, CONFLICT, "name-taken", "The name is taken";
     HasStreams, CONFLICT, "has-streams", "The source still has streams";
+    HasBroker, CONFLICT, "has-broker", "The source takes its events from its broker";
     OverBudget, CONFLICT, "over-budget", "The budget of the source does not bear it";
     TooMany, CONFLICT, "too-many", "There are as many as the service takes";
     BodyTooLarge, PAYLOAD_TOO_LARGE, "body-too-large", "The body is too large";

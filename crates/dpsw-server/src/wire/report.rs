@@ -32,6 +32,8 @@ pub(crate) struct Status {
     pub(crate) ready: bool,
     /// Why batches are refused.
     pub(crate) reasons: Vec<String>,
+    /// Which sources do not read their brokers, and why. All others go on.
+    pub(crate) brokers: Vec<String>,
     /// What happened that the operator should know, oldest first.
     pub(crate) notices: Vec<String>,
 }
@@ -100,6 +102,8 @@ impl From<Receipt> for ReceiptShape {
 
 impl From<Health> for Status {
     fn from(health: Health) -> Self {
-        Self { ready: health.is_ready(), reasons: health.reasons, notices: health.notices }
+        let ready = health.is_ready();
+        let Health { reasons, brokers, notices } = health;
+        Self { ready, reasons, brokers, notices }
     }
 }

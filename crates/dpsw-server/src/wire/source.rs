@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::config::{ColumnKind, Protects, Routing, SourceConfig};
+use crate::config::{BrokerConfig, ColumnKind, Protects, Routing, SourceConfig};
 use crate::engine::report::{ChargeReport, LedgerReport, SourceReport};
 use crate::wire::answer::promised;
 
@@ -40,6 +40,9 @@ pub(crate) struct SourceShape {
     /// How events find their way to the producers that send them here.
     #[serde(default)]
     pub(crate) routing: Routing,
+    /// Where it takes its events from, if nobody sends them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) broker: Option<BrokerConfig>,
 }
 
 /// A source with its streams and what they spend.
@@ -57,6 +60,9 @@ pub(crate) struct SourceInfo {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) user_column: Option<String>,
     pub(crate) routing: Routing,
+    /// Where it takes its events from, if nobody sends them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) broker: Option<BrokerConfig>,
     /// The names of its streams.
     pub(crate) streams: Vec<String>,
     pub(crate) ledger: Ledger,
@@ -101,6 +107,7 @@ impl From<SourceShape> for SourceConfig {
             time_column: shape.time_column,
             user_column: shape.user_column,
             routing: shape.routing,
+            broker: shape.broker,
             streams: Vec::new(),
         }
     }
@@ -118,6 +125,7 @@ impl From<SourceConfig> for SourceShape {
             time_column: config.time_column,
             user_column: config.user_column,
             routing: config.routing,
+            broker: config.broker,
         }
     }
 }
@@ -133,6 +141,7 @@ impl From<SourceReport> for SourceInfo {
             time_column: config.time_column,
             user_column: config.user_column,
             routing: config.routing,
+            broker: config.broker,
             streams,
             ledger: ledger.into(),
         }

@@ -5,6 +5,7 @@ mod disk;
 mod durable;
 mod fresh;
 mod ledger;
+mod read;
 mod secret;
 mod storage;
 mod support;

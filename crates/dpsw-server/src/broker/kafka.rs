@@ -1,0 +1,266 @@
+//! Kafka, by librdkafka: partitions are assigned, never subscribed to, and nothing is ever committed there.
+//!
+//! Who reads a topic stands in the compacted topic `dpsw-owners`, under the topic's name. It is changed in a transaction whose
+//! id belongs to the topic: of two that change it at once, Kafka fences one.
+
+use std::time::{Duration, Instant};
+
+use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
+use rdkafka::client::DefaultClientContext;
+use rdkafka::config::ClientConfig;
+use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
+use rdkafka::{Message, Offset, TopicPartitionList};
+
+use crate::broker::claim::Claim;
+use crate::broker::connector::{Begun, Connector, Offsets, Record};
+use crate::broker::trouble::Trouble;
+use crate::config::BrokerConfig;
+
+/// The topic that says who reads which topic.
+const OWNERS: &str = "dpsw-owners";
+/// How long the broker may take to answer.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// Consumers need the name of a group, also if they never join one.
+const GROUP: &str = "dpsw";
+
+/// How much is fetched ahead: by bytes alone, and again as soon as there is room (by default a full queue rests for a second).
+const FETCHED_AHEAD: [(&str, &str); 3] = [
+    ("queued.max.messages.kbytes", "32768"),
+    ("queued.min.messages", "10000000"),
+    ("fetch.queue.backoff.ms", "2"),
+];
+
+pub(crate) struct Kafka {
+    address: String,
+    topic: String,
+    consumer: BaseConsumer,
+    owners: Owners,
+    partitions: usize,
+}
+
+/// The topic of owners, as far as it was read.
+struct Owners {
+    consumer: BaseConsumer,
+    /// The end that was read up to.
+    end: i64,
+    claim: Option<Claim>,
+}
+
+impl Kafka {
+    pub(crate) fn connect(config: &BrokerConfig) -> Result<Self, Trouble> {
+        let BrokerConfig { address, topic, .. } = config.clone();
+        let consumer = consumer(&address, &FETCHED_AHEAD)?;
+        let owners = consumer_of_owners(&address)?;
+        let owners = Owners { consumer: owners, end: 0, claim: None };
+        Ok(Self { address, topic, consumer, owners, partitions: 0 })
+    }
+
+    /// How many partitions the topic has.
+    fn count_partitions(&self) -> Result<usize, Trouble> {
+        let metadata = self.consumer.fetch_metadata(Some(&self.topic), TIMEOUT)?;
+        let topic = metadata.topics().first().ok_or(Trouble::NoTopic)?;
+        match topic.error() {
+            None => Ok(topic.partitions().len()),
+            Some(_) => Err(Trouble::NoTopic),
+        }
+    }
+
+    /// The first offset that each partition has, and the one that the next record will have.
+    fn watermarks(&self, partition: u32) -> Result<(i64, i64), Trouble> {
+        Ok(self.consumer.fetch_watermarks(&self.topic, partition.cast_signed(), TIMEOUT)?)
+    }
+
+    fn all_partitions(&self) -> Result<std::ops::Range<u32>, Trouble> {
+        let count = u32::try_from(self.count_partitions()?);
+        Ok(0..count.map_err(|_| Trouble::Broker("it has too many partitions".to_owned()))?)
+    }
+}
+
+impl Connector for Kafka {
+    fn claim(&mut self) -> Result<Option<Claim>, Trouble> {
+        self.owners.refresh(&self.topic)?;
+        Ok(self.owners.claim.clone())
+    }
+
+    fn replace_claim(&mut self, old: Option<&Claim>, new: &Claim) -> Result<bool, Trouble> {
+        make_owners(&self.address)?;
+        let producer: BaseProducer = client(&self.address)
+            .set("transactional.id", format!("dpsw-owner-{}", self.topic))
+            .set("transaction.timeout.ms", "10000")
+            .create()?;
+        // From here on, whoever began before cannot commit.
+        producer.init_transactions(TIMEOUT)?;
+        if self.claim()?.as_ref() != old {
+            return Ok(false);
+        }
+        producer.begin_transaction()?;
+        let text = new.to_text();
+        let record = BaseRecord::to(OWNERS).key(&self.topic).payload(&text);
+        producer.send(record).map_err(|(error, _)| Trouble::from(error))?;
+        match producer.commit_transaction(TIMEOUT) {
+            Ok(()) => Ok(true),
+            Err(KafkaError::Transaction(error)) if error.code() == RDKafkaErrorCode::Fenced => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn ends(&mut self) -> Result<Offsets, Trouble> {
+        let mut ends = Offsets::new();
+        for partition in self.all_partitions()? {
+            let (_, next) = self.watermarks(partition)?;
+            ends.extend(u128::try_from(next - 1).ok().map(|last| (partition, last)));
+        }
+        Ok(ends)
+    }
+
+    fn begin(&mut self, taken: &Offsets) -> Result<Begun, Trouble> {
+        let partitions = self.all_partitions()?;
+        self.partitions = partitions.len();
+        let (mut list, mut begun) = (TopicPartitionList::new(), Begun::After);
+        for partition in partitions {
+            let (first, next) = self.watermarks(partition)?;
+            let wanted = match taken.get(&partition) {
+                Some(last) => i64::try_from(last + 1).map_err(|_| Trouble::Ahead)?,
+                None => first,
+            };
+            if next < wanted {
+                return Err(Trouble::Ahead);
+            }
+            if wanted < first {
+                begun = Begun::Later;
+            }
+            let from = Offset::Offset(wanted.max(first));
+            list.add_partition_offset(&self.topic, partition.cast_signed(), from)?;
+        }
+        self.consumer.assign(&list)?;
+        Ok(begun)
+    }
+
+    fn poll(
+        &mut self,
+        most: usize,
+        patience: Duration,
+        take: &mut dyn FnMut(Record<'_>) -> bool,
+    ) -> Result<(), Trouble> {
+        let mut patience = patience;
+        for _ in 0..most {
+            let message = match self.consumer.poll(patience) {
+                None => break,
+                Some(message) => message?,
+            };
+            if !take(record(&message)) {
+                break;
+            }
+            patience = Duration::ZERO;
+        }
+        Ok(())
+    }
+
+    fn has_grown(&mut self) -> Result<bool, Trouble> {
+        Ok(self.partitions < self.count_partitions()?)
+    }
+}
+
+fn record<'m>(message: &'m rdkafka::message::BorrowedMessage<'_>) -> Record<'m> {
+    let time_ms = message.timestamp().to_millis().unwrap_or(0);
+    Record {
+        partition: message.partition().cast_unsigned(),
+        offset: message.offset().cast_unsigned().into(),
+        time_ms: time_ms.try_into().unwrap_or(0),
+        value: message.payload(),
+    }
+}
+
+impl Owners {
+    /// Reads what was written since.
+    fn refresh(&mut self, topic: &str) -> Result<(), Trouble> {
+        let end = match self.consumer.fetch_watermarks(OWNERS, 0, TIMEOUT) {
+            Ok((_, end)) => end,
+            // Nobody has claimed anything on this broker.
+            Err(error) if is_unknown_topic(&error) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        if end == self.end {
+            return Ok(());
+        }
+        let mut list = TopicPartitionList::new();
+        list.add_partition_offset(OWNERS, 0, Offset::Offset(self.end))?;
+        self.consumer.assign(&list)?;
+        self.read_to_end(topic)?;
+        self.end = end;
+        Ok(())
+    }
+
+    fn read_to_end(&mut self, topic: &str) -> Result<(), Trouble> {
+        let since = Instant::now();
+        while since.elapsed() < TIMEOUT {
+            match self.consumer.poll(TIMEOUT) {
+                Some(Err(KafkaError::PartitionEOF(_))) => return Ok(()),
+                Some(message) => {
+                    let message = message?;
+                    if message.key() == Some(topic.as_bytes()) {
+                        let text = message.payload().map(String::from_utf8_lossy);
+                        self.claim = text.map(|text| Claim::from_text(&text));
+                    }
+                }
+                None => {}
+            }
+        }
+        Err(Trouble::Broker("it does not say who reads the topic".to_owned()))
+    }
+}
+
+fn client(address: &str) -> ClientConfig {
+    let mut config = ClientConfig::new();
+    config.set("bootstrap.servers", address).set("allow.auto.create.topics", "false");
+    config
+}
+
+fn consumer(address: &str, settings: &[(&str, &str)]) -> Result<BaseConsumer, Trouble> {
+    let mut config = client(address);
+    // Where reading begins is for us to say, each time.
+    config.set("group.id", GROUP).set("enable.auto.commit", "false").set("enable.auto.offset.store", "false");
+    config.set("auto.offset.reset", "error").set("isolation.level", "read_committed");
+    settings.iter().for_each(|(name, value)| _ = config.set(*name, *value));
+    Ok(config.create()?)
+}
+
+/// It is read from the beginning, wherever that is by now.
+fn consumer_of_owners(address: &str) -> Result<BaseConsumer, Trouble> {
+    consumer(address, &[("enable.partition.eof", "true"), ("auto.offset.reset", "earliest")])
+}
+
+/// Makes the topic of owners, if it is not there.
+fn make_owners(address: &str) -> Result<(), Trouble> {
+    let admin: AdminClient<DefaultClientContext> = client(address).create()?;
+    // As many replicas as the broker makes by default.
+    let topic = NewTopic::new(OWNERS, 1, TopicReplication::Fixed(-1)).set("cleanup.policy", "compact");
+    let options = AdminOptions::new().operation_timeout(Some(TIMEOUT)).request_timeout(Some(TIMEOUT));
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    let runtime = runtime.map_err(|error| Trouble::Broker(error.to_string()))?;
+    let made = runtime.block_on(admin.create_topics(&[topic], &options))?;
+    match made.first() {
+        Some(Err((_, code))) if *code != RDKafkaErrorCode::TopicAlreadyExists => {
+            Err(Trouble::Broker(format!("the topic {OWNERS} cannot be made: {code}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn is_unknown_topic(error: &KafkaError) -> bool {
+    let unknown = [RDKafkaErrorCode::UnknownTopicOrPartition, RDKafkaErrorCode::UnknownPartition];
+    error
+        .rdkafka_error_code()
+        .is_some_and(|code| unknown.contains(&code) || code == RDKafkaErrorCode::UnknownTopic)
+}
+
+impl From<KafkaError> for Trouble {
+    fn from(error: KafkaError) -> Self {
+        match error {
+            error if is_unknown_topic(&error) => Self::NoTopic,
+            error => Self::Broker(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! NATS JetStream: an ordered consumer reads the stream from where the source stands, and acknowledges nothing.
+//!
+//! Who reads a stream stands in the bucket `dpsw-owners`, under the stream's name.
+
+use std::time::Duration;
+
+use async_nats::ConnectOptions;
+use async_nats::jetstream::consumer::DeliverPolicy;
+use async_nats::jetstream::consumer::pull::{Ordered, OrderedConfig};
+use async_nats::jetstream::context::GetStreamErrorKind;
+use async_nats::jetstream::kv::{Operation, Store, UpdateErrorKind};
+use async_nats::jetstream::{self, Context, Message, stream};
+use futures_util::StreamExt;
+use tokio::runtime::{Builder, Runtime};
+use tokio::time::timeout;
+
+use crate::broker::claim::Claim;
+use crate::broker::connector::{Begun, Connector, Offsets, Record};
+use crate::broker::trouble::Trouble;
+use crate::config::BrokerConfig;
+
+/// The bucket that says who reads which stream.
+const OWNERS: &str = "dpsw-owners";
+/// How long the server may take to answer.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a next record may take before a batch goes without it.
+const LINGER: Duration = Duration::from_millis(1);
+
+pub(crate) struct Nats {
+    runtime: Runtime,
+    context: Context,
+    topic: String,
+    messages: Option<Ordered>,
+}
+
+impl Nats {
+    pub(crate) fn connect(config: &BrokerConfig) -> Result<Self, Trouble> {
+        let runtime = Builder::new_current_thread().enable_all().build().map_err(trouble)?;
+        let options = ConnectOptions::new().connection_timeout(TIMEOUT);
+        let connect = async { options.connect(&config.address).await.map(jetstream::new) };
+        let context = runtime.block_on(connect).map_err(trouble)?;
+        Ok(Self { runtime, context, topic: config.topic.clone(), messages: None })
+    }
+
+    async fn stream(&self) -> Result<stream::Stream, Trouble> {
+        self.context.get_stream(&self.topic).await.map_err(|error| match error.kind() {
+            GetStreamErrorKind::JetStream(error) if error.code() == 404 => Trouble::NoTopic,
+            _ => trouble(error),
+        })
+    }
+
+    async fn owners(&self) -> Result<Store, Trouble> {
+        if let Ok(store) = self.context.get_key_value(OWNERS).await {
+            return Ok(store);
+        }
+        // The stream of a bucket. Asked for a bucket, the client asks older servers for what they do not know.
+        let config = stream::Config {
+            name: format!("KV_{OWNERS}"),
+            subjects: vec![format!("$KV.{OWNERS}.>")],
+            max_messages_per_subject: 1,
+            allow_rollup: true,
+            deny_delete: true,
+            ..Default::default()
+        };
+        self.context.create_stream(config).await.map_err(trouble)?;
+        self.context.get_key_value(OWNERS).await.map_err(trouble)
+    }
+
+    /// The claim, and its number in the bucket.
+    async fn entry(&self) -> Result<(Option<Claim>, u64), Trouble> {
+        let entry = self.owners().await?.entry(&self.topic).await.map_err(trouble)?;
+        let Some(entry) = entry else { return Ok((None, 0)) };
+        let claim = Claim::from_text(&String::from_utf8_lossy(&entry.value));
+        Ok(((entry.operation == Operation::Put).then_some(claim), entry.revision))
+    }
+
+    async fn begin_after(&self, last: Option<u64>) -> Result<(Ordered, Begun), Trouble> {
+        let stream = self.stream().await?;
+        let state = stream.get_info().await.map_err(trouble)?.state;
+        let (first, wanted) = (state.first_sequence, last.map_or(1, |last| last + 1));
+        if state.last_sequence + 1 < wanted {
+            return Err(Trouble::Ahead);
+        }
+        let start_sequence = wanted.max(first).max(1);
+        let deliver_policy = DeliverPolicy::ByStartSequence { start_sequence };
+        let config = OrderedConfig { deliver_policy, ..Default::default() };
+        let consumer = stream.create_consumer(config).await.map_err(trouble)?;
+        let begun = if last.is_some() && wanted < first { Begun::Later } else { Begun::After };
+        Ok((consumer.messages().await.map_err(trouble)?, begun))
+    }
+}
+
+impl Connector for Nats {
+    fn claim(&mut self) -> Result<Option<Claim>, Trouble> {
+        Ok(self.runtime.block_on(self.entry())?.0)
+    }
+
+    fn replace_claim(&mut self, old: Option<&Claim>, new: &Claim) -> Result<bool, Trouble> {
+        self.runtime.block_on(async {
+            let (found, revision) = self.entry().await?;
+            if found.as_ref() != old {
+                return Ok(false);
+            }
+            let owners = self.owners().await?;
+            match owners.update(&self.topic, new.to_text().into(), revision).await {
+                Ok(_) => Ok(true),
+                // Somebody has written since.
+                Err(error) if error.kind() == UpdateErrorKind::WrongLastRevision => Ok(false),
+                Err(error) => Err(trouble(error)),
+            }
+        })
+    }
+
+    fn ends(&mut self) -> Result<Offsets, Trouble> {
+        let info = self.runtime.block_on(async { self.stream().await?.get_info().await.map_err(trouble) })?;
+        let last = info.state.last_sequence;
+        Ok((0 < last).then_some((0, last.into())).into_iter().collect())
+    }
+
+    fn begin(&mut self, taken: &Offsets) -> Result<Begun, Trouble> {
+        let last = taken.get(&0).map(|last| u64::try_from(*last)).transpose().map_err(|_| Trouble::Ahead)?;
+        let (messages, begun) = self.runtime.block_on(self.begin_after(last))?;
+        self.messages = Some(messages);
+        Ok(begun)
+    }
+
+    fn poll(
+        &mut self,
+        most: usize,
+        patience: Duration,
+        take: &mut dyn FnMut(Record<'_>) -> bool,
+    ) -> Result<(), Trouble> {
+        let Some(messages) = &mut self.messages else { return Ok(()) };
+        let mut patience = patience;
+        self.runtime.block_on(async {
+            for _ in 0..most {
+                let message = match timeout(patience, messages.next()).await {
+                    Err(_) => return Ok(()),
+                    Ok(None) => return Err(Trouble::Broker("it ended the reading".to_owned())),
+                    Ok(Some(message)) => message.map_err(trouble)?,
+                };
+                if !take(record(&message)?) {
+                    return Ok(());
+                }
+                patience = LINGER;
+            }
+            Ok(())
+        })
+    }
+}
+
+fn record(message: &Message) -> Result<Record<'_>, Trouble> {
+    let info = message.info().map_err(|error| Trouble::Broker(error.to_string()))?;
+    let time_ms = info.published.unix_timestamp_nanos() / 1_000_000;
+    Ok(Record {
+        partition: 0,
+        offset: info.stream_sequence.into(),
+        time_ms: time_ms.try_into().unwrap_or(0),
+        value: Some(&message.payload),
+    })
+}
+
+fn trouble(error: impl std::fmt::Display) -> Trouble {
+    Trouble::Broker(error.to_string())
+}

@@ -1,0 +1,157 @@
+//! Redis streams: entries are read with `XREAD`, and the field `value` of each is its value.
+//!
+//! Who reads a stream stands under `dpsw:owner:` and the stream's key.
+
+use std::time::Duration;
+
+use redis::streams::{StreamInfoStreamReply, StreamRangeReply, StreamReadOptions, StreamReadReply};
+use redis::{Client, Commands, Connection, RedisError, Script, Value};
+
+use crate::broker::claim::Claim;
+use crate::broker::connector::{Begun, Connector, Offsets, Record};
+use crate::broker::trouble::Trouble;
+use crate::config::BrokerConfig;
+
+/// How long Redis may take to answer.
+const TIMEOUT: Duration = Duration::from_secs(5);
+/// The most entries of one reply, which is in memory as a whole.
+const ENTRIES_MAX: usize = 1 << 12;
+/// The field of an entry that holds its value.
+const FIELD: &str = "value";
+
+/// Replaces a claim if it is still the one that was seen.
+const REPLACE: &str = "
+local found = redis.call('GET', KEYS[1])
+if (found or '') ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[2])
+return 1";
+
+pub(crate) struct Redis {
+    connection: Connection,
+    topic: String,
+    last: u128,
+}
+
+impl Redis {
+    pub(crate) fn connect(config: &BrokerConfig) -> Result<Self, Trouble> {
+        let client = Client::open(format!("redis://{}/", config.address))?;
+        let connection = client.get_connection_with_timeout(TIMEOUT)?;
+        connection.set_read_timeout(Some(TIMEOUT))?;
+        connection.set_write_timeout(Some(TIMEOUT))?;
+        Ok(Self { connection, topic: config.topic.clone(), last: 0 })
+    }
+
+    fn owner_key(&self) -> String {
+        format!("dpsw:owner:{}", self.topic)
+    }
+
+    /// Whether the stream still has the entry that was read last, if any was.
+    fn has_last(&mut self) -> Result<bool, Trouble> {
+        let last = id(self.last);
+        let found: StreamRangeReply = self.connection.xrange(&self.topic, &last, &last)?;
+        Ok(self.last == 0 || !found.ids.is_empty())
+    }
+
+    /// The id of the newest entry that the stream ever had; `None` if there is no stream.
+    fn newest(&mut self) -> Result<Option<u128>, Trouble> {
+        let info: Result<StreamInfoStreamReply, _> = self.connection.xinfo_stream(&self.topic);
+        match info {
+            Ok(info) => Ok(Some(offset(&info.last_generated_id)?)),
+            Err(error) if error.to_string().contains("no such key") => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl Connector for Redis {
+    fn claim(&mut self) -> Result<Option<Claim>, Trouble> {
+        let text: Option<String> = self.connection.get(self.owner_key())?;
+        Ok(text.map(|text| Claim::from_text(&text)))
+    }
+
+    fn replace_claim(&mut self, old: Option<&Claim>, new: &Claim) -> Result<bool, Trouble> {
+        let script = Script::new(REPLACE);
+        let key = self.owner_key();
+        let mut call = script.key(key);
+        call.arg(old.map(Claim::to_text).unwrap_or_default()).arg(new.to_text());
+        Ok(call.invoke(&mut self.connection)?)
+    }
+
+    fn ends(&mut self) -> Result<Offsets, Trouble> {
+        Ok(self.newest()?.into_iter().map(|last| (0, last)).collect())
+    }
+
+    fn begin(&mut self, taken: &Offsets) -> Result<Begun, Trouble> {
+        self.last = taken.get(&0).copied().unwrap_or(0);
+        match self.newest()? {
+            None if self.last == 0 => Err(Trouble::NoTopic),
+            Some(newest) if self.last <= newest => {
+                Ok(if self.has_last()? { Begun::After } else { Begun::Later })
+            }
+            _ => Err(Trouble::Ahead),
+        }
+    }
+
+    fn poll(
+        &mut self,
+        most: usize,
+        patience: Duration,
+        take: &mut dyn FnMut(Record<'_>) -> bool,
+    ) -> Result<(), Trouble> {
+        let wait_ms = usize::try_from(patience.as_millis()).unwrap_or(1).max(1);
+        let options = StreamReadOptions::default().count(most.min(ENTRIES_MAX)).block(wait_ms);
+        let from = id(self.last);
+        let reply: Option<StreamReadReply> =
+            self.connection.xread_options(&[&self.topic], &[from], &options)?;
+        for entry in reply.into_iter().flat_map(|reply| reply.keys).flat_map(|key| key.ids) {
+            let offset = offset(&entry.id)?;
+            let value = match entry.map.get(FIELD) {
+                Some(Value::BulkString(bytes)) => Some(&bytes[..]),
+                _ => None,
+            };
+            let time_ms = u64::try_from(offset >> 64).unwrap_or(0);
+            self.last = offset;
+            if !take(Record { partition: 0, offset, time_ms, value }) {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An id as a number: milliseconds, then the number within the millisecond.
+fn offset(id: &str) -> Result<u128, Trouble> {
+    let parts = id
+        .split_once('-')
+        .and_then(|(ms, number)| Some((ms.parse::<u64>().ok()?, number.parse::<u64>().ok()?)));
+    let (ms, number) =
+        parts.ok_or_else(|| Trouble::Broker("an id of the stream cannot be read".to_owned()))?;
+    Ok(u128::from(ms) << 64 | u128::from(number))
+}
+
+fn id(offset: u128) -> String {
+    format!("{}-{}", offset >> 64, offset & u128::from(u64::MAX))
+}
+
+impl From<RedisError> for Trouble {
+    fn from(error: RedisError) -> Self {
+        Self::Broker(error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_in_the_order_of_their_numbers() {
+        let ids =
+            ["0-0", "0-1", "1-0", "1-18446744073709551615", "1700000000000-7", "18446744073709551615-0"];
+        let offsets: Vec<u128> = ids.iter().map(|id| offset(id).expect("an id")).collect();
+        assert!(offsets.is_sorted());
+        assert_eq!(offsets.into_iter().map(id).collect::<Vec<_>>(), ids);
+        for text in ["", "1", "1-", "-1", "1-x", "1-2-3"] {
+            assert!(offset(text).is_err(), "{text}");
+        }
+    }
+}
