@@ -8,7 +8,7 @@
 //!
 //! Offsets live in the database and nowhere else: a batch and the offsets that it covers are durable together, and the engine
 //! takes a batch only if the source stands where the batch begins. So every record counts once, whatever is killed and whatever
-//! the broker sends again. Who may read is written in the broker ([`claim`]).
+//! the broker sends again. Who may read is written in the broker (`claim`).
 
 mod batch;
 mod claim;
