@@ -81,13 +81,14 @@ function sealedFact({ shown: { answer: { window, covered } } }) {
   return ["Sealed", len ? `${Math.floor((100 * Math.max(0, sealed)) / len)} %` : "–", rest];
 }
 
-function freshFact({ shown: { answer: { window } }, stream, changedAt }) {
+function freshFact({ shown: { answer: { window } }, changedAt }) {
   if (window.unit === "ms") {
     const behind = Math.max(0, Math.floor((now() - window.end) / 1000));
     return ["Behind", behind ? lasting(1000 * behind) : "0 s", "between its end and now"];
   }
-  const at = Math.max(changedAt, stream.changed_ms ?? 0);
-  return at ? ["Changed", ago(now() - at), `at ${clock(at)}`] : ["Changed", "–", "not since the service started"];
+  return changedAt
+    ? ["Changed", ago(now() - changedAt), `at ${clock(changedAt)}`]
+    : ["Changed", "–", "not since this page was opened"];
 }
 
 // What can be chosen

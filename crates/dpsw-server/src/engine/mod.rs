@@ -356,9 +356,7 @@ fn ledger_of(source: &Source) -> LedgerReport {
 }
 
 fn stream_report(stream: &Stream) -> StreamReport {
-    let published = stream.published();
     StreamReport {
-        changed_ms: (0 < published.number).then_some(published.at_ms),
         source: stream.source.config.name.clone(),
         config: stream.config.clone(),
         plan: Arc::clone(&stream.plan),

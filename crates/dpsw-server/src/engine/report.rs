@@ -56,8 +56,6 @@ pub struct StreamReport {
     pub plan: Arc<Plan>,
     /// When it started, in milliseconds since 1970.
     pub from_ms: u64,
-    /// When what can be seen of it last changed, if it has since the service started.
-    pub changed_ms: Option<u64>,
 }
 
 /// What is promised of a stream.

@@ -88,9 +88,6 @@ pub(crate) struct StreamInfo {
     pub(crate) keys: KeysInfo,
     /// When it started, in milliseconds since 1970; `null` if it is only being checked.
     pub(crate) from_ms: Option<u64>,
-    /// When what can be seen of it last changed, in milliseconds since 1970; `null` if it has not since the service started, and
-    /// where whether events come is private.
-    pub(crate) changed_ms: Option<u64>,
     pub(crate) plan: PlanInfo,
 }
 
@@ -194,7 +191,6 @@ impl StreamInfo {
             retention: config.retention,
             keys: KeysInfo::of(domain),
             from_ms,
-            changed_ms: None,
             plan: PlanInfo::from(plan),
         }
     }
@@ -202,9 +198,7 @@ impl StreamInfo {
 
 impl From<&StreamReport> for StreamInfo {
     fn from(report: &StreamReport) -> Self {
-        let is_public = protects(report.plan.settings().unit) != Protects::Presence;
-        let changed_ms = report.changed_ms.filter(|_| is_public);
-        Self { changed_ms, ..Self::new(&report.source, &report.config, &report.plan, Some(report.from_ms)) }
+        Self::new(&report.source, &report.config, &report.plan, Some(report.from_ms))
     }
 }
 

@@ -3,7 +3,7 @@
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 
-use crate::support::{Rig, SOURCE, START_MS, pages};
+use crate::support::{Rig, SOURCE, pages};
 
 #[tokio::test]
 async fn sources_and_streams_are_made_checked_listed_and_deleted() {
@@ -134,31 +134,4 @@ async fn health_is_said_without_a_token_and_its_reasons_with_one() {
     let status = rig.get("/v1/status").await.expect(StatusCode::OK);
     assert!(status["reasons"][0].as_str().is_some_and(|reason| reason.contains("shutting down")), "{status}");
     rig.post("/v1/sources", serde_json::from_str(SOURCE).expect("JSON")).await.problem(503, "shutting-down");
-}
-
-#[tokio::test]
-async fn a_stream_says_when_it_changed_unless_arrivals_are_private() {
-    let rig = Rig::with_pages().await;
-    let source = r#"{"name": "quiet", "protects": "presence", "epsilon": 10, "columns": {"page": "text"}}"#;
-    let timed = json!({"name": "timed", "item": "page", "window": "1m", "expected": 1000, "epsilon": 1, "keys": {"list": ["a"]}});
-    rig.make(source, &[timed]).await;
-    let changed = async |stream: &str| {
-        let info = rig.get(&format!("/v1/streams/{stream}")).await.expect(StatusCode::OK);
-        let all = rig.get("/v1/streams").await.expect(StatusCode::OK);
-        let listed = all["streams"].as_array().expect("a list").iter().find(|one| one["name"] == stream);
-        assert_eq!(info["changed_ms"], listed.expect("it is there")["changed_ms"]);
-        info["changed_ms"].clone()
-    };
-    assert_eq!(changed("pages").await, Value::Null, "nothing has changed since the start");
-    rig.clock.set(START_MS + 5000);
-    rig.count(&["a"], 2000).await;
-    assert_eq!(changed("pages").await, json!(START_MS + 5000));
-    rig.clock.set(START_MS + 300_000);
-    rig.settle().await;
-    let answer = rig.get("/v1/streams/timed/top").await.expect(StatusCode::OK);
-    assert!(
-        answer["covered"]["start"].as_u64() < answer["covered"]["end"].as_u64(),
-        "something was published: {answer}"
-    );
-    assert_eq!(changed("timed").await, Value::Null);
 }
