@@ -11,6 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from services import missing
 
 import dpsw
 
@@ -61,7 +62,7 @@ def test_the_command_line_reads_the_same_file(tmp_path: Path) -> None:
     top(ledger, budget=3)
     program = Path(os.environ.get("DPSW", ROOT / "target" / "debug" / "dpsw"))
     if not program.exists():
-        pytest.skip(f"{program} is not built: cargo build -p dpsw-cli")
+        missing(f"{program} is not built: cargo build -p dpsw-cli")
     told = subprocess.run([program, "ledger", ledger, "--json"], capture_output=True, text=True, check=True)
     (data_set,) = json.loads(told.stdout)["data_sets"]
     assert (data_set["name"], data_set["epsilon"], data_set["budget"]) == ("visits", 1.0, 3.0)

@@ -112,3 +112,11 @@ def test_no_row_says_why() -> None:
     assert "no item has 99 % of the window" in str(view.heavy_hitters(0.99))
     assert "no key can be frequent enough" in str(dpsw.top(["a"] * 20, window=100, epsilon=2))
     assert "nothing was counted" in str(dpsw.Sketch(window=1_000, epsilon=1, keys=["a"]).finish().top())
+
+
+def test_where_presence_is_private_an_empty_answer_tells_no_number() -> None:
+    sketch = dpsw.Sketch(window="1h", epsilon=1, keys=["a", "b"], unit="add-remove", clock="caller", expected_items=100_000)
+    sketch.advance(NOON)
+    sketch.extend(["a"] * 30, [NOON] * 30)
+    sketch.advance(NOON + timedelta(hours=1))
+    assert "holds about" not in sketch.view()._why()

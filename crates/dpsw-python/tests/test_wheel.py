@@ -8,6 +8,7 @@ import sys
 import zlib
 
 import pytest
+from services import missing
 
 
 @pytest.fixture
@@ -16,7 +17,7 @@ def installed() -> importlib.metadata.Distribution:
     if any("direct_url" in str(path) or path.suffix == ".pth" for path in found.files or []) and not any(
         path.name.endswith(".so") or path.name.endswith(".pyd") for path in found.files or []
     ):
-        pytest.skip("the package is installed in place; `pip install .` makes a wheel")
+        missing("the package is installed in place; `pip install .` makes a wheel")
     return found
 
 

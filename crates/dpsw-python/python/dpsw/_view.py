@@ -258,8 +258,9 @@ class View:
 
     def _few(self, plan: Plan) -> str:
         """Whether the window holds far less than it was planned for."""
-        total = self._native.whole or 0
-        if not self._native.is_time or plan.expected_items < 8 * max(total, 1):
+        total = self._native.total or 0
+        is_said = self._native.is_time and self._native.unit != "add-remove"
+        if not is_said or plan.expected_items < 8 * max(total, 1):
             return ""
         return f"; the window, {self.window}, holds about {counted(total, 'item')}: is its newest time right?"
 
