@@ -448,6 +448,60 @@ fn views_that_do_not_belong_together_are_not_merged() {
     assert_eq!(WindowView::merge(&[]).expect_err("nothing"), MergeError::Nothing);
 }
 
+/// Views of one stream at several times, the last of them finished.
+fn shown(settings: &Settings, site: u64) -> Vec<WindowView> {
+    let mut sketch = sketch(settings, Noise::from_system()).at_site(site);
+    let mut views = vec![sketch.view()];
+    for (from, to) in [(0, 90), (90, 91), (91, 150), (150, 257)] {
+        fill(&mut sketch, from, to);
+        views.push(sketch.view());
+    }
+    views.push(sketch.finish().expect("the system has randomness"));
+    views
+}
+
+fn check_order(views: &[WindowView]) {
+    for (earlier, one) in views.iter().enumerate() {
+        for later in &views[earlier..] {
+            let is_later = one.window().end < later.window().end
+                || one.finished().is_none() && later.finished().is_some();
+            assert_eq!(later.check_succeeds(one).is_ok(), is_later, "{:?}", later.check_succeeds(one));
+            assert!(one.check_succeeds(later).is_err());
+        }
+    }
+}
+
+#[test]
+fn later_views_succeed_earlier_ones_and_no_others() {
+    kinds().iter().for_each(|settings| check_order(&shown(settings, 0)));
+    for settings in [3, 11, 16, 17].map(|kind| kinds()[kind].clone()) {
+        let pairs = shown(&settings, 1).into_iter().zip(shown(&settings, 2));
+        let merged = pairs.map(|(one, other)| WindowView::merge(&[one, other]).expect("mergeable"));
+        check_order(&merged.collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn a_view_of_another_stream_or_that_was_sealed_twice_succeeds_none() {
+    for settings in [0, 2, 3, 4].map(|kind| kinds()[kind].clone()) {
+        let views = shown(&settings, 0);
+        let last = views.last().expect("a view");
+        let refused = |view: &WindowView, earlier| view.check_succeeds(earlier).expect_err("refused");
+        // The same events and keys, with noise of their own.
+        let again = shown(&settings, 0);
+        assert!(matches!(refused(&again[3], &views[2]), SuccessionError::SealedTwice { .. }));
+        assert_eq!(refused(&shown(&settings, 1)[4], &views[3]), SuccessionError::Sites);
+        let longer = Settings { retention: 3, ..settings.clone() };
+        assert_eq!(refused(&shown(&longer, 0)[4], &views[3]), SuccessionError::Plan);
+        let plan = Plan::new(settings.clone()).expect("a valid plan");
+        let mut other = DpswSketch::with_key(plan, StreamKey::from_bytes([8; 32]), Noise::from_system());
+        fill(&mut other, 0, 257);
+        assert_eq!(refused(&other.view(), &views[3]), SuccessionError::Keys);
+        assert!(matches!(refused(&views[3], &views[4]), SuccessionError::NotLater { .. }));
+        assert!(matches!(refused(last, last), SuccessionError::Over { .. }));
+    }
+}
+
 fn id(batch: u64, partition: u64) -> PartialId {
     PartialId { source: 1, batch, partition }
 }

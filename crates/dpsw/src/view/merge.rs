@@ -105,7 +105,7 @@ impl WindowView {
     }
 
     /// The views that it is made of, each of one site.
-    fn each(&self) -> &[Self] {
+    pub(crate) fn each(&self) -> &[Self] {
         if self.apart.is_empty() { std::slice::from_ref(self) } else { &self.apart }
     }
 

@@ -18,6 +18,7 @@ pub(crate) mod scores;
 pub(crate) mod sites;
 pub(crate) mod source;
 pub(crate) mod spans;
+pub(crate) mod succession;
 pub(crate) mod tracking;
 pub(crate) mod trail;
 pub(crate) mod trend;
