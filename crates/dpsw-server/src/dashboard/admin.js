@@ -41,7 +41,7 @@ function health(status) {
   return el("section", { class: "card", "aria-labelledby": "health" },
     el("div", { class: "head-line" }, el("h2", { id: "health" }, "Health"), el("span", { class: ready ? "good" : "problem" }, ready ? "takes events" : "takes no events")),
     reasons.length ? el("ul", { class: "problem" }, ...lines(reasons)) : null,
-    notices.length ? el("ul", {}, ...lines(notices)) : el("p", { class: "note" }, "Nothing happened that you should know."));
+    notices.length ? el("ul", {}, ...lines(notices)) : el("p", { class: "note" }, "Nothing to report."));
 }
 
 function sourceCard(source, streams, again, onstream) {

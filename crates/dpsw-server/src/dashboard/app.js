@@ -31,7 +31,7 @@ const state = {
   get stream() {
     return this.streams.find(({ name }) => name === this.place.stream) ?? null;
   },
-  /** The newest answer: as it came, as it was read, and when. Only the newest is kept. */
+  /** The newest answer: to what, as it came, as it was read, and when. Only the newest is kept. */
   shown: null,
   problem: null,
   connection: { name: "waiting" },
@@ -198,6 +198,7 @@ function hear(connection) {
 function round() {
   const { place, stream } = state;
   const { window, count, share, all } = place;
+  const take = (answer) => keep(place, answer);
   if (stream.keys === "asked") return polled(async (signal) => take(await windowAlone(stream, window, signal)), POLL_MS);
   const live = (asked) => streamPath(stream.name, "/live") + params({ window, ...asked });
   if (share === null) return events(live({ count, all, trend: count <= TREND_ROWS }), take);
@@ -218,9 +219,9 @@ function refuse(error) {
   draw();
 }
 
-/** Keeps the newest answer until the next frame. */
-function take(answer) {
-  unread = answer;
+/** Keeps the newest answer to what was asked at a place until the next frame. */
+function keep(asked, text) {
+  unread = { asked, text };
   state.problem = null;
   draw();
   lookUp.again();
@@ -256,12 +257,13 @@ const draw = perFrame(() => {
 });
 
 function openAnswer() {
-  const answer = parse(unread);
-  state.shown = { answer, text: unread, at: now() };
+  const { asked, text } = unread;
+  const answer = parse(text);
+  state.shown = { asked, answer, text, at: now() };
   unread = null;
   if (lastEnd !== null && lastEnd !== answer.window.end) state.changedAt = now();
   lastEnd = answer.window.end;
-  const { share } = state.place;
+  const { share } = asked;
   const line = share === null || answer.total === null ? null : share * answer.total;
   bars.show(answer.items, { line, chosen: soughtKey(state.place) });
 }

@@ -27,7 +27,7 @@ export const isUnsure = (row) => row.unsure || row.lower < 1;
 
 /** Where the scale ends. Bars never reach beyond it. */
 export function scaleOf(rows) {
-  const most = rows.reduce((most, row) => Math.max(most, row.upper), 1);
+  const most = rows.reduce((most, row) => Math.max(most, row.estimate, row.upper), 1);
   const size = step(most, STEPS);
   return { size, end: size * Math.ceil(most / size) };
 }
@@ -201,7 +201,8 @@ export class Bars {
   }
 
   #draw(slot, row, index) {
-    const [lower, value, upper] = [row.lower, row.estimate, row.upper].map((value) => this.#at(value));
+    // Where nothing is known of an end, the line reaches over the whole scale.
+    const [lower, value, upper] = [row.lower ?? 0, row.estimate, row.upper ?? Infinity].map((value) => this.#at(value));
     slot.drawn = { index, lower, value, upper };
     slot.fill.style.width = value;
     slot.whisker.style.left = lower;

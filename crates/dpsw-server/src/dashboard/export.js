@@ -2,7 +2,7 @@
 
 import { isUnsure, scaleOf } from "./bars.js";
 import { el, svg } from "./dom.js";
-import { clock, count, day, harmless, interval, parameter, percent } from "./words.js";
+import { count, harmless, interval, parameter, percent, wholeTime } from "./words.js";
 
 export function download(name, type, text) {
   const address = URL.createObjectURL(new Blob([text], { type }));
@@ -56,7 +56,7 @@ const stripes = () => svg("pattern", { id: "noise", width: 6, height: 6, pattern
   svg("rect", { width: 6, height: 6, fill: "#e4e6ea" }), svg("rect", { width: 2.5, height: 6, fill: "#a9afba" }));
 
 function caption({ window, epsilon, delta, hidden }) {
-  const place = window.unit === "items" ? `items ${count(window.start)} to ${count(window.end)}` : `${day(window.start)} ${clock(window.start)} to ${clock(window.end)}`;
+  const place = window.unit === "items" ? `items ${count(window.start)} to ${count(window.end)}` : `${wholeTime(window.start)} to ${wholeTime(window.end)}`;
   const claim = epsilon === null ? "nothing is promised" : `epsilon = ${parameter(epsilon)}, delta = ${parameter(delta)}`;
   return `${place}; ${claim}${hidden ? `; ${count(hidden)} rows that may be noise are not shown` : ""}`;
 }
@@ -64,7 +64,7 @@ function caption({ window, epsilon, delta, hidden }) {
 function drawnRow(row, index, end) {
   const y = 70 + ROW * index;
   const at = (value) => PLOT_X + (PLOT_WIDTH * Math.max(0, value)) / end;
-  const [lower, upper] = [at(row.lower), at(row.upper)];
+  const [lower, upper] = [at(row.lower ?? 0), at(row.upper ?? end)];
   const line = (x1, x2, y1, y2) => svg("line", { x1, x2, y1, y2, stroke: "#1b1e25", "stroke-width": 1.5 });
   return [
     svg("text", { x: 36, y: y + 13, "text-anchor": "end", fill: "#565c6b" }, count(row.rank)),

@@ -1,7 +1,8 @@
 // An item over time: a line with a band that the truth lies in.
 
+import { now } from "./api.js";
 import { el, fill, say, svg } from "./dom.js";
-import { clock, count, interval, lasting, step } from "./words.js";
+import { count, interval, lasting, moment, step } from "./words.js";
 
 const HEIGHT = 190;
 const MARGIN = { top: 12, right: 10, bottom: 26, left: 46 };
@@ -21,8 +22,9 @@ export function points(substreams) {
       count: { estimate, lower, upper },
       at: (window.start + window.end) / 2,
       value: rate(estimate, window),
-      lower: rate(lower, window),
-      upper: rate(upper, window),
+      // Where nothing is known of an end, the band reaches down to none and up to the top.
+      lower: rate(lower ?? 0, window),
+      upper: rate(upper ?? Infinity, window),
     })),
   };
 }
@@ -32,13 +34,13 @@ function measure(spells) {
   if (spells.length === 0 || spells[0].window.unit === "items") return { factor: 100, words: "% of the items" };
   const longest = Math.max(...spells.map(({ window }) => window.end - window.start));
   const [name, size] = RATES.find(([, size]) => size <= longest) ?? RATES.at(-1);
-  return { factor: size, words: `per ${name}` };
+  return { factor: size, words: `Per ${name}` };
 }
 
 const shortened = (value) => (Math.abs(value) < 10 && !Number.isInteger(value) ? String(Number(value.toPrecision(2))) : count(value));
 
 /** Where a point was, in words. */
-const when = ({ unit, start, end }) => (unit === "items" ? `${count(start)} – ${count(end)}` : `${clock(start)} – ${clock(end)}`);
+const when = ({ unit, start, end }) => (unit === "items" ? `${count(start)} – ${count(end)}` : `${moment(start, now())} – ${moment(end, now())}`);
 
 /** A place for a history: what somebody has opened, scrolled or focused there stays when the numbers change. */
 export class History {
@@ -77,13 +79,14 @@ function sizeOf(all) {
 function scales(all, width) {
   const [start, end] = [all[0].window.start, all.at(-1).window.end];
   const least = Math.min(0, ...all.map(({ lower }) => lower));
-  const most = Math.max(...all.map(({ upper }) => upper), least + 1e-9);
+  const known = all.flatMap(({ value, upper }) => (upper === Infinity ? [value] : [value, upper]));
+  const most = Math.max(...known, least + 1e-9);
   const size = step(most - least, STEPS);
   const [low, high] = [size * Math.floor(least / size), size * Math.ceil(most / size)];
   const [w, h] = [width - MARGIN.left - MARGIN.right, HEIGHT - MARGIN.top - MARGIN.bottom];
   return {
     x: (at) => MARGIN.left + (w * (at - start)) / (end - start),
-    y: (value) => MARGIN.top + (h * (high - value)) / (high - low),
+    y: (value) => MARGIN.top + (h * (high - Math.min(high, value))) / (high - low),
     ticks: Array.from({ length: Math.round((high - low) / size) + 1 }, (_, tick) => low + tick * size),
   };
 }
@@ -109,7 +112,7 @@ function band(all, { x, y }) {
 }
 
 function labels(all, { x }, width) {
-  const word = ({ unit }, at) => (unit === "items" ? count(at) : clock(at));
+  const word = ({ unit }, at) => (unit === "items" ? count(at) : moment(at, now()));
   const { window } = all[0];
   const [start, end] = [window.start, all.at(-1).window.end];
   const y = HEIGHT - 8;

@@ -87,9 +87,15 @@ export class LookUp {
     say(this.#estimate, count(row.estimate));
     say(this.#interval, ` ${interval(row.lower, row.upper)} with 95 %`);
     say(this.#facts, [share, WORDS[row.trend] ?? null].filter((fact) => fact !== null).join(" · "));
-    say(this.#strict, `Whatever the order inside substreams: ${interval(...row.any_order)}. Rows of a list are corrected for having been chosen by size; this is not, so it may differ a little.`);
+    say(this.#strict, `${evenness(row.any_order)} Rows of a list are corrected for having been chosen by size; this is not, so it may differ a little.`);
     this.#history.show(substreams, Math.max(260, this.#place.clientWidth || 360));
   }
+}
+
+/** What holds whatever the order inside the substreams that the window cuts. */
+function evenness([lower, upper]) {
+  const widest = upper === null ? `at least ${count(Math.floor(lower ?? 0))}` : interval(lower, upper);
+  return `Where the window cuts a substream, and for what is not sealed, items are taken to come evenly. However they came, it is ${widest}.`;
 }
 
 /** What is known of an item now. */

@@ -3,20 +3,26 @@
 import { now, Refused } from "./api.js";
 import { byId, choices, el, fill, say, show } from "./dom.js";
 import { COUNTS, LEAST_SHARE, MOST_SHARE } from "./place.js";
-import { ago, clock, count, lasting, millis, parameter, percent, span, written } from "./words.js";
+import { ago, count, lasting, millis, moment, parameter, percent, span, written } from "./words.js";
 
-/** The window of a place: a number of items or a time, as the service writes it. */
-const windowOf = ({ place, stream }) => (place.window === null ? stream.window : /^\d+$/.test(place.window) ? Number(place.window) : place.window);
+/** What the list answers: until there is an answer to a new question, the one before. */
+const askedOf = ({ place, shown }) => shown?.asked ?? place;
+
+/** The window of the list: a number of items or a time, as the service writes it. */
+function windowOf(state) {
+  const { window } = askedOf(state);
+  return window === null ? state.stream.window : /^\d+$/.test(window) ? Number(window) : window;
+}
 
 export function drawPanel(state, go) {
-  const { stream, problem, connection, isPaused } = state;
+  const { stream, problem, connection, isPaused, shown } = state;
   say(byId("title"), stream.name);
   say(byId("about"), about(state));
-  byId("live").classList.toggle("old", isPaused || connection.name === "lost");
+  byId("live").classList.toggle("old", isPaused || problem !== null || connection.name === "lost");
   drawControls(state, go);
   drawTime(state);
   drawList(state);
-  say(byId("question-problem"), problem ? `${problem.message}.` : "");
+  say(byId("question-problem"), problem ? `${problem.message}.${shown?.answer.items.length ? " The list is the one before." : ""}` : "");
 }
 
 function about(state) {
@@ -36,7 +42,7 @@ function drawBanner({ shown, connection, isPaused }) {
   const banner = byId("banner");
   const isLost = connection.name === "lost" && !isPaused;
   show(banner, isLost || isPaused);
-  const seen = shown ? ` What you see is from ${clock(shown.at)}.` : "";
+  const seen = shown ? ` What you see is from ${moment(shown.at, now())}.` : "";
   if (isPaused) say(banner, `Paused.${seen}`);
   else if (isLost) say(banner, `${lostWords(connection.error)}${seen} This page goes on trying.`);
 }
@@ -54,11 +60,16 @@ function drawFacts(state) {
 }
 
 function factsOf(state) {
-  const { total, protects, epsilon, delta, capped, window } = state.shown.answer;
-  const facts = [windowFact(state), sealedFact(state), freshFact(state), ["Privacy", epsilon === null ? "none" : `ε ${parameter(epsilon)}`, `δ ${parameter(delta)}`]];
+  const { total, protects, capped, window } = state.shown.answer;
+  const facts = [windowFact(state), sealedFact(state), freshFact(state), privacyFact(state)];
   if (window.unit === "ms") facts.splice(1, 0, ["Items", total === null ? "private" : count(total), protects === "presence" ? "how many came is hidden" : "in the window"]);
   if (capped) facts.push(["Not counted", count(capped), "items beyond the caps of users"]);
   return facts;
+}
+
+function privacyFact({ shown: { answer: { epsilon, delta, protects } } }) {
+  if (epsilon === null) return ["Privacy", "none", "nothing is promised"];
+  return ["Privacy", `ε ${parameter(epsilon)}`, `δ ${parameter(delta)}, for ${protects === "users" ? "a user in a window" : "one event"}`];
 }
 
 const sized = (unit, amount) => (unit === "items" ? `${count(amount)} items` : lasting(amount));
@@ -69,7 +80,7 @@ function windowFact(state) {
   const asked = windowOf(state);
   const whole = typeof asked === "number" ? asked : millis(asked);
   const isFull = whole === null || whole <= len;
-  const end = window.unit === "items" ? `up to item ${count(window.end)}` : `up to ${clock(window.end)}`;
+  const end = window.unit === "items" ? `up to item ${count(window.end)}` : `up to ${moment(window.end, now())}`;
   return ["Window", sized(window.unit, len), isFull ? end : `${Math.floor((100 * len) / whole)} % of ${typeof asked === "number" ? count(asked) : asked} so far`];
 }
 
@@ -84,10 +95,10 @@ function sealedFact({ shown: { answer: { window, covered } } }) {
 function freshFact({ shown: { answer: { window } }, changedAt }) {
   if (window.unit === "ms") {
     const behind = Math.max(0, Math.floor((now() - window.end) / 1000));
-    return ["Behind", behind ? lasting(1000 * behind) : "0 s", "between its end and now"];
+    return ["Behind", behind ? lasting(1000 * behind) : "0 s", "from its end to now"];
   }
   return changedAt
-    ? ["Changed", ago(now() - changedAt), `at ${clock(changedAt)}`]
+    ? ["Changed", ago(now() - changedAt), `at ${moment(changedAt, now())}`]
     : ["Changed", "–", "not since this page was opened"];
 }
 
@@ -149,19 +160,20 @@ function drawList(state) {
 }
 
 /** Why nothing is listed. */
-function emptiness({ shown, problem, stream, place }) {
+function emptiness({ shown, problem, stream }) {
   if (stream.keys === "asked") return "The keys of this stream are not listed: its settings say that whoever asks names them. Look an item up.";
   if (!shown) return problem ? "" : "Waiting for the first answer …";
-  const { covered } = shown.answer;
-  if (covered.end <= covered.start && place.window === null) {
+  const { asked, answer: { covered } } = shown;
+  if (covered.end <= covered.start && asked.window === null) {
     const { substream_len: len } = stream.plan;
     return `Nothing is sealed yet. Something new can be seen after every ${typeof stream.window === "string" ? lasting(len) : `${count(len)} items`}.`;
   }
-  if (place.share !== null) return "No item reaches this share.";
+  if (asked.share !== null) return "No item reaches this share.";
   return stream.keys === "found" ? "No key was found yet. Frequent ones come out after a while; the plan of the stream says how soon." : "No item stands out from the noise.";
 }
 
 function drawLegend({ shown, place }, rows) {
+  show(byId("line-key"), (shown?.asked.share ?? null) !== null && shown.answer.total !== null);
   const isSealed = shown !== null && shown.answer.covered.start < shown.answer.covered.end;
   const hidden = isSealed ? shown.answer.hidden : 0;
   show(byId("keys"), rows > 0);

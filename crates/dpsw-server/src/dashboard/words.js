@@ -2,13 +2,19 @@
 
 const WHOLE = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 const CLOCK = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
-const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric", hour: "2-digit", minute: "2-digit" });
+const DATE = { day: "numeric", month: "short", year: "numeric" };
+const DAY = new Intl.DateTimeFormat("en-GB", { ...DATE, hour: "2-digit", minute: "2-digit" });
+const SHORT = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
+const WHOLE_TIME = new Intl.DateTimeFormat("en-GB", { ...DATE, hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short" });
 
 /** A count, rounded. Adding 0 writes no -0. */
 export const count = (value) => WHOLE.format(Math.round(value) + 0);
 
-/** An interval, rounded outwards so that it still holds. */
-export const interval = (lower, upper) => `${WHOLE.format(Math.floor(lower) + 0)} – ${upper === null ? "?" : WHOLE.format(Math.ceil(upper) + 0)}`;
+/** An interval, rounded outwards so that it still holds. An end of which nothing is known is said to be that. */
+export function interval(lower, upper) {
+  const end = (value, round) => (value === null ? "?" : WHOLE.format(round(value) + 0));
+  return `${end(lower, Math.floor)} – ${end(upper, Math.ceil)}`;
+}
 
 /** A share of the whole in per cent. */
 export function percent(share) {
@@ -17,11 +23,19 @@ export function percent(share) {
   return `${(100 * share).toFixed(size === 0 || 0.095 <= size ? 2 : 3)} %`;
 }
 
-/** A parameter as it was set: 1, 0.5, 1e-10. */
-export const parameter = (value) => (value === null ? "none" : String(value));
+/** A parameter as it was set: 1, 0.5, 1e-10. Sums of such are not exact in their last digits, which nobody set. */
+export const parameter = (value) => (value === null ? "none" : String(Number(value.toPrecision(12))));
 
-export const clock = (ms) => CLOCK.format(ms);
 export const day = (ms) => DAY.format(ms);
+
+/** A time of day; on another day than today, with the day. */
+export function moment(ms, today) {
+  const isToday = new Date(ms).toDateString() === new Date(today).toDateString();
+  return isToday ? CLOCK.format(ms) : `${SHORT.format(ms)}, ${CLOCK.format(ms)}`;
+}
+
+/** A time that stands for itself, for files. */
+export const wholeTime = (ms) => WHOLE_TIME.format(ms);
 
 const UNITS = [["d", 86_400_000, "day"], ["h", 3_600_000, "hour"], ["m", 60_000, "minute"], ["s", 1000, "second"], ["ms", 1, "millisecond"]];
 

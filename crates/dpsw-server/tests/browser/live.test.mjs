@@ -113,6 +113,7 @@ test("the threshold slider lists what has at least that share", async () => {
   const share = given();
   await until("two rows", async () => (await rows(page)).length === 2);
   assert.deepEqual((await rows(page)).map(({ name }) => name), ["/", "/cart"]);
+  assert.ok(await page.locator("#line-key").isVisible(), "the line is explained");
   assert.equal(await page.locator("#threshold-says").textContent(), `${(100 * share).toFixed(2)} %`);
   await page.locator("#counts input[value='10']").check();
   await until("all rows", async () => (await rows(page)).length === 4);
@@ -224,6 +225,65 @@ keys = { list = ["/", "/cart"] }`);
   assert.ok(!(await page.locator("body").textContent()).includes("900"), "three hundred times three is nowhere");
   await closed(page);
   await own.end();
+});
+
+/** Answers `live` with the service's own list, changed. */
+const answered = async (page, change) => {
+  const answer = await service.get("/v1/streams/pages/top?trend=true");
+  change(answer);
+  const body = `event: top\nid: 1\ndata: ${JSON.stringify(answer)}\n\n`;
+  await page.route("**/live?*", (route) => route.fulfill({ contentType: "text/event-stream", body }));
+};
+
+test("where nothing is known of an end, no bar looks certain", async () => {
+  const page = await visit(browser, { reducedMotion: "reduce" });
+  await answered(page, ({ items }) => {
+    items[0].upper = null;
+    [items[1].lower, items[1].upper] = [null, null];
+  });
+  await enter(page, service, "#stream=pages");
+  await until("rows", async () => (await rows(page)).length === 4);
+  assert.deepEqual((await rows(page)).slice(0, 2).map(({ interval }) => interval.replace(/^\d+/, "n")), ["n – ?", "? – ?"]);
+  const ends = await page.$$eval(".rows .row", (all) => all.slice(0, 2).map((row) => {
+    const [plot, whisker] = [".plot", ".whisker"].map((name) => row.querySelector(name).getBoundingClientRect());
+    return [(whisker.left - plot.left) / plot.width, (whisker.right - plot.left) / plot.width];
+  }));
+  ends.forEach(([, end]) => assert.ok(0.98 < end, JSON.stringify(ends)));
+  assert.ok(ends[1][0] < 0.02, JSON.stringify(ends));
+  await closed(page);
+});
+
+test("until a question is answered, the page says what the list before it is about", async () => {
+  const page = await opened();
+  const about = () => page.locator("#about").textContent();
+  assert.match(await about(), /in the last 1,000 items/);
+  await page.locator("#pause").click();
+  await page.locator("#windows input[value='500']").check();
+  await until("the address", async () => page.url().includes("window=500"));
+  await page.locator("#banner", { hasText: "Paused" }).waitFor();
+  assert.match(await about(), /in the last 1,000 items/);
+  assert.equal((await rows(page))[0].value, "400");
+  await page.locator("#pause").click();
+  await until("its own list", async () => (await rows(page))[0].value === "200");
+  await until("its own words", async () => (await about()).includes("in the last 500 items"));
+  await page.locator("#window").fill("5m");
+  await page.locator("#window").press("Enter");
+  await page.locator("#question-problem", { hasText: "The list is the one before." }).waitFor();
+  assert.match(await about(), /in the last 500 items/);
+  assert.ok(await page.locator("#live.old").count(), "it is greyed");
+  await closed(page);
+});
+
+test("times of another day say which day", async () => {
+  const page = await opened("#stream=pages&item=%2Fcart");
+  const [moments, sums] = await page.evaluate(async () => {
+    const { moment, parameter } = await import(new URL("dashboard/words.js", document.baseURI));
+    const at = (...when) => new Date(2026, 0, ...when).getTime();
+    return [[at(9, 8, 5, 1), at(10, 8, 5, 1)].map((ms) => moment(ms, at(10, 23))), [0.1 + 0.2, 3e-10 + 1e-26, 1e-10, 0.5].map(parameter)];
+  });
+  assert.deepEqual(moments, ["9 Jan, 08:05:01", "08:05:01"]);
+  assert.deepEqual(sums, ["0.3", "3e-10", "1e-10", "0.5"]);
+  await closed(page);
 });
 
 test("what is chosen comes back with the address", async () => {

@@ -25,7 +25,7 @@ async function shot(name, hash, options, act = async () => {}) {
 
 const listed = (page) => until("rows", async () => 4 <= (await page.locator(".rows .row").count()));
 const wide = { viewport: { width: 1440, height: 900 } };
-const phone = { viewport: { width: 390, height: 844 }, deviceScaleFactor: 2, isMobile: true, hasTouch: true };
+const phone = { viewport: { width: 375, height: 812 }, deviceScaleFactor: 2, isMobile: true, hasTouch: true };
 // Pages rise and fall in turns: when the window is full, trends show.
 await sleep(Number(process.env.DPSW_SHOT_AFTER_MS ?? 80_000));
 
@@ -37,11 +37,33 @@ await shot("noise", "stream=pages&count=1000&all=1", { ...wide, colorScheme: "li
   await page.evaluate(() => scrollTo(0, document.documentElement.scrollHeight));
 });
 await shot("threshold", "stream=minute&at-least=0.02", { ...wide, colorScheme: "light" }, listed);
-await shot("wall", "stream=minute&count=20", { viewport: { width: 1920, height: 1080 }, colorScheme: "dark" }, listed);
+const wall = { viewport: { width: 1920, height: 1080 } };
+await shot("wall", "stream=minute", { ...wall, colorScheme: "dark" }, listed);
+await shot("wall-light", "stream=pages&item=/live-stream", { ...wall, colorScheme: "light" }, listed);
+await shot("short", "stream=minute&window=7s&count=20&item=/cart", { ...wide, colorScheme: "light" }, listed);
+await shot("words", "stream=minute", { ...wall, colorScheme: "light", fullPage: true }, async (page) => {
+  await listed(page);
+  await page.locator("#glossary summary").click();
+});
+await shot("problem", "stream=pages", { ...wide, colorScheme: "light" }, async (page) => {
+  await listed(page);
+  await page.locator("#window").fill("5m");
+  await page.locator("#window").press("Enter");
+  await page.locator("#question-problem:not(:empty)").waitFor();
+});
+await shot("paused", "stream=pages&item=/cart", { ...wide, colorScheme: "dark" }, async (page) => {
+  await listed(page);
+  await page.locator(".history").waitFor();
+  await page.locator("#pause").click();
+});
+await shot("no-such-stream", "stream=none", { ...wide, colorScheme: "light" }, (page) => page.locator("#message").waitFor());
 await shot("phone", "stream=minute&item=/summer-sale", { ...phone, colorScheme: "light" }, listed);
 await shot("phone-whole", "stream=minute&item=/summer-sale", { ...phone, colorScheme: "dark", fullPage: true }, listed);
 await shot("tablet", "stream=minute&item=/summer-sale", { viewport: { width: 900, height: 1100 }, colorScheme: "light" }, listed);
 await shot("admin", "view=admin", { ...wide, colorScheme: "light", fullPage: true }, (page) => page.locator("#admin .card").first().waitFor());
+await shot("admin-open", "view=admin", { ...wide, colorScheme: "light", fullPage: true }, async (page) => {
+  for (const summary of await page.locator("#admin summary").all()) await summary.click();
+});
 await shot("admin-dark-phone", "view=admin", { ...phone, colorScheme: "dark", fullPage: true }, (page) => page.locator("#admin .card").first().waitFor());
 await shot("token", "", { ...wide, token: "token=dpsw_wrong", colorScheme: "light" }, (page) => page.locator("#token-problem:not(:empty)").waitFor());
 await shot("lost", "stream=minute&count=20", { ...wide, colorScheme: "light" }, async (page) => {
