@@ -586,6 +586,9 @@ pub enum PartialError {
         /// The most substreams.
         most: u64,
     },
+    /// Which substreams have events would show when they came.
+    #[error("where presence is private, the range of times must be fixed before anything is counted")]
+    PrivateTimes,
     /// They were counted for another plan.
     #[error("the partial counters belong to another plan")]
     Plan,

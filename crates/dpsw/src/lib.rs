@@ -182,7 +182,7 @@ pub use stream::finish::FinishError;
 pub use stream::freshness::{FreshnessStore, StateId};
 pub use stream::sketch::{DpswSketch, Taken};
 pub use stream::state::{SavedState, StateKey};
-pub use stream::worker::{Counted, Worker};
+pub use stream::worker::{Counted, Counting, Outside, Worker};
 pub use view::estimate::{CONFIDENCE, Certainty, Deviations, Estimate, Ranked, Shown};
 pub use view::list::List;
 pub use view::succession::SuccessionError;

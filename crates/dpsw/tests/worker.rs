@@ -125,9 +125,12 @@ fn events_in_several_batches_count_together_under_one_id() {
 fn a_worker_reports_what_lies_outside_and_refuses_endless_ranges() {
     let worker = worker(&settings(Unit::ReplaceOne));
     let batch = || Batch::integers(&[5, 5, 5]).at(&[999, 1000, 1040]);
-    assert_eq!(worker.count(id(1), 1000..1040, batch()).expect("valid").outside, 2);
+    assert_eq!(
+        worker.count(id(1), 1000..1040, batch()).expect("valid").outside,
+        Outside { before: 1, after: 1 }
+    );
     let long = worker.count(id(1), 100_000..120_000, batch()).expect("the longest range");
-    assert_eq!((long.partials.len(), long.outside), (1000, 3));
+    assert_eq!((long.partials.len(), long.outside), (1000, Outside { before: 3, after: 0 }));
     for (start, end) in [(1040, 1040), (1040, 1000), (0, 20_001), (100_000, 120_001)] {
         let error = worker.count(id(1), start..end, batch()).expect_err("refused");
         assert_eq!(error, PartialError::Range { start, end, most: 1000 });
@@ -136,6 +139,70 @@ fn a_worker_reports_what_lies_outside_and_refuses_endless_ranges() {
     assert_eq!(error, PartialError::Ingest(IngestError::NoTimes));
     let error = worker.count(id(1), 0..9, Batch::text(&["a"]).at(&[1])).expect_err("text");
     assert!(matches!(error, PartialError::Ingest(IngestError::Kind { .. })));
+}
+
+#[test]
+fn a_worker_may_follow_times_that_are_public_and_no_others() {
+    let public = settings(Unit::ReplaceOne);
+    let worker = worker(&public);
+    let mut counting = worker.follow(id(1), 1..u64::MAX).expect("times are public");
+    let times = [1005, 0, 90_000, 1006, u64::MAX];
+    worker.add(&mut counting, &[Batch::integers(&[5; 5]).at(&times)]).expect("valid");
+    assert_eq!((counting.arrays(), format!("{counting:?}")), (2, "Counting".to_owned()));
+    let counted = worker.finish(counting);
+    let substreams: Vec<u64> = counted.partials.iter().map(PartialCounters::substream).collect();
+    assert_eq!(substreams, [50, 4500]);
+    assert_eq!(counted.outside, Outside { before: 1, after: 1 });
+    assert_eq!(counted.times, Some((1005, 90_000)));
+    let private = Settings { delta: None, ..settings(Unit::AddRemove) };
+    let refused = self::worker(&private).follow(id(1), 1..u64::MAX);
+    assert_eq!(refused.expect_err("presence is private"), PartialError::PrivateTimes);
+}
+
+#[test]
+fn events_count_alike_in_any_order_and_in_any_number_of_batches() {
+    let settings = in_segments();
+    let worker = worker(&settings);
+    let times: Vec<u64> = (0..900).map(|event| 1000 + event * 7919 % 40).collect();
+    let items: Vec<u64> = (0..900).map(|event| event % 13).collect();
+    let mut sorted: Vec<(u64, u64)> = times.iter().copied().zip(items.iter().copied()).collect();
+    sorted.sort_by_key(|(time, _)| *time);
+    let (in_order, its_items): (Vec<u64>, Vec<u64>) = sorted.into_iter().unzip();
+    let bytes = |counted: Counted| -> Vec<Vec<u8>> {
+        assert_eq!(counted.times, Some((1000, 1039)));
+        counted.partials.iter().map(PartialCounters::to_bytes).collect()
+    };
+    let sorted = Batch::integers(&its_items).at(&in_order);
+    let wanted = bytes(worker.count(id(1), 1000..1040, sorted).expect("valid"));
+    let mixed = Batch::integers(&items).at(&times);
+    assert_eq!(bytes(worker.count(id(1), 1000..1040, mixed).expect("valid")), wanted);
+    let mut counting = worker.start(id(1), 1000..1040).expect("a short range");
+    for (items, times) in items.chunks(77).zip(times.chunks(77)) {
+        worker.add(&mut counting, &[Batch::integers(items).at(times)]).expect("valid");
+    }
+    assert_eq!(bytes(worker.finish(counting)), wanted);
+}
+
+#[test]
+fn a_batch_that_does_not_fit_adds_nothing() {
+    let worker = worker(&settings(Unit::ReplaceOne));
+    let mut counting = worker.start(id(1), 1000..1040).expect("a short range");
+    let batches = [Batch::integers(&[5]).at(&[1005]), Batch::text(&["a"]).at(&[1005])];
+    assert!(worker.add(&mut counting, &batches).is_err());
+    assert_eq!((counting.arrays(), worker.finish(counting).times), (0, None));
+}
+
+#[test]
+fn partial_counters_are_as_long_as_what_was_counted_and_never_longer_than_all_counters() {
+    let worker = worker(&settings(Unit::ReplaceOne));
+    let len = |events: usize| {
+        let items: Vec<u64> = (0..events as u64).collect();
+        let counted = worker.count(id(1), 1000..1020, Batch::integers(&items).at(&vec![1001; events]));
+        counted.expect("valid").partials[0].to_bytes().len()
+    };
+    let (none, few, all) = (len(0), len(3), len(5000));
+    assert!(none < few && few <= none + 40, "{none}, {few}");
+    assert!(all <= none + 30 + 4 * 64, "{all}");
 }
 
 /// One event.

@@ -73,6 +73,15 @@ impl Writer {
         self.0.extend(cells.iter().flat_map(|cell| cell.to_le_bytes()));
     }
 
+    /// Seven bits in each byte, the lowest first; the highest bit says that more follow.
+    pub(crate) fn varint(&mut self, mut value: u32) {
+        while 0x7f < value {
+            self.u8(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.u8(value as u8);
+    }
+
     pub(super) fn f64(&mut self, value: f64) {
         self.u64(value.to_bits());
     }
@@ -197,6 +206,18 @@ impl<'a> Reader<'a> {
         let bytes = self.take(count.checked_mul(4).ok_or(SnapshotError::Truncated)?)?;
         let cell = |bytes: &[u8]| i32::from_le_bytes(bytes.try_into().expect("chunks of four bytes"));
         Ok(bytes.chunks_exact(4).map(cell).collect())
+    }
+
+    pub(crate) fn varint(&mut self) -> Result<u32, SnapshotError> {
+        let mut value = 0_u64;
+        for shift in (0..35).step_by(7) {
+            let byte = self.u8()?;
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return u32::try_from(value).map_err(|_| SnapshotError::invalid("a number is too large"));
+            }
+        }
+        Err(SnapshotError::invalid("a number is too long"))
     }
 
     pub(super) fn f64(&mut self) -> Result<f64, SnapshotError> {

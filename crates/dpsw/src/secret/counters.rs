@@ -212,6 +212,52 @@ impl Counters {
         Ok(Self { shape, items, cells })
     }
 
+    /// The same without the counters that are zero, where that is shorter.
+    pub(crate) fn write_short(&self, writer: &mut Writer) {
+        let varint_len = |value: u32| value.max(1).ilog2() as usize / 7 + 1;
+        let len: usize = self.counted().map(|(gap, count)| varint_len(gap) + varint_len(count)).sum();
+        let is_sparse = 8 + len < 4 * self.cells.len();
+        writer.u8(is_sparse.into());
+        if !is_sparse {
+            return self.write(writer);
+        }
+        writer.u64(self.items);
+        writer.len(self.counted().count());
+        for (gap, count) in self.counted() {
+            writer.varint(gap);
+            writer.varint(count);
+        }
+    }
+
+    /// What [`write_short`](Self::write_short) wrote of hashed or listed counters.
+    pub(crate) fn read_short(reader: &mut Reader<'_>, shape: Shape) -> Result<Self, SnapshotError> {
+        if !reader.flag()? {
+            return Self::read(reader, shape, 0);
+        }
+        let (items, count) = (reader.u64()?, reader.len(2)?);
+        let out_of_range = || SnapshotError::invalid("its counts are out of range");
+        let mut counters = Self { items, ..Self::new(shape, 0) };
+        let mut next = 0_usize;
+        for _ in 0..count {
+            let cell = next + reader.varint()? as usize;
+            let count = reader.varint()?;
+            let is_right = (1..=COUNT_MAX as u32).contains(&count) && u64::from(count) <= items;
+            *counters.cells.get_mut(cell).filter(|_| is_right).ok_or_else(out_of_range)? = count as i32;
+            next = cell + 1;
+        }
+        if ITEMS_MAX < items { Err(out_of_range()) } else { Ok(counters) }
+    }
+
+    /// The counters above zero, each as the number of zeros before it and its count.
+    fn counted(&self) -> impl Iterator<Item = (u32, u32)> {
+        let mut next = 0;
+        self.cells.iter().enumerate().filter(|(_, count)| **count != 0).map(move |(cell, &count)| {
+            let gap = (cell - next) as u32;
+            next = cell + 1;
+            (gap, count as u32)
+        })
+    }
+
     #[cfg(test)]
     pub(crate) fn exact(&self) -> (&[i32], u64) {
         (&self.cells, self.items)

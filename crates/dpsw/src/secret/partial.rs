@@ -12,7 +12,9 @@ use crate::plan::structure::Plan;
 use crate::secret::counters::Counters;
 
 const MAGIC: &[u8; 8] = b"DPSWPART";
-const VERSION: u16 = 2;
+const VERSION: u16 = 3;
+/// Counters that are written without their zeros grow when they are read: partial counters hold at most this many in all.
+const CELLS_MAX: usize = 1 << 28;
 
 /// Which events partial counters hold: a partition of a batch of a source. If one is absorbed twice it counts once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -99,7 +101,7 @@ impl PartialCounters {
             writer.len(segments.len());
             for (segment, counters) in segments {
                 writer.len(*segment);
-                counters.write(&mut writer);
+                counters.write_short(&mut writer);
             }
         }
         writer.finish()
@@ -115,9 +117,12 @@ impl PartialCounters {
         let substream = reader.u64()?;
         let count = reader.len(PartialId::LEN)?;
         let mut parts = BTreeMap::new();
+        let mut arrays_max = CELLS_MAX / plan.shape().cells().max(1);
         for _ in 0..count {
             let id = PartialId::read(&mut reader)?;
-            if parts.insert(id, read_segments(&mut reader, plan)?).is_some() {
+            let segments = read_segments(&mut reader, plan, arrays_max)?;
+            arrays_max -= segments.len();
+            if parts.insert(id, segments).is_some() {
                 return Err(SnapshotError::invalid("an id occurs twice"));
             }
         }
@@ -129,13 +134,17 @@ impl PartialCounters {
     }
 }
 
-fn read_segments(reader: &mut Reader<'_>, plan: &Plan) -> Result<Segments, SnapshotError> {
+fn read_segments(reader: &mut Reader<'_>, plan: &Plan, arrays_max: usize) -> Result<Segments, SnapshotError> {
     let mut segments = Segments::new();
-    for _ in 0..reader.len(8)? {
+    let count = reader.len(8)?;
+    if arrays_max < count {
+        return Err(SnapshotError::invalid("it has too many counters"));
+    }
+    for _ in 0..count {
         let segment =
             usize::try_from(reader.u64()?).ok().filter(|&segment| segment < plan.boundaries().len());
         let segment = segment.ok_or(SnapshotError::invalid("a segment is not in its plan"))?;
-        if segments.insert(segment, Counters::read(reader, plan.shape(), 0)?).is_some() {
+        if segments.insert(segment, Counters::read_short(reader, plan.shape())?).is_some() {
             return Err(SnapshotError::invalid("a segment occurs twice"));
         }
     }

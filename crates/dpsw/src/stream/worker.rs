@@ -8,7 +8,8 @@ use crate::error::{IngestError, PartialError};
 use crate::item::batch::{Batch, Items};
 use crate::item::hash::StreamKey;
 use crate::item::mapping::Mapping;
-use crate::plan::settings::Clock;
+use crate::item::value::Kind;
+use crate::plan::settings::{Clock, Unit};
 use crate::plan::structure::Plan;
 use crate::secret::counters::Counters;
 use crate::secret::partial::{Origin, PartialCounters, PartialId, Segments};
@@ -16,6 +17,12 @@ use crate::stream::keys::HashKeys;
 
 /// The most substreams that one call of a worker may touch: each takes counters of its own.
 const SUBSTREAMS_MAX: u64 = 1000;
+
+/// Runs of events that are shorter than this on average are gathered by segment before they are counted.
+const RUN_LEN: usize = 16;
+
+/// The substream and segment of some events, and which of a batch they are.
+type Events = ((u64, usize), Range<usize>);
 
 /// Counts events for a sketch that runs elsewhere, with the same plan and stream key.
 #[derive(Debug)]
@@ -25,14 +32,44 @@ pub struct Worker {
     origin: Origin,
 }
 
-/// What a worker made of a batch.
+/// What a worker made of events.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Counted {
-    /// One for each substream of the range, oldest first, also where nothing happened.
+    /// One for each substream of the range, oldest first, also where nothing happened; after [`Worker::follow`], one for each
+    /// substream that has events.
     pub partials: Vec<PartialCounters>,
     /// Events outside the range, which count nowhere. **Secret** where presence is.
-    pub outside: usize,
+    pub outside: Outside,
+    /// The earliest and the latest time of the events that count. **Secret** where presence is.
+    pub times: Option<(u64, u64)>,
+}
+
+/// How many events lie outside a range.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Outside {
+    /// Before its start.
+    pub before: usize,
+    /// At its end or after it.
+    pub after: usize,
+}
+
+/// The events of one id, while they come in batch after batch. Exact and **secret**.
+pub struct Counting {
+    id: PartialId,
+    range: Range<u64>,
+    /// Those that get partial counters whatever happens.
+    listed: Range<u64>,
+    substreams: BTreeMap<u64, Segments>,
+    mappings: BTreeMap<u64, Mapping>,
+    outside: Outside,
+    times: Option<(u64, u64)>,
+}
+
+impl std::fmt::Debug for Counting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Counting")
+    }
 }
 
 impl Worker {
@@ -76,12 +113,48 @@ impl Worker {
         range: Range<u64>,
         batches: &[Batch<'_>],
     ) -> Result<Counted, PartialError> {
-        let numbers = self.numbers(&range)?;
-        let mut substreams: BTreeMap<u64, Segments> =
-            numbers.map(|number| (number, Segments::new())).collect();
-        let mut outside = 0;
-        for batch in batches {
-            outside += self.count_batch(&mut substreams, &range, batch)?;
+        let mut counting = self.start(id, range)?;
+        self.add(&mut counting, batches)?;
+        Ok(self.finish(counting))
+    }
+
+    /// Starts to count events that do not come all at once; see [`count`](Self::count).
+    ///
+    /// # Errors
+    /// The range is empty or touches more than 1000 substreams.
+    pub fn start(&self, id: PartialId, range: Range<u64>) -> Result<Counting, PartialError> {
+        let listed = self.numbers(&range)?;
+        Ok(Counting::new(id, range, listed))
+    }
+
+    /// The same where nobody knows which times will come: the range may be as long as one likes, and only substreams that have
+    /// events get partial counters. That shows times, so they must be public.
+    ///
+    /// # Errors
+    /// Presence is private.
+    pub fn follow(&self, id: PartialId, range: Range<u64>) -> Result<Counting, PartialError> {
+        if self.plan.settings().unit == Unit::AddRemove {
+            return Err(PartialError::PrivateTimes);
+        }
+        Ok(Counting::new(id, range, 0..0))
+    }
+
+    /// Adds events.
+    ///
+    /// # Errors
+    /// A batch does not fit the plan. Nothing is counted then.
+    pub fn add(&self, counting: &mut Counting, batches: &[Batch<'_>]) -> Result<(), PartialError> {
+        batches.iter().try_for_each(|batch| self.check(batch).map(drop))?;
+        batches.iter().try_for_each(|batch| self.count_batch(counting, batch))?;
+        Ok(())
+    }
+
+    /// What was counted, as partial counters.
+    #[must_use]
+    pub fn finish(&self, counting: Counting) -> Counted {
+        let Counting { id, listed, mut substreams, outside, times, .. } = counting;
+        for number in listed {
+            substreams.entry(number).or_default();
         }
         #[cfg(test)]
         let substreams = crate::testing::fault::worked(substreams, outside);
@@ -90,15 +163,10 @@ impl Worker {
             substream,
             parts: BTreeMap::from([(id, segments)]),
         };
-        Ok(Counted { partials: substreams.into_iter().map(partial).collect(), outside })
+        Counted { partials: substreams.into_iter().map(partial).collect(), outside, times }
     }
 
-    fn count_batch(
-        &self,
-        substreams: &mut BTreeMap<u64, Segments>,
-        range: &Range<u64>,
-        batch: &Batch<'_>,
-    ) -> Result<usize, IngestError> {
+    fn count_batch(&self, counting: &mut Counting, batch: &Batch<'_>) -> Result<(), IngestError> {
         let times = self.check(batch)?;
         let mut hashed = Vec::new();
         let words = match &batch.items {
@@ -110,38 +178,69 @@ impl Worker {
                 &hashed[..]
             }
         };
-        Ok(self.count_runs(substreams, range, times, |counters, run, mapping| match batch.kind() {
-            Some(kind) => counters.count_words(kind, &words[run], mapping),
-            None => counters.count_nulls(run.len()),
-        }))
+        counting.see(times);
+        let kind = batch.kind();
+        if self.runs(counting, times).take(times.len() / RUN_LEN + 2).count() <= times.len() / RUN_LEN + 1 {
+            let runs: Vec<Events> = self.runs(counting, times).collect();
+            runs.into_iter().for_each(|(place, run)| {
+                self.count_at(counting, place, run.len(), kind.map(|kind| (kind, &words[run])));
+            });
+            return Ok(());
+        }
+        for (place, rows) in self.gathered(counting, times) {
+            let words: Vec<u64> = kind.iter().flat_map(|_| rows.iter().map(|row| words[*row])).collect();
+            self.count_at(counting, place, rows.len(), kind.map(|kind| (kind, &words[..])));
+        }
+        Ok(())
     }
 
-    /// Counts runs of events that fall into one segment, and says how many lie outside the range.
-    fn count_runs(
+    /// Counts events of one segment; null items have no words.
+    fn count_at(
         &self,
-        substreams: &mut BTreeMap<u64, Segments>,
-        range: &Range<u64>,
-        times: &[u64],
-        count: impl Fn(&mut Counters, Range<usize>, &Mapping),
-    ) -> usize {
-        let place = |time: &u64| range.contains(time).then(|| self.plan.place(*time));
-        let (mut mapping, mut outside, mut done) = (None, 0, 0);
-        for run in times.chunk_by(|a, b| place(a) == place(b)) {
-            let start = done;
-            done += run.len();
-            let Some((substream, segment)) = place(&run[0]) else {
-                outside += run.len();
-                continue;
-            };
-            if mapping.as_ref().is_none_or(|(of, _)| *of != substream) {
-                mapping = Some((substream, self.keys.mapping(&self.plan, substream)));
-            }
-            let (_, mapping) = mapping.as_ref().expect("it was just made");
-            let segments = substreams.get_mut(&substream).expect("the range touches the substream");
-            let counters = segments.entry(segment).or_insert_with(|| Counters::new(self.plan.shape(), 0));
-            count(counters, start..start + run.len(), mapping);
+        counting: &mut Counting,
+        (substream, segment): (u64, usize),
+        len: usize,
+        words: Option<(Kind, &[u64])>,
+    ) {
+        let mapping = counting.mappings.entry(substream);
+        let mapping = mapping.or_insert_with(|| self.keys.mapping(&self.plan, substream));
+        let segments = counting.substreams.entry(substream).or_default();
+        let counters = segments.entry(segment).or_insert_with(|| Counters::new(self.plan.shape(), 0));
+        match words {
+            Some((kind, words)) => counters.count_words(kind, words, mapping),
+            None => counters.count_nulls(len),
         }
-        outside
+    }
+
+    /// Events of the range that follow each other in one segment.
+    fn runs<'t>(&'t self, counting: &Counting, times: &'t [u64]) -> impl Iterator<Item = Events> + 't {
+        let range = counting.range.clone();
+        let mut done = 0;
+        std::iter::from_fn(move || {
+            done += times[done..].iter().take_while(|time| !range.contains(time)).count();
+            let place = self.plan.place(*times.get(done)?);
+            let segment = self.segment(place);
+            let segment = segment.start.max(range.start)..segment.end.min(range.end);
+            let start = done;
+            done += times[done..].iter().take_while(|time| segment.contains(time)).count();
+            Some((place, start..done))
+        })
+    }
+
+    /// The rows of each segment, where times are mixed.
+    fn gathered(&self, counting: &Counting, times: &[u64]) -> BTreeMap<(u64, usize), Vec<usize>> {
+        let mut gathered: BTreeMap<_, Vec<usize>> = BTreeMap::new();
+        for (place, run) in self.runs(counting, times) {
+            gathered.entry(place).or_default().extend(run);
+        }
+        gathered
+    }
+
+    /// The times of a segment.
+    fn segment(&self, (substream, segment): (u64, usize)) -> Range<u64> {
+        let start = substream * self.plan.substream_len();
+        let boundaries = self.plan.boundaries();
+        start + segment.checked_sub(1).map_or(0, |before| boundaries[before])..start + boundaries[segment]
     }
 
     /// The substreams that a range touches.
@@ -166,6 +265,46 @@ impl Worker {
             Ok(times)
         } else {
             Err(IngestError::TimeCount { times: times.len(), items: batch.len() })
+        }
+    }
+}
+
+impl Counting {
+    fn new(id: PartialId, range: Range<u64>, listed: Range<u64>) -> Self {
+        Self {
+            id,
+            range,
+            listed,
+            substreams: BTreeMap::new(),
+            mappings: BTreeMap::new(),
+            outside: Outside::default(),
+            times: None,
+        }
+    }
+
+    /// How many arrays of counters there are so far: what it takes in memory. **Secret** where presence is.
+    #[must_use]
+    pub fn arrays(&self) -> usize {
+        self.substreams.values().map(Segments::len).sum()
+    }
+
+    /// Notes which times there are, inside the range and outside.
+    fn see(&mut self, times: &[u64]) {
+        let Range { start, end } = self.range;
+        let (mut first, mut last, mut before, mut after) = (u64::MAX, 0, 0, 0);
+        // Without branches: nearly all events lie inside.
+        for &time in times {
+            let is_inside = start <= time && time < end;
+            before += usize::from(time < start);
+            after += usize::from(start <= time && end <= time);
+            first = first.min(if is_inside { time } else { u64::MAX });
+            last = last.max(if is_inside { time } else { 0 });
+        }
+        self.outside.before += before;
+        self.outside.after += after;
+        if before + after < times.len() {
+            let (earlier, later) = self.times.unwrap_or((first, last));
+            self.times = Some((first.min(earlier), last.max(later)));
         }
     }
 }

@@ -30,6 +30,7 @@ use crate::sealed::sketch::SealedSketch;
 use crate::sealed::substream::SealedSubstream;
 use crate::secret::counters::Counters;
 use crate::secret::partial::Segments;
+use crate::stream::worker::Outside;
 use crate::view::estimate::Estimate;
 use crate::view::readable::Readable;
 
@@ -285,8 +286,8 @@ pub(crate) fn opened(readable: &mut Arc<Readable>, number: u64, plan: &Plan) {
 }
 
 /// What becomes of the counters of a worker that was given so many events outside its range.
-pub(crate) fn worked(mut substreams: BTreeMap<u64, Segments>, outside: usize) -> BTreeMap<u64, Segments> {
-    if is(Fault::RefusedPartial) && 0 < outside {
+pub(crate) fn worked(mut substreams: BTreeMap<u64, Segments>, outside: Outside) -> BTreeMap<u64, Segments> {
+    if is(Fault::RefusedPartial) && outside != Outside::default() {
         substreams.values_mut().for_each(Segments::clear);
     }
     substreams
