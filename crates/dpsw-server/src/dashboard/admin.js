@@ -4,7 +4,7 @@ import { ask, Refused, sourcePath, streamPath } from "./api.js";
 import { budget } from "./contract.js";
 import { byId, el, fill } from "./dom.js";
 import { maker, sourceFields, sourceOf, streamFields, streamOf } from "./forms.js";
-import { bytes, day, parameter, span } from "./words.js";
+import { bytes, day, parameter, sentence, span } from "./words.js";
 
 const PROTECTS = { event: "events", presence: "presence", users: "users" };
 
@@ -20,7 +20,7 @@ export async function showAdmin(place, { onchange, onstream }) {
       ...sources.map((source) => sourceCard(source, streams.filter((stream) => stream.source === source.name), again, onstream)),
       newSource(again));
   } catch (error) {
-    fill(place, el("h1", {}, "Administration"), el("p", { class: "problem", role: "alert" }, `${error.message}.`));
+    fill(place, el("h1", {}, "Administration"), el("p", { class: "problem", role: "alert" }, sentence(error.message)));
   }
 }
 
@@ -124,7 +124,7 @@ function confirmed(title, warning, name, act, done) {
       dialog.close();
       await done();
     } catch (error) {
-      problem.textContent = `${error.message}.`;
+      problem.textContent = sentence(error.message);
       button.disabled = false;
     }
   });

@@ -296,6 +296,7 @@ on("leave", "click", () => {
 });
 on("pause", "click", () => {
   state.isPaused = !state.isPaused;
+  if (state.isPaused) lookUp.rest();
   follow();
   draw();
 });

@@ -1,7 +1,7 @@
 // What is promised, in plain words, and how much of the budget is spent.
 
 import { el, fill } from "./dom.js";
-import { count, day, parameter } from "./words.js";
+import { count, day, parameter, sentence } from "./words.js";
 
 const HIDDEN = {
   event: "what any one event was about",
@@ -27,8 +27,6 @@ export function bestGuess(epsilon, delta) {
 export const guessWords = (epsilon, delta) => `${(Math.ceil(1000 * bestGuess(epsilon, delta) - 1e-9) / 10).toFixed(1)} %`;
 
 const claimWords = (epsilon, delta) => (epsilon === null ? "nothing" : `ε = ${parameter(epsilon)}, δ = ${parameter(delta)}`);
-
-const sentence = (text) => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 
 /** A bar of what is spent. */
 export function meter(label, spent, budget) {

@@ -1,6 +1,7 @@
 // Forms for new sources and streams: fields, what they mean to the service, and what it says to them.
 
 import { el, fill } from "./dom.js";
+import { sentence } from "./words.js";
 
 /** A field with a label and a hint. `kind` is text, number, a list of options, or lines. */
 function field({ name, label, kind = "text", hint = "", value = "", isWide = false, needed = false }) {
@@ -88,7 +89,7 @@ export function maker({ title, fields, check, make }) {
     try {
       fill(said, ...(await act(form)));
     } catch (error) {
-      fill(said, el("p", { class: "problem" }, `${error.message}.`));
+      fill(said, el("p", { class: "problem" }, sentence(error.message)));
     }
   };
   form.addEventListener("submit", (event) => {

@@ -55,7 +55,7 @@ export class History {
     const { all, words } = points(substreams);
     this.#table.hidden = all.length === 0;
     if (all.length === 0) {
-      say(this.#note, "Nothing is sealed yet, so there is no history.");
+      say(this.#note, "No whole substream of this window is sealed, so there is no history.");
       return fill(this.#drawing);
     }
     say(this.#note, `${words}, in each substream of ${sizeOf(all)}; the band holds the truth with 95 %`);

@@ -4,7 +4,7 @@ import { ask, params, Refused, streamPath } from "./api.js";
 import { keyOf, nameOf } from "./bars.js";
 import { el, fill, perFrame, say, show } from "./dom.js";
 import { History } from "./history.js";
-import { count, interval, percent } from "./words.js";
+import { count, interval, percent, sentence } from "./words.js";
 
 /** It is asked for at most this often. */
 const PAUSE_MS = 500;
@@ -54,6 +54,11 @@ export class LookUp {
     else this.#ask();
   }
 
+  /** Asks no more until it is told to. */
+  rest() {
+    clearTimeout(this.#later);
+  }
+
   async #ask() {
     const mine = new AbortController();
     [this.#running, this.#askedAt] = [mine, performance.now()];
@@ -72,7 +77,7 @@ export class LookUp {
     const { error = null, row = null, past } = this.#found ?? {};
     show(this.#hint, this.#question === null);
     show(this.#place, this.#found !== null);
-    say(this.#problem, error ? `${error.message}.` : "");
+    say(this.#problem, error ? sentence(error.message) : "");
     show(this.#answer, row !== null);
     if (row !== null) this.#write(row, past.substreams);
   }
@@ -94,8 +99,9 @@ export class LookUp {
 
 /** What holds whatever the order inside the substreams that the window cuts. */
 function evenness([lower, upper]) {
-  const widest = upper === null ? `at least ${count(Math.floor(lower ?? 0))}` : interval(lower, upper);
-  return `Where the window cuts a substream, and for what is not sealed, items are taken to come evenly. However they came, it is ${widest}.`;
+  const least = Math.max(0, Math.floor(lower ?? 0));
+  const widest = upper !== null ? `it is ${interval(least, upper)}` : 0 < least ? `it is at least ${count(least)}` : "it is not known at all";
+  return `Where the window cuts a substream, and for what is not sealed, items are taken to come evenly. If they did not, ${widest}.`;
 }
 
 /** What is known of an item now. */

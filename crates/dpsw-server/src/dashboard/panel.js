@@ -3,7 +3,7 @@
 import { now, Refused } from "./api.js";
 import { byId, choices, el, fill, say, show } from "./dom.js";
 import { COUNTS, LEAST_SHARE, MOST_SHARE } from "./place.js";
-import { ago, count, lasting, millis, moment, parameter, percent, span, written } from "./words.js";
+import { ago, count, lasting, millis, moment, parameter, percent, sentence, span, written } from "./words.js";
 
 /** What the list answers: until there is an answer to a new question, the one before. */
 const askedOf = ({ place, shown }) => shown?.asked ?? place;
@@ -22,7 +22,7 @@ export function drawPanel(state, go) {
   drawControls(state, go);
   drawTime(state);
   drawList(state);
-  say(byId("question-problem"), problem ? `${problem.message}.${shown?.answer.items.length ? " The list is the one before." : ""}` : "");
+  say(byId("question-problem"), problem ? `${sentence(problem.message)}${shown?.answer.items.length ? " The list is the one before." : ""}` : "");
 }
 
 function about(state) {

@@ -61,6 +61,9 @@ export function span(window) {
   return number === 1 ? name : `${WHOLE.format(number)} ${name}s`;
 }
 
+/** A text as a sentence: what the service says begins in lower case and has no full stop. */
+export const sentence = (text) => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+
 /** How long something takes or took, roughly. */
 export function lasting(ms) {
   if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`;

@@ -130,6 +130,16 @@ test("everything can be reached and used by keyboard alone", async () => {
   await page.context().close();
 });
 
+test("on a phone the bar at the top takes no more than two lines", async () => {
+  const page = await visit(browser, { viewport: { width: 375, height: 812 }, isMobile: true, hasTouch: true });
+  await enter(page, service, "#stream=pages");
+  await listed(page);
+  const tops = await page.$$eval(".bar > :not([hidden])", (all) => all.filter((one) => one.offsetHeight && !one.matches(".skip, .gap")).map((one) => one.offsetTop + one.offsetHeight / 2));
+  const lines = new Set(tops.map((top) => Math.round(top / 20)));
+  assert.ok(lines.size <= 2, `${tops}`);
+  await page.context().close();
+});
+
 test("the focus stays with an item that changes its place", async () => {
   const own = await Service.start(settings(stream("pages", 1000, ["/", "/cart"])));
   await own.send(["/", "/", "/cart"], 1000);

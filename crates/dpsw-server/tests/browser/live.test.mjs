@@ -274,6 +274,12 @@ test("until a question is answered, the page says what the list before it is abo
   await closed(page);
 });
 
+test("a window without a whole substream has no history, and says why", async () => {
+  const page = await opened("#stream=pages&window=10&item=%2Fcart");
+  await page.locator("#lookup", { hasText: "No whole substream of this window is sealed" }).waitFor();
+  await closed(page);
+});
+
 test("times of another day say which day", async () => {
   const page = await opened("#stream=pages&item=%2Fcart");
   const [moments, sums] = await page.evaluate(async () => {

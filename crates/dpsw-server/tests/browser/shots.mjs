@@ -62,6 +62,7 @@ await shot("phone-whole", "stream=minute&item=/summer-sale", { ...phone, colorSc
 await shot("tablet", "stream=minute&item=/summer-sale", { viewport: { width: 900, height: 1100 }, colorScheme: "light" }, listed);
 await shot("admin", "view=admin", { ...wide, colorScheme: "light", fullPage: true }, (page) => page.locator("#admin .card").first().waitFor());
 await shot("admin-open", "view=admin", { ...wide, colorScheme: "light", fullPage: true }, async (page) => {
+  await page.locator("#admin .card").first().waitFor();
   for (const summary of await page.locator("#admin summary").all()) await summary.click();
 });
 await shot("admin-dark-phone", "view=admin", { ...phone, colorScheme: "dark", fullPage: true }, (page) => page.locator("#admin .card").first().waitFor());
