@@ -129,7 +129,7 @@ fn consumer(broker: &Broker) -> BaseConsumer {
     let mut config = config(broker);
     config.set("group.id", "bench").set("enable.auto.commit", "false");
     config.set("isolation.level", "read_committed").set("queued.max.messages.kbytes", "32768");
-    config.set("queued.min.messages", "10000000").set("fetch.queue.backoff.ms", "2");
+    config.set("queued.min.messages", "50000").set("fetch.queue.backoff.ms", "2");
     config.create().expect("settings")
 }
 

@@ -25,10 +25,11 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// Consumers need the name of a group, also if they never join one.
 const GROUP: &str = "dpsw";
 
-/// How much is fetched ahead: by bytes alone, and again as soon as there is room (by default a full queue rests for a second).
+/// How much is fetched ahead: few records, since each takes some hundred bytes beside its own and cold memory is slow, and again as
+/// soon as there is room (by default a full queue rests for a second).
 const FETCHED_AHEAD: [(&str, &str); 3] = [
     ("queued.max.messages.kbytes", "32768"),
-    ("queued.min.messages", "10000000"),
+    ("queued.min.messages", "50000"),
     ("fetch.queue.backoff.ms", "2"),
 ];
 

@@ -24,7 +24,7 @@ const CLAIM_CHECK: Duration = Duration::from_secs(1);
 /// How often a reader looks for new partitions.
 const GROWTH_CHECK: Duration = Duration::from_secs(10);
 /// The most records of a batch.
-const RECORDS_MAX: usize = 1 << 14;
+const RECORDS_MAX: usize = 1 << 16;
 /// The most batches on their way to the disk; beyond this nothing is read.
 const PENDING_MAX: usize = 4;
 
