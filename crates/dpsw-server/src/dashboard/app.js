@@ -19,6 +19,10 @@ const POLL_MS = 3000;
 /** Trends of so many rows are worked out. */
 const TREND_ROWS = 100;
 const ENTER_AGAIN_MS = 2000;
+/** Reading an answer of more characters takes a good part of a frame, and nobody reads such a list ten times a second. */
+const LONG = 200_000;
+/** A long answer to the same question is read this long after the one before, at the earliest. */
+const LONG_PAUSE_MS = 500;
 /** A slider that moves is followed when it rests. */
 const REST_MS = 150;
 
@@ -42,6 +46,9 @@ const state = {
 };
 /** An answer that is not drawn yet. */
 let unread = null;
+/** When an answer was read, and when a long one will be. */
+let readAt = 0;
+let readLater = null;
 /** Where the window ended when it was last seen; forgotten when the connection is lost. */
 let lastEnd = null;
 let follower = null;
@@ -185,6 +192,8 @@ function follow() {
 
 function hear(connection) {
   const { error } = connection;
+  // Every part of an answer is a sign of life.
+  if (connection.name === "live" && state.connection.name === "live") return;
   if (connection.name === "lost") lastEnd = null;
   if (connection.name === "live" && state.connection.name === "lost") quietly(refresh);
   state.connection = connection;
@@ -249,14 +258,24 @@ function choose(row) {
 // Drawing
 
 const draw = perFrame(() => {
-  if (unread !== null) openAnswer();
+  if (unread !== null && isDue()) openAnswer();
   else bars.choose(soughtKey(state.place));
   drawFrame(state, { go, retry: enter });
   if (state.place.view === "live" && state.stream) drawPanel(state, go);
   drawFooter(state);
 });
 
+/** Whether the newest answer is to be read now; else it is later. */
+function isDue() {
+  if (unread.text.length < LONG || unread.asked !== state.shown?.asked) return true;
+  const early = LONG_PAUSE_MS - (performance.now() - readAt);
+  clearTimeout(readLater);
+  if (0 < early) readLater = setTimeout(draw, early);
+  return early <= 0;
+}
+
 function openAnswer() {
+  readAt = performance.now();
   const { asked, text } = unread;
   const answer = parse(text);
   state.shown = { asked, answer, text, at: now() };

@@ -109,13 +109,16 @@ async function simulate(t, count, updates) {
   await page.addInitScript((token) => {
     sessionStorage.setItem("dpsw-token", token);
     // How often answers are read, and frames: between two frames there is at most one.
-    globalThis.seen = { answers: 0, inFrame: 0, mostInFrame: 0, frames: [] };
+    globalThis.seen = { answers: 0, inFrame: 0, mostInFrame: 0, frames: [], readAt: -Infinity, leastPause: Infinity };
     const parse = JSON.parse;
     JSON.parse = (text, ...more) => {
       if (text.startsWith('{"window"')) {
-        globalThis.seen.answers += 1;
-        globalThis.seen.inFrame += 1;
-        globalThis.seen.mostInFrame = Math.max(globalThis.seen.mostInFrame, globalThis.seen.inFrame);
+        const { seen } = globalThis;
+        seen.leastPause = Math.min(seen.leastPause, performance.now() - seen.readAt);
+        seen.readAt = performance.now();
+        seen.answers += 1;
+        seen.inFrame += 1;
+        seen.mostInFrame = Math.max(seen.mostInFrame, seen.inFrame);
       }
       return parse(text, ...more);
     };
@@ -154,6 +157,8 @@ async function simulate(t, count, updates) {
   const at = (part) => times[Math.floor(part * (times.length - 1))]?.toFixed(1);
   t.diagnostic(`${count} rows, ${updates} updates, ${seen.answers} drawn, ${times.length} frames: median ${at(0.5)} ms, 95 % ${at(0.95)} ms, 99 % ${at(0.99)} ms, longest ${at(1)} ms`);
   t.diagnostic(`heap ${(first.heap / 1e6).toFixed(2)} -> ${(last.heap / 1e6).toFixed(2)} MB, nodes ${first.nodes} -> ${last.nodes}, listeners ${first.listeners} -> ${last.listeners}`);
+  // Half a second, as clocks of browsers are rounded.
+  if (count === KEYS) assert.ok(490 < seen.leastPause, `a long list was read again after ${seen.leastPause} ms`);
   assert.ok(seen.mostInFrame <= 1, `${seen.mostInFrame} answers were drawn between two frames`);
   assert.ok(last.heap - first.heap < GROWTH_MAX, JSON.stringify([first, last]));
   assert.ok(last.nodes <= first.nodes + 40 && last.listeners <= first.listeners + 5, JSON.stringify([first, last]));
