@@ -50,7 +50,7 @@ function messageOf({ grant, place, streams, stream, connection }, go, retry) {
   const first = streams[0].name;
   return {
     title: "There is no such stream",
-    text: `${harmless(place.stream ?? "", 64)} is gone, or this token may not see it.`,
+    text: `The stream ${harmless(place.stream ?? "", 64)} is gone, or this token may not see it.`,
     button: `Show ${first}`,
     act: () => go({ stream: first, window: null, item: null, base64: null }),
   };
@@ -78,7 +78,9 @@ function drawPicker({ streams, stream }) {
     picker.dataset.said = said;
     fill(picker, ...streams.map(({ name }, index) => el("option", { value: name }, names[index])));
   }
-  if (stream && picker.value !== stream.name) picker.value = stream.name;
+  // Where there is no such stream none is chosen, so that each can be.
+  if (!stream) picker.selectedIndex = -1;
+  else if (picker.value !== stream.name) picker.value = stream.name;
 }
 
 function drawConnection({ connection, isPaused }, isLive) {

@@ -64,6 +64,7 @@ await shot("admin", "view=admin", { ...wide, colorScheme: "light", fullPage: tru
 await shot("admin-open", "view=admin", { ...wide, colorScheme: "light", fullPage: true }, async (page) => {
   await page.locator("#admin .card").first().waitFor();
   for (const summary of await page.locator("#admin summary").all()) await summary.click();
+  await page.evaluate(() => scrollTo(0, 0));
 });
 await shot("admin-dark-phone", "view=admin", { ...phone, colorScheme: "dark", fullPage: true }, (page) => page.locator("#admin .card").first().waitFor());
 await shot("token", "", { ...wide, token: "token=dpsw_wrong", colorScheme: "light" }, (page) => page.locator("#token-problem:not(:empty)").waitFor());

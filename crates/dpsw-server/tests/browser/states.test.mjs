@@ -115,6 +115,17 @@ test("without streams the page says what to do", async () => {
   await service.end();
 });
 
+test("where there is no such stream the page says so, and any other can be chosen", async () => {
+  const service = await started();
+  const page = await visit(browser);
+  await enter(page, service, "#stream=none");
+  await says(page, "#message", "The stream none is gone");
+  await page.locator("#stream").selectOption("pages");
+  await isListed(page);
+  await closed(page);
+  await service.end();
+});
+
 test("a lost connection is said, what was known stays, and the page comes back by itself", async () => {
   const service = await started();
   const page = await visit(browser);
