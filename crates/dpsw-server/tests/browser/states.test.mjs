@@ -120,6 +120,7 @@ test("where there is no such stream the page says so, and any other can be chose
   const page = await visit(browser);
   await enter(page, service, "#stream=none");
   await says(page, "#message", "The stream none is gone");
+  assert.equal(await page.locator("#stream").inputValue(), "", "no stream looks chosen");
   await page.locator("#stream").selectOption("pages");
   await isListed(page);
   await closed(page);
