@@ -36,6 +36,7 @@ function about(state) {
 export function drawTime(state) {
   drawBanner(state);
   drawFacts(state);
+  drawPredicted(state);
 }
 
 function drawBanner({ shown, connection, isPaused }) {
@@ -60,11 +61,18 @@ function drawFacts(state) {
 }
 
 function factsOf(state) {
-  const { total, protects, capped, window } = state.shown.answer;
+  const { capped, window } = state.shown.answer;
   const facts = [windowFact(state), sealedFact(state), freshFact(state), privacyFact(state)];
-  if (window.unit === "ms") facts.splice(1, 0, ["Items", total === null ? "private" : count(total), protects === "presence" ? "how many came is hidden" : "in the window"]);
+  if (window.unit === "ms") facts.splice(1, 0, itemsFact(state));
   if (capped) facts.push(["Not counted", count(capped), "items beyond the caps of users"]);
   return facts;
+}
+
+/** How many items a window of time has: known where it is sealed, predicted from that where it is not. */
+function itemsFact({ shown: { answer: { total, protects, window, covered } } }) {
+  if (protects === "presence") return ["Items", "private", "how many came is hidden"];
+  if (total === null) return ["Items", "–", "none is sealed"];
+  return covered.end < window.end ? ["Items", `≈ ${count(total)}`, "predicted where not sealed"] : ["Items", count(total), "in the window"];
 }
 
 function privacyFact({ shown: { answer: { epsilon, delta, protects } } }) {
@@ -84,12 +92,27 @@ function windowFact(state) {
   return ["Window", sized(window.unit, len), isFull ? end : `${Math.floor((100 * len) / whole)} % of ${typeof asked === "number" ? count(asked) : asked} so far`];
 }
 
-/** How much of the window sealed sketches cover; the rest is predicted, or not there yet. */
-function sealedFact({ shown: { answer: { window, covered } } }) {
-  const [len, sealed] = [window.end - window.start, covered.end - covered.start];
+/** The share of the window that sealed sketches cover, from 0 to 1; the rest is predicted, or not there yet. */
+function sealedShare({ window, covered }) {
+  const len = window.end - window.start;
+  return len ? Math.max(0, covered.end - covered.start) / len : 0;
+}
+
+const wholePercent = (share) => `${Math.floor(100 * share)} %`;
+
+function sealedFact({ shown: { answer } }) {
+  const { window, covered } = answer;
   const open = window.end - covered.end;
-  const rest = sealed <= 0 ? "none of it yet" : open <= 0 ? "up to its end" : `the newest ${sized(window.unit, open)} not yet`;
-  return ["Sealed", len ? `${Math.floor((100 * Math.max(0, sealed)) / len)} %` : "–", rest];
+  const rest = covered.end <= covered.start ? "none of it yet" : open <= 0 ? "up to its end" : `the newest ${sized(window.unit, open)} not yet`;
+  return ["Sealed", window.start < window.end ? wholePercent(sealedShare(answer)) : "–", rest];
+}
+
+/** Where most of the window is predicted, the numbers rest on little. */
+function drawPredicted({ shown }) {
+  const share = shown ? sealedShare(shown.answer) : 0;
+  const isMost = 0 < share && share < 0.5 && 0 < shown.answer.items.length;
+  show(byId("predicted"), isMost);
+  if (isMost) say(byId("predicted"), `Only ${wholePercent(share)} of this window is sealed. The rest is predicted from that, as if items went on coming the same way: a burst makes it wrong.`);
 }
 
 function freshFact({ shown: { answer: { window } }, changedAt }) {

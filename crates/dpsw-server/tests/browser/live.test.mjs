@@ -253,6 +253,24 @@ test("where nothing is known of an end, no bar looks certain", async () => {
   await closed(page);
 });
 
+test("what is predicted is said to be", async () => {
+  const page = await visit(browser);
+  const end = Date.now();
+  let sealed = 15_000;
+  const change = (answer) => Object.assign(answer, { total: 118_390, window: { start: end - 60_000, end, unit: "ms" }, covered: { start: end - 60_000, end: end - 60_000 + sealed, unit: "ms" } });
+  await answered(page, change);
+  await enter(page, service, "#stream=pages");
+  await page.locator("#predicted", { hasText: "Only 25 % of this window is sealed" }).waitFor();
+  assert.equal(await value(page, "Items"), "≈ 118,390");
+  sealed = 60_000;
+  await page.unroute("**/live?*");
+  await answered(page, change);
+  await page.reload();
+  await until("nothing is predicted", async () => (await rows(page)).length === 4 && (await value(page, "Items")) === "118,390");
+  assert.equal(await page.locator("#predicted").isVisible(), false);
+  await closed(page);
+});
+
 test("until a question is answered, the page says what the list before it is about", async () => {
   const page = await opened();
   const about = () => page.locator("#about").textContent();
