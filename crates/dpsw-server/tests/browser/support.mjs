@@ -11,7 +11,7 @@ import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 
 const ROOT = path.resolve(path.dirname(fileURLToPath(import.meta.url)), "../../../..");
-const TARGET = process.env.CARGO_TARGET_DIR ?? path.join(ROOT, "target");
+const TARGET = path.resolve(process.env.CARGO_TARGET_DIR ?? path.join(ROOT, "target"));
 /** Packages lie outside of the repository. */
 const require = createRequire(path.join(TARGET, "browser", "package.json"));
 const { chromium } = require("playwright-core");
