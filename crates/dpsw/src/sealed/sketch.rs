@@ -40,7 +40,8 @@ impl SealedSketch {
     }
 
     /// How many items were counted, where that is public.
-    pub(crate) fn items(&self) -> Option<u64> {
+    #[must_use]
+    pub fn items(&self) -> Option<u64> {
         self.items
     }
 

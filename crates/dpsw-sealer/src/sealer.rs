@@ -1,0 +1,472 @@
+//! The sealer: takes each step once, seals with noise once, shows what is durable.
+
+use std::collections::BTreeMap;
+
+use dpsw::error::{PartialError, StoreError};
+use dpsw::{DpswSketch, FreshnessStore, Noise, PartialCounters, Plan, SavedState, StateId, Unit, WindowView};
+
+use crate::disk::Disk;
+use crate::error::SealerError;
+use crate::keys::SealerKeys;
+use crate::marker::{self, Marker, Standing};
+use crate::store::{Change, Meta, Store};
+
+/// So many steps wait for a state at most: reading them back takes time.
+const WAITING_MAX: usize = 64;
+
+/// What workers counted of one step of the engine. **Secret.**
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Step {
+    /// The bytes of partial counters, each with its substream.
+    pub partials: Vec<(u64, Vec<u8>)>,
+    /// Where the stream begins, if it has not begun.
+    pub start: u64,
+    /// Up to where events may be sealed: a public time. 0 leaves the clock where it is.
+    pub watermark: u64,
+    /// Events that the workers left out for being too late.
+    pub late: u64,
+    /// Events that the workers left out for lying too far ahead.
+    pub early: u64,
+}
+
+/// What became of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Taken {
+    /// It was taken before.
+    Before,
+    /// It waits for the next seal.
+    Counted,
+    /// Something new can be seen.
+    Sealed,
+}
+
+/// What is said of a stream that begins.
+pub struct Beginning<'a> {
+    /// What must be the same whenever the state is opened again, by name.
+    pub said: BTreeMap<String, String>,
+    /// The plan, if there is no state yet.
+    pub plan: &'a mut dyn FnMut() -> Result<Plan, Box<dyn std::error::Error + Send + Sync>>,
+    /// Where noise comes from.
+    pub noise: Noise,
+}
+
+impl std::fmt::Debug for Beginning<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Beginning").field("said", &self.said).finish_non_exhaustive()
+    }
+}
+
+/// One stream, counted by workers and sealed here.
+pub struct Sealer {
+    disk: Box<dyn Disk>,
+    store: Store,
+    keys: SealerKeys,
+    meta: Meta,
+    sketch: Sketch,
+    /// What is durable and was read back.
+    shown: WindowView,
+    /// How many steps came after the state.
+    waiting: usize,
+}
+
+enum Sketch {
+    Running(Box<DpswSketch>),
+    Finished,
+    /// It may hold what is not durable.
+    Broken(String),
+}
+
+impl std::fmt::Debug for Sealer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Sealer({})", self.disk.name())
+    }
+}
+
+impl Sealer {
+    /// Goes on with the stream on this disk, or begins it.
+    ///
+    /// # Errors
+    /// The disk is in use or damaged, the stream on it is another one, or nobody knows what was shown of it.
+    pub fn open(
+        disk: impl Disk,
+        keys: SealerKeys,
+        beginning: Beginning<'_>,
+    ) -> Result<(Self, Option<String>), SealerError> {
+        let disk: Box<dyn Disk> = Box::new(disk);
+        let store = Store::open(&*disk, keys.cipher())?;
+        match store.meta()? {
+            None => Self::begin(disk, store, keys, beginning).map(|sealer| (sealer, None)),
+            Some(meta) => Self::go_on(disk, store, keys, meta, beginning),
+        }
+    }
+
+    fn begin(
+        disk: Box<dyn Disk>,
+        store: Store,
+        keys: SealerKeys,
+        beginning: Beginning<'_>,
+    ) -> Result<Self, SealerError> {
+        if let Some(marker) = marker::read(&*disk)? {
+            return Err(SealerError::Marker(format!(
+                "there is no state in {}, but its marker says that a stream was shown up to {}; bring the state back, or remove \
+                the marker as well to begin a new stream, which spends its epsilon on the same events again",
+                disk.name(),
+                marker.until
+            )));
+        }
+        let plan = (beginning.plan)().map_err(|error| SealerError::Storage(error.to_string()))?;
+        let mut sketch = DpswSketch::with_key(plan, keys.stream(), beginning.noise);
+        let state = sketch.checkpoint(&keys.state())?;
+        let meta = Meta {
+            database: marker::random()?,
+            generation: marker::random()?,
+            replaces: None,
+            said: beginning.said,
+            engine: None,
+            last: None,
+            has_gap: false,
+            late: 0,
+            early: 0,
+            is_finished: false,
+        };
+        store.commit(&meta, Change::State(&state.bytes))?;
+        let shown = sketch.view();
+        let sketch = Sketch::Running(Box::new(sketch));
+        let mut sealer = Self { disk, store, keys, meta, sketch, shown, waiting: 0 };
+        sealer.move_marker(None)?;
+        Ok(sealer)
+    }
+
+    fn go_on(
+        disk: Box<dyn Disk>,
+        store: Store,
+        keys: SealerKeys,
+        mut meta: Meta,
+        beginning: Beginning<'_>,
+    ) -> Result<(Self, Option<String>), SealerError> {
+        same(&disk.name(), &meta.said, &beginning.said)?;
+        let standing = marker::standing(&*disk, &meta)?;
+        if meta.is_finished {
+            let bytes = record(&store, "view")?;
+            let shown = WindowView::from_bytes(&bytes)?;
+            let mut sealer = Self { disk, store, keys, meta, sketch: Sketch::Finished, shown, waiting: 0 };
+            sealer.catch_up(&standing)?;
+            return Ok((sealer, None));
+        }
+        let bytes = record(&store, "state")?;
+        if let Standing::Older { until, shown } = standing {
+            let sketch = DpswSketch::resume(&bytes, &keys.state(), beginning.noise, until)?;
+            let shown_view = sketch.view();
+            let from = Some(shown);
+            meta.has_gap = true;
+            let sketch = Sketch::Running(Box::new(sketch));
+            let mut sealer = Self { disk, store, keys, meta, sketch, shown: shown_view, waiting: 0 };
+            sealer.release_state(from)?;
+            let warning = "the state is older than what was shown of it, as if brought back from a backup: all that it held is \
+                given up, and the stream goes on after what was shown";
+            return Ok((sealer, Some(warning.to_owned())));
+        }
+        let sketch = DpswSketch::restore(&bytes, &keys.state(), beginning.noise, &mut Newest)?;
+        let (shown, sketch) = (sketch.view(), Sketch::Running(Box::new(sketch)));
+        let mut sealer = Self { disk, store, keys, meta, sketch, shown, waiting: 0 };
+        sealer.catch_up(&standing)?;
+        for (_, step) in sealer.store.steps()? {
+            sealer.count(&step)?;
+            sealer.waiting += 1;
+        }
+        sealer.shown = sealer.running()?.view();
+        Ok((sealer, None))
+    }
+
+    /// The marker is moved where the process stopped between the commit and that.
+    fn catch_up(&mut self, standing: &Standing) -> Result<(), SealerError> {
+        if *standing == Standing::Unshown { self.move_marker(self.meta.replaces) } else { Ok(()) }
+    }
+
+    /// The plan.
+    #[must_use]
+    pub fn plan(&self) -> &Plan {
+        self.shown.plan()
+    }
+
+    /// What can be seen now: all of it is durable.
+    #[must_use]
+    pub fn view(&self) -> WindowView {
+        self.shown.clone()
+    }
+
+    /// The keys, for workers.
+    #[must_use]
+    pub fn keys(&self) -> &SealerKeys {
+        &self.keys
+    }
+
+    /// The last step that was taken.
+    #[must_use]
+    pub fn last_step(&self) -> Option<u64> {
+        self.meta.last
+    }
+
+    /// Events before this time are late.
+    ///
+    /// # Errors
+    /// The stream is over, or an earlier step failed.
+    pub fn sealed_until(&self) -> Result<u64, SealerError> {
+        self.running().map(DpswSketch::sealed_until)
+    }
+
+    /// Whether the stream is over.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.meta.is_finished
+    }
+
+    /// How many events came too late and too early; `None` where that is private.
+    #[must_use]
+    pub fn left_out(&self) -> Option<(u64, u64)> {
+        let is_public = self.plan().settings().unit != Unit::AddRemove;
+        is_public.then_some((self.meta.late, self.meta.early))
+    }
+
+    fn running(&self) -> Result<&DpswSketch, SealerError> {
+        match &self.sketch {
+            Sketch::Running(sketch) => Ok(sketch),
+            Sketch::Finished => Err(SealerError::Finished),
+            Sketch::Broken(why) => Err(SealerError::Broken(why.clone())),
+        }
+    }
+
+    fn running_mut(&mut self) -> Result<&mut DpswSketch, SealerError> {
+        self.running()?;
+        match &mut self.sketch {
+            Sketch::Running(sketch) => Ok(sketch),
+            _ => Err(SealerError::Finished),
+        }
+    }
+
+    /// Whether steps of this engine, whose numbers begin with 0, go with the state.
+    ///
+    /// # Errors
+    /// Those of another one were taken before.
+    pub fn check_engine(&mut self, engine: &str) -> Result<(), SealerError> {
+        match &self.meta.engine {
+            Some(was) if was != engine => {
+                Err(SealerError::Engine { was: was.clone(), got: engine.to_owned() })
+            }
+            Some(_) => Ok(()),
+            None => {
+                self.meta.engine = Some(engine.to_owned());
+                Ok(())
+            }
+        }
+    }
+
+    /// Takes a step of the engine, once: durable when it returns.
+    ///
+    /// # Errors
+    /// The step does not follow the last one, what workers sent does not fit, or it cannot be made durable. Then nothing of it was
+    /// shown, and the sealer must be opened again.
+    pub fn take(&mut self, engine: &str, number: u64, step: &Step) -> Result<Taken, SealerError> {
+        self.running()?;
+        self.check_engine(engine)?;
+        if self.meta.last.is_some_and(|last| number <= last) {
+            return Ok(Taken::Before);
+        }
+        let wanted = self.meta.last.map_or(0, |last| last + 1);
+        if number != wanted && !self.meta.has_gap {
+            return Err(SealerError::Gap { wanted, got: number });
+        }
+        let taken = self.try_take(number, step);
+        self.check(taken)
+    }
+
+    fn try_take(&mut self, number: u64, step: &Step) -> Result<Taken, SealerError> {
+        let before = self.sealed_until()?;
+        let (late, early) = self.count(step)?;
+        self.meta.last = Some(number);
+        self.meta.has_gap = false;
+        if self.left_out().is_some() {
+            self.meta.late += step.late + late;
+            self.meta.early += step.early + early;
+        }
+        if self.sealed_until()? == before && self.waiting < WAITING_MAX {
+            self.store.commit(&self.meta, Change::Wait(number, step))?;
+            self.waiting += 1;
+            self.shown = self.running()?.view();
+            return Ok(Taken::Counted);
+        }
+        self.release_state(Some(self.meta.generation))?;
+        Ok(Taken::Sealed)
+    }
+
+    /// Moves the clock where no step comes: the clock of whoever runs the sealer, not that of events.
+    ///
+    /// # Errors
+    /// See [`take`](Self::take).
+    pub fn advance(&mut self, watermark: u64) -> Result<Taken, SealerError> {
+        let before = self.sealed_until()?;
+        let moved = self.running_mut()?.advance(watermark).map_err(SealerError::from);
+        let taken = moved.and_then(|()| {
+            if self.sealed_until()? == before {
+                return Ok(Taken::Counted);
+            }
+            self.release_state(Some(self.meta.generation))?;
+            Ok(Taken::Sealed)
+        });
+        self.check(taken)
+    }
+
+    /// Ends the stream: everything is sealed.
+    ///
+    /// # Errors
+    /// See [`take`](Self::take).
+    pub fn finish(&mut self, watermark: u64) -> Result<(), SealerError> {
+        self.running_mut()?.advance(watermark)?;
+        let finished = match std::mem::replace(&mut self.sketch, Sketch::Finished) {
+            Sketch::Running(sketch) => sketch.finish().map_err(|error| SealerError::from(error.source)),
+            _ => Err(SealerError::Finished),
+        };
+        let finished = finished.and_then(|view| {
+            let bytes = view.to_bytes();
+            self.meta.is_finished = true;
+            let from = self.next_generation()?;
+            self.store.commit(&self.meta, Change::View(&bytes))?;
+            self.shown = WindowView::from_bytes(&record(&self.store, "view")?)?;
+            self.move_marker(Some(from))
+        });
+        self.check(finished)
+    }
+
+    /// After a failure nobody knows what the sketch has that the disk has not.
+    fn check<T>(&mut self, result: Result<T, SealerError>) -> Result<T, SealerError> {
+        result.inspect_err(|error| self.sketch = Sketch::Broken(error.to_string()))
+    }
+
+    /// Counts a step in the order of substreams. Says how many partial counters came too late or too early; those hold
+    /// events whose workers knew less of the clock.
+    fn count(&mut self, step: &Step) -> Result<(u64, u64), SealerError> {
+        let plan = self.plan().clone();
+        let sketch = self.running_mut()?;
+        let advance = |sketch: &mut DpswSketch, time: u64| {
+            if step.watermark == 0 { Ok(()) } else { sketch.advance(time.min(step.watermark)) }
+        };
+        advance(sketch, step.start)?;
+        let mut order: Vec<&(u64, Vec<u8>)> = step.partials.iter().collect();
+        order.sort_by_key(|(substream, _)| *substream);
+        let (mut late, mut early) = (0, 0);
+        for (substream, bytes) in order {
+            advance(sketch, substream.saturating_mul(plan.substream_len()))?;
+            match sketch.absorb(PartialCounters::from_bytes(bytes, &plan)?) {
+                Err(PartialError::Late { .. }) => late += 1,
+                Err(PartialError::Early { .. }) => early += 1,
+                absorbed => drop(absorbed?),
+            }
+        }
+        advance(sketch, step.watermark)?;
+        Ok((late, early))
+    }
+
+    /// Commits the state, reads it back, moves the marker, shows it.
+    fn release_state(&mut self, from: Option<marker::Generation>) -> Result<(), SealerError> {
+        let key = self.keys.state();
+        let SavedState { bytes, .. } = self.running_mut()?.checkpoint(&key)?;
+        self.next_generation()?;
+        self.meta.replaces = from;
+        self.store.commit(&self.meta, Change::State(&bytes))?;
+        self.waiting = 0;
+        if record(&self.store, "state")? != bytes {
+            return Err(SealerError::Damaged {
+                what: self.disk.name(),
+                reason: "it does not have what was written to it".to_owned(),
+            });
+        }
+        self.move_marker(from)?;
+        self.shown = self.running()?.view();
+        Ok(())
+    }
+
+    /// A new generation; hands out the one before.
+    fn next_generation(&mut self) -> Result<marker::Generation, SealerError> {
+        let before = std::mem::replace(&mut self.meta.generation, marker::random()?);
+        self.meta.replaces = Some(before);
+        Ok(before)
+    }
+
+    fn move_marker(&mut self, from: Option<marker::Generation>) -> Result<(), SealerError> {
+        let until = match &self.sketch {
+            Sketch::Running(sketch) => sketch.sealed_until(),
+            _ => self.shown.covered().end,
+        };
+        let Meta { database, generation, .. } = self.meta;
+        marker::write(&*self.disk, &Marker { database, generation, until }, from)
+    }
+}
+
+fn record(store: &Store, name: &str) -> Result<Vec<u8>, SealerError> {
+    store.record(name)?.ok_or_else(|| SealerError::Damaged {
+        what: format!("the {name}"),
+        reason: "it is missing".to_owned(),
+    })
+}
+
+fn same(
+    state: &str,
+    was: &BTreeMap<String, String>,
+    asked: &BTreeMap<String, String>,
+) -> Result<(), SealerError> {
+    let none = || "nothing".to_owned();
+    for name in was.keys().chain(asked.keys()) {
+        let (was, asked) = (was.get(name), asked.get(name));
+        if was != asked {
+            let [was, asked] = [was, asked].map(|text| text.cloned().unwrap_or_else(none));
+            return Err(SealerError::Other { state: state.to_owned(), name: name.clone(), was, asked });
+        }
+    }
+    Ok(())
+}
+
+/// The marker has said that nothing newer than this state was ever shown.
+struct Newest;
+
+impl FreshnessStore for Newest {
+    fn note(&mut self, _id: StateId) -> Result<(), StoreError> {
+        Err(StoreError::new("states of a sealer are noted by its marker"))
+    }
+
+    fn consume(&mut self, _id: StateId) -> Result<bool, StoreError> {
+        Ok(true)
+    }
+}
+
+impl Step {
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for word in [self.start, self.watermark, self.late, self.early] {
+            bytes.extend_from_slice(&word.to_le_bytes());
+        }
+        for (substream, partial) in &self.partials {
+            bytes.extend_from_slice(&substream.to_le_bytes());
+            bytes.extend_from_slice(&(partial.len() as u64).to_le_bytes());
+            bytes.extend_from_slice(partial);
+        }
+        bytes
+    }
+
+    pub(crate) fn from_bytes(mut bytes: &[u8]) -> Option<Self> {
+        let word = |bytes: &mut &[u8]| {
+            let (word, rest) = bytes.split_first_chunk::<8>()?;
+            *bytes = rest;
+            Some(u64::from_le_bytes(*word))
+        };
+        let [start, watermark, late, early] = [(); 4].map(|()| word(&mut bytes));
+        let mut step =
+            Self { partials: Vec::new(), start: start?, watermark: watermark?, late: late?, early: early? };
+        while !bytes.is_empty() {
+            let (substream, len) = (word(&mut bytes)?, word(&mut bytes)?);
+            let (partial, rest) = bytes.split_at_checked(usize::try_from(len).ok()?)?;
+            bytes = rest;
+            step.partials.push((substream, partial.to_vec()));
+        }
+        Some(step)
+    }
+}
