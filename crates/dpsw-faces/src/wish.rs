@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use dpsw::error::{ParameterError, PlanError};
-use dpsw::{Clock, Delta, Domain, Expectation, Keys, Planned, Request, Settings, TimeWindow, Unit, Window};
+use dpsw::{
+    Clock, Delta, Domain, Expectation, Keys, Method, Planned, Request, Settings, TimeWindow, Unit, Window,
+};
 
 use crate::memory;
 use crate::quantity::{Span, millis};
@@ -38,6 +40,8 @@ pub struct Wish {
     pub step: u64,
     /// Which windows are asked.
     pub asked: Asked,
+    /// The most rungs, where others than the library's are wanted; see [`Request::rungs`].
+    pub rungs: Option<u32>,
 }
 
 /// Which windows of a stream are asked.
@@ -64,6 +68,7 @@ impl Wish {
             expectation,
             step: 1,
             asked: Asked::Any,
+            rungs: None,
         }
     }
 
@@ -75,6 +80,18 @@ impl Wish {
         let is_sized = self.memory.is_some();
         let request = self.request()?;
         if is_sized { Ok((request.plan()?, request)) } else { memory::plan(request) }
+    }
+
+    /// The same for workers of a cluster, which track no keys.
+    ///
+    /// # Errors
+    /// See [`plan`](Self::plan).
+    pub fn plan_for_workers(self) -> Result<Planned, PlanError> {
+        let (planned, _) = self.clone().plan()?;
+        match planned.plan.method() {
+            Method::Tuned(method) if 0 < method.tracked => Ok(Self { rungs: Some(1), ..self }.plan()?.0),
+            _ => Ok(planned),
+        }
     }
 
     /// What the planner is asked. A large domain is moved, not copied.
@@ -92,6 +109,7 @@ impl Wish {
         };
         let request = Request::new(settings).with_expectation(self.expectation).with_step(self.step);
         let request = if self.asked == Asked::Last { request.for_last_window() } else { request };
+        let request = if let Some(rungs) = self.rungs { request.with_rungs(rungs) } else { request };
         Ok(match self.memory {
             Some(bytes) => request.with_bytes(bytes),
             None => request,

@@ -6,6 +6,7 @@ use dpsw::error::{
     SnapshotError, StateError, StoreError,
 };
 use dpsw_faces::quantity;
+use dpsw_sealer::SealerError;
 use pyo3::prelude::*;
 
 /// An exception of the package, or one that Python raised on the way.
@@ -130,6 +131,17 @@ impl From<PartialError> for Fault {
         match error {
             PartialError::Ingest(error) => error.into(),
             error => Self::of("PartialError", error.to_string()),
+        }
+    }
+}
+
+impl From<SealerError> for Fault {
+    fn from(error: SealerError) -> Self {
+        match error {
+            SealerError::Partial(error) => error.into(),
+            SealerError::Ingest(error) => error.into(),
+            SealerError::Entropy(error) => error.into(),
+            error => Self::of("StateError", error.to_string()),
         }
     }
 }

@@ -5,6 +5,7 @@ mod column;
 mod fault;
 mod plan;
 mod reading;
+mod sealer;
 mod sketch;
 mod spending;
 mod times;
@@ -18,9 +19,13 @@ mod _dpsw {
     #[pymodule_export]
     use crate::plan::{Plan, length, look, millis, plan, size, survey};
     #[pymodule_export]
+    use crate::sealer::Sealer;
+    #[pymodule_export]
     use crate::sketch::Sketch;
+    #[pymodule_export]
+    use crate::spending::spend;
     #[pymodule_export]
     use crate::view::View;
     #[pymodule_export]
-    use crate::worker::{Partial, Worker};
+    use crate::worker::{Counting, Partial, Worker};
 }

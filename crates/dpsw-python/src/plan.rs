@@ -57,6 +57,7 @@ struct Said<'py> {
     paper: Option<Bound<'py, PyDict>>,
     step: u64,
     is_last: bool,
+    for_workers: bool,
 }
 
 impl Said<'_> {
@@ -149,6 +150,7 @@ impl Said<'_> {
             return Ok(Plan { plan: paper::plan(&wish, &described(paper)?)?, prediction: None });
         }
         let planned = match (self.epsilon, self.target()?) {
+            (Some(_), None) if self.for_workers => wish.plan_for_workers()?,
             (Some(_), None) => wish.plan()?.0,
             (Some(_), Some(target)) => wish.request()?.smallest_bytes(target)?,
             (None, Some(target)) => {

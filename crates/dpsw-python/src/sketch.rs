@@ -106,7 +106,11 @@ impl Sketch {
 impl Sketch {
     /// A sketch of a plan; with a length, of a stream that will have so many items.
     #[new]
-    #[pyo3(signature = (plan, is_bytes, length, site, key, account))]
+    #[pyo3(signature = (plan, is_bytes, length, site, key, account, seed = None))]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the constructor of a class with named parameters, in Python"
+    )]
     fn start(
         py: Python<'_>,
         plan: &Plan,
@@ -115,13 +119,14 @@ impl Sketch {
         site: u64,
         key: Option<[u8; 32]>,
         account: Option<(PathBuf, String, Option<f64>)>,
+        seed: Option<u64>,
     ) -> Result<Self, Fault> {
-        let plan = plan.plan.clone();
+        let (plan, noise) = (plan.plan.clone(), noise(seed)?);
         let spending = account.map(|account| py.detach(|| spending::charge(account, &plan))).transpose()?;
         let sketch = match (length, key) {
             (Some(items), None) => DpswSketch::ending_after(plan, items)?,
             (None, None) => DpswSketch::new(plan)?,
-            (None, Some(key)) => DpswSketch::with_key(plan, StreamKey::from_bytes(key), Noise::from_system()),
+            (None, Some(key)) => DpswSketch::with_key(plan, StreamKey::from_bytes(key), noise),
             (Some(_), Some(_)) => return Err(Fault::parameter("give length= or stream_key=, not both")),
         };
         Ok(Self { spending, ..Self::new(sketch.at_site(site), is_bytes) })
@@ -264,6 +269,17 @@ impl Sketch {
     #[getter]
     fn is_bytes(&self) -> bool {
         self.is_bytes
+    }
+}
+
+/// Noise of the system; with a seed, which only the wheel for tests takes, the same noise for the same seed.
+pub(crate) fn noise(seed: Option<u64>) -> Result<Noise, Fault> {
+    match seed {
+        None => Ok(Noise::from_system()),
+        #[cfg(feature = "reproducible")]
+        Some(seed) => Ok(Noise::seeded(seed)),
+        #[cfg(not(feature = "reproducible"))]
+        Some(_) => Err(Fault::parameter("noise has no seed")),
     }
 }
 

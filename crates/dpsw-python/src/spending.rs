@@ -2,16 +2,29 @@
 
 use std::path::PathBuf;
 
-use dpsw::Plan;
 use dpsw_faces::ledger::{self, Account, LedgerError, Remark, Spending};
+use pyo3::prelude::*;
 
 use crate::fault::Fault;
+use crate::plan::Plan;
 
 /// Charges a stream before it counts any item, or refuses it.
-pub(crate) fn charge(account: (PathBuf, String, Option<f64>), plan: &Plan) -> Result<Spending, Fault> {
+pub(crate) fn charge(account: (PathBuf, String, Option<f64>), plan: &dpsw::Plan) -> Result<Spending, Fault> {
     let (ledger, data_set, budget) = account;
     let account = Account { ledger, budget, data_set: Some(data_set) };
     Ok(ledger::charge(&account, plan, &[], say)?)
+}
+
+/// Charges a stream for good, and says what is left.
+#[pyfunction]
+pub(crate) fn spend(
+    py: Python<'_>,
+    plan: &Plan,
+    account: (PathBuf, String, Option<f64>),
+) -> Result<Vec<String>, Fault> {
+    let spending = py.detach(|| charge(account, &plan.plan))?;
+    spending.answer();
+    Ok(balance(&spending))
 }
 
 /// What is spent and left, a line for each data set.

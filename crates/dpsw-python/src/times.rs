@@ -14,7 +14,24 @@ const DAY: i64 = 86_400_000;
 
 /// The times of all rows; `first` is the number of the first one, for errors. Numbers need a unit.
 pub(crate) fn times(array: &ArrayRef, unit: Option<&str>, first: usize) -> Result<Vec<u64>, Fault> {
-    let values: Vec<i64> = match array.data_type() {
+    let row = |(row, value): (usize, i64)| match u64::try_from(value) {
+        _ if array.is_null(row) => Err(refused(first + row, "has no time")),
+        Err(_) => Err(refused(first + row, "lies before 1970")),
+        Ok(time) => Ok(time),
+    };
+    values(array, unit)?.into_iter().enumerate().map(row).collect()
+}
+
+/// The same where no row may refuse others: those before 1970 have the time 0, those without a time the last there is.
+pub(crate) fn any_times(array: &ArrayRef) -> Result<Vec<u64>, Fault> {
+    let row = |(row, value): (usize, i64)| {
+        if array.is_null(row) { u64::MAX } else { u64::try_from(value).unwrap_or(0) }
+    };
+    Ok(values(array, None)?.into_iter().enumerate().map(row).collect())
+}
+
+fn values(array: &ArrayRef, unit: Option<&str>) -> Result<Vec<i64>, Fault> {
+    Ok(match array.data_type() {
         DataType::Timestamp(TimeUnit::Second, _) => array
             .as_primitive::<TimestampSecondType>()
             .values()
@@ -46,13 +63,7 @@ pub(crate) fn times(array: &ArrayRef, unit: Option<&str>, first: usize) -> Resul
                 "times must be timestamps or dates, got {other}; numbers need time_unit=\"s\", \"ms\", \"us\" or \"ns\""
             )));
         }
-    };
-    let row = |(row, value): (usize, i64)| match u64::try_from(value) {
-        _ if array.is_null(row) => Err(refused(first + row, "has no time")),
-        Err(_) => Err(refused(first + row, "lies before 1970")),
-        Ok(time) => Ok(time),
-    };
-    values.into_iter().enumerate().map(row).collect()
+    })
 }
 
 fn numbers(values: &[i64], unit: Option<&str>) -> Result<Vec<i64>, Fault> {

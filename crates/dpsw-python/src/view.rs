@@ -194,6 +194,15 @@ impl View {
         self.view.counted()
     }
 
+    /// What was released, as it is: for each substream and range, how many items it holds where that is public, and its counters.
+    fn sealed(&self) -> Vec<(u64, usize, Option<u64>, Vec<i32>)> {
+        let one = |sealed: dpsw::sealed::Sealed<'_>| {
+            let sketch = sealed.sketch();
+            (sealed.substream(), sealed.range(), sketch.items(), sketch.cells())
+        };
+        self.view.sealed().map(one).collect()
+    }
+
     fn keys(&self, py: Python<'_>) -> Result<Vec<Py<PyAny>>, Fault> {
         let keys = self.view.keys()?;
         Ok(keys.iter().map(|item| self.name(py, item)).collect::<PyResult<_>>()?)

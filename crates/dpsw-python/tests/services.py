@@ -215,7 +215,7 @@ class Reading(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body.encode())
 
-    do_POST = do_GET
+    do_POST = do_PUT = do_GET
 
     def log_message(self, format: str, *args: Any) -> None:
         pass

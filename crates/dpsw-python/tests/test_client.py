@@ -12,7 +12,7 @@ from typing import Any
 import numpy
 import pyarrow
 import pytest
-from services import BUDGET, EPSILON, ROOT, START, counts, fed, made, numbers, problem, running, same, scripted, until
+from services import BUDGET, EPSILON, ROOT, START, Home, counts, fed, made, numbers, problem, running, same, scripted, until
 
 import dpsw
 from dpsw import _http, _live, _wire
@@ -237,6 +237,49 @@ def test_sources_and_streams_are_listed_with_what_is_promised(client: dpsw.Clien
     contract = stream.privacy()
     assert (contract.epsilon, contract.epsilon_spent, contract.delta) == (EPSILON, EPSILON, 0)
     assert "epsilon = 100000" in str(contract)
+
+
+def test_a_view_that_is_sealed_here_is_shown_by_the_service(home: Home, client: dpsw.Client) -> None:
+    name = f"s{next(numbers)}"
+    driver = dpsw.Client(home.url, home.token_for("--role", "ingest", "--stream", name))
+    sketch = dpsw.Sketch(window=1000, epsilon=1, keys=["a", "b", "c"], retention=2)
+    sketch.extend(["a", "b", "a", "c"] * 1000)
+    early = sketch.view()
+    assert repr(driver.publish(name, early)) == repr(client.stream(name))
+    agree(client.stream(name), "a", 500, 3000)
+    rows = client.stream(name).live(1)
+    same(next(rows), early.top(1))
+    sketch.extend(["b"] * 2000)
+    later = sketch.view()
+    assert driver.publish(name, later.to_bytes()).name == name
+    same(next(rows), later.top(1))
+    driver.publish(name, later)
+    with pytest.raises(dpsw.ServiceError, match="ends at 4,?000, and the one before at 6,?000") as caught:
+        driver.publish(name, early)
+    assert (caught.value.code, caught.value.status) == ("old-view", 409)
+    assert client.stream(name).view().to_bytes() == later.to_bytes()
+    info, contract = client.streams()[name], client.stream(name).privacy()
+    assert (info.source, info.column, info.window, info.keys, info.epsilon) == (None, None, 1000, 3, 1)
+    assert (contract.source, contract.unit, contract.epsilon, contract.epsilon_spent) == (None, "replace-one", 1, None)
+    assert "sealed elsewhere" in str(contract)
+    client.delete_stream(name)
+    assert name not in client.streams()
+
+
+def test_what_is_no_view_is_not_sent(client: dpsw.Client) -> None:
+    with pytest.raises(dpsw.ParameterError, match="its bytes are wanted, got str"):
+        client.publish("sales", "a view")  # type: ignore[arg-type]
+    with pytest.raises(dpsw.ParameterError, match="a name has"):
+        client.publish("../sales", b"")
+    with pytest.raises(dpsw.ServiceError) as caught:
+        client.publish("sales", b"no view")
+    assert (caught.value.code, caught.value.status) == ("bad-view", 400)
+
+
+def test_a_view_is_sent_again_to_a_busy_service() -> None:
+    with scripted(problem(503), (204, {}, "")) as (service, client):
+        assert client.publish("sales", b"x").name == "sales"
+        assert len(service.asked) == 2
 
 
 def test_what_the_service_does_not_bear_is_refused_in_its_words(client: dpsw.Client) -> None:

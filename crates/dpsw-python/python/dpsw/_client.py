@@ -19,6 +19,7 @@ from ._view import ROWS, View
 from ._wire import Contract, Source, StreamInfo
 from ._words import Item
 
+VIEW = "application/vnd.dpsw.view"
 NAME = re.compile("[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
@@ -103,7 +104,8 @@ class Client:
         try:
             for number, (kind, body) in enumerate(_events.bodies(shape, items, times, users, how)):
                 headers = {"Content-Type": kind, "Batch-Id": f"{name}/{number}" if number else name}
-                taken, is_repeated = self._service.send(_receipt, path, body, headers)
+                reply = self._service.send("POST", path, body, headers)
+                taken, is_repeated = self._service.told(_receipt, reply)
                 events, repeated = events + taken, repeated + taken * is_repeated
         except (ServiceError, InputError) as error:
             error.add_note(f'{events} events were taken before; send all again with batch_id="{name}", and they count once')
@@ -183,6 +185,21 @@ class Client:
         }
         made = self._service.ask(StreamInfo.of, f"/v1/sources/{_checked(source)}/streams", (), _said(said))
         return self.stream(made.name)
+
+    def publish(self, name: str, view: View | bytes) -> Stream:
+        """Shows a view of a stream that is sealed here and not by the service; when it returns the view is durable and can be seen.
+
+        The first view makes the stream, for which the token must name it (``dpsw-server token create --role ingest --stream NAME``)
+        or be ``admin``. Later ones must be of the same stream, with the same plan, key and sites, and end later. What is lost on the
+        way or comes to a busy service is sent again for some time; a view that is shown already changes nothing. The service
+        spends nothing: what the view costs is spent where it was sealed.
+        """
+        if not isinstance(view, View | bytes):
+            raise ParameterError(f"a dpsw.View or its bytes are wanted, got {type(view).__name__}")
+        body = view.to_bytes() if isinstance(view, View) else view
+        stream = self.stream(name)
+        self._service.send("PUT", f"/v1/streams/{name}/view", body, {"Content-Type": VIEW})
+        return stream
 
     def delete_stream(self, name: str) -> None:
         """Deletes a stream. What is open is given up; what it has spent stays spent."""

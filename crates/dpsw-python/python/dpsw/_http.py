@@ -93,12 +93,12 @@ class Service:
         except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
             raise self._stranger("replied what dpsw-server of this version does not say") from error
 
-    def send(self, read: Callable[[Any], Shape], path: str, body: bytes, headers: Mapping[str, str]) -> Shape:
-        """What the service says to a body that may be sent again: again and again, if it is busy or the connection is lost."""
+    def send(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> bytes:
+        """The reply to a body that may be sent again: again and again, if the service is busy or the connection is lost."""
         for attempt in range(TRIES_MAX):
             try:
-                with self.exchange("POST", path, (), body, headers) as (response, _):
-                    return self.told(read, self._whole(response))
+                with self.exchange(method, path, (), body, headers) as (response, _):
+                    return self._whole(response)
             except ServiceError as error:
                 if attempt + 1 == TRIES_MAX or not wait(error, attempt):
                     raise

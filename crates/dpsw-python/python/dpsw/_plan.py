@@ -290,11 +290,12 @@ DEFAULTS: dict[str, Any] = {
     "paper": None,
     "step": 1,
     "is_last": False,
+    "for_workers": False,
 }
 
 
 def make(**said: Any) -> Plan:
-    """A plan from whatever was said; ``step`` and ``is_last`` are known where all items are."""
+    """A plan from whatever was said; ``step`` and ``is_last`` are known where all items are, ``for_workers`` tracks no keys."""
     if unknown := said.keys() - DEFAULTS.keys() - {"window"}:
         raise TypeError(f"unexpected keyword argument {sorted(unknown)[0]!r}")
     said = DEFAULTS | said

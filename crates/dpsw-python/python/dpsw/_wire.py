@@ -59,9 +59,10 @@ class StreamInfo:
     """A stream, its plan and what is promised of it."""
 
     name: str
-    source: str
-    column: str
-    """The column whose items it counts."""
+    source: str | None
+    """``None`` if it is sealed elsewhere; see :meth:`Client.publish`."""
+    column: str | None
+    """The column whose items it counts; ``None`` if it is sealed elsewhere."""
     window: int | str
     """Items, or a time."""
     epsilon: float | None
@@ -92,14 +93,15 @@ class Contract:
     """What is promised of a stream, made from its plan and the ledger of its source."""
 
     stream: str
-    source: str
+    source: str | None
+    """``None`` if it is sealed elsewhere; see :meth:`Client.publish`."""
     unit: str
     epsilon: float | None
     """Of everything that the stream ever releases."""
     delta: float | None
-    epsilon_spent: float
-    """With all other streams of the source."""
-    delta_spent: float
+    epsilon_spent: float | None
+    """With all other streams of the source; ``None`` if it is sealed elsewhere, and this is spent there."""
+    delta_spent: float | None
     sentence: str
     """What is promised, in words."""
 
@@ -109,7 +111,7 @@ class Contract:
     @classmethod
     def of(cls, said: Any) -> Contract:
         """Of what the service says."""
-        ledger = said["ledger"]
+        ledger = said["ledger"] or {"epsilon_spent": None, "delta_spent": None}
         return cls(
             **{name: said[name] for name in ("stream", "source", "epsilon", "delta", "sentence")},
             unit=UNITS[said["protects"]],
