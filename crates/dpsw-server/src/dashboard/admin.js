@@ -6,6 +6,7 @@ import { byId, el, fill } from "./dom.js";
 import { maker, sourceFields, sourceOf, streamFields, streamOf } from "./forms.js";
 import { bytes, day, parameter, sentence, span } from "./words.js";
 
+const STREAM_NAMES = ["Stream", "Items", "Window", "Keys", "Memory", "Since", ""];
 const PROTECTS = { event: "events", presence: "presence", users: "users" };
 
 /** Shows everything anew. `onchange` is told when sources or streams were made or deleted, `onstream` which one to show. */
@@ -18,7 +19,7 @@ export async function showAdmin(place, { onchange, onstream }) {
     const [{ sources }, { streams }, status] = await Promise.all([ask("v1/sources"), ask("v1/streams"), statusOf()]);
     fill(place, el("h1", {}, "Administration"), health(status),
       ...sources.map((source) => sourceCard(source, streams.filter((stream) => stream.source === source.name), again, onstream)),
-      newSource(again));
+      elsewhereCard(streams.filter((stream) => stream.source === null), again, onstream), newSource(again));
   } catch (error) {
     fill(place, el("h1", {}, "Administration"), el("p", { class: "problem", role: "alert" }, sentence(error.message)));
   }
@@ -52,7 +53,7 @@ function sourceCard(source, streams, again, onstream) {
     el("div", { class: "head-line" }, el("h2", {}, `Source ${source.name}`), remove),
     el("p", { class: "note" }, `Protects ${PROTECTS[source.protects]}. Columns: ${columns}.${source.routing === "by_item" ? " Routed by the item." : ""}`),
     budget(source.name, source.ledger, source.protects),
-    table(`Streams of ${source.name}`, ["Stream", "Items", "Window", "Keys", "Memory", "Since", ""], streams.map((stream) => streamRow(stream, again, onstream)), "No streams yet."),
+    table(`Streams of ${source.name}`, STREAM_NAMES, streams.map((stream) => streamRow(stream, again, onstream)), "No streams yet."),
     el("details", {}, el("summary", {}, `Ledger: ${source.ledger.charges.length} charges`),
       table(`Ledger of ${source.name}`, ["Stream", "ε", "δ", "From", "Until"], source.ledger.charges.map(chargeRow), "Nothing was charged yet.")),
     maker({
@@ -70,6 +71,15 @@ function sourceCard(source, streams, again, onstream) {
     }));
 }
 
+/** Streams whose views are sent here, if there are any. */
+function elsewhereCard(streams, again, onstream) {
+  if (streams.length === 0) return null;
+  return el("section", { class: "card", "aria-label": "Sealed elsewhere" },
+    el("div", { class: "head-line" }, el("h2", {}, "Sealed elsewhere")),
+    el("p", { class: "note" }, "Their views are sent to this service. What they cost is spent where they are sealed."),
+    table("Streams that are sealed elsewhere", STREAM_NAMES, streams.map((stream) => streamRow(stream, again, onstream)), ""));
+}
+
 function table(label, names, rows, otherwise) {
   if (rows.length === 0) return el("p", { class: "note" }, otherwise);
   const head = names.map((name) => (name === "" ? el("td", {}) : el("th", { scope: "col" }, name)));
@@ -81,8 +91,8 @@ const cells = (...all) => el("tr", {}, ...all.map((inside) => el("td", {}, insid
 function streamRow(stream, again, onstream) {
   const keys = typeof stream.keys === "object" ? `${stream.keys.listed} listed` : stream.keys;
   const remove = el("button", { type: "button", "aria-label": `Delete stream ${stream.name}`,
-    onclick: () => confirmed(`Delete stream ${stream.name}?`, "What is open is given up. What was charged stays charged.", stream.name, () => ask(streamPath(stream.name), { method: "DELETE" }), again) }, "Delete");
-  return cells(el("button", { type: "button", class: "link", onclick: () => onstream(stream.name) }, stream.name), stream.item, `last ${span(stream.window)}`, keys, bytes(stream.plan.resident_bytes), day(stream.from_ms), remove);
+    onclick: () => confirmed(`Delete stream ${stream.name}?`, stream.source === null ? "Its next view makes it anew." : "What is open is given up. What was charged stays charged.", stream.name, () => ask(streamPath(stream.name), { method: "DELETE" }), again) }, "Delete");
+  return cells(el("button", { type: "button", class: "link", onclick: () => onstream(stream.name) }, stream.name), stream.item ?? stream.kind, `last ${span(stream.window)}`, keys, bytes(stream.plan.resident_bytes), stream.from_ms === null ? "–" : day(stream.from_ms), remove);
 }
 
 const chargeRow = ({ stream, epsilon, delta, from_ms, until_ms }) =>

@@ -54,17 +54,15 @@ function pair(term, ...said) {
 }
 
 /** When the newest charge of a stream began. */
-const since = ({ stream, ledger }) => ledger.charges.filter((charge) => charge.stream === stream && charge.until_ms === null).at(-1)?.from_ms;
+const since = (stream, ledger) => ledger.charges.filter((charge) => charge.stream === stream && charge.until_ms === null).at(-1)?.from_ms;
 
 export function showContract(place, contract) {
   const { epsilon, delta, protects, ledger } = contract;
-  const from = since(contract);
   const guess = el("span", { class: "guess" });
   guess.style.width = `${100 * bestGuess(epsilon, delta)}%`;
-  const charges = ledger.charges.length;
   fill(place,
     el("p", { class: "promise" }, sentence(contract.sentence)),
-    budget(contract.source, ledger, protects),
+    ledger && budget(contract.source, ledger, protects),
     el("h3", {}, "What an attacker sees"),
     el("p", {}, "Take someone who keeps everything that is ever shown here, knows all the rest, and guesses between two equally likely answers ",
       `about ${protects === "users" ? "one user in one window" : "one event"}. They are right at most `,
@@ -74,7 +72,15 @@ export function showContract(place, contract) {
       ...pair("Hidden", HIDDEN[protects]),
       ...pair("Public", PUBLIC[protects]),
       ...pair("This stream", claimWords(epsilon, delta)),
-      ...pair("All of the source", `${claimWords(ledger.epsilon_spent, ledger.delta_spent)}: right at most ${guessWords(ledger.epsilon_spent, ledger.delta_spent)}`),
-      ...pair("Since", from === undefined ? "not started" : day(from)),
-      ...pair("Charges", `${count(charges)} ${charges === 1 ? "stream" : "streams"}, deleted ones included`)));
+      ...(ledger ? spent(contract.stream, ledger) : pair("Spent", "where it is sealed, not by this service"))));
+}
+
+function spent(stream, ledger) {
+  const from = since(stream, ledger);
+  const charges = ledger.charges.length;
+  return [
+    ...pair("All of the source", `${claimWords(ledger.epsilon_spent, ledger.delta_spent)}: right at most ${guessWords(ledger.epsilon_spent, ledger.delta_spent)}`),
+    ...pair("Since", from === undefined ? "not started" : day(from)),
+    ...pair("Charges", `${count(charges)} ${charges === 1 ? "stream" : "streams"}, deleted ones included`),
+  ];
 }

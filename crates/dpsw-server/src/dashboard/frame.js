@@ -72,7 +72,7 @@ function drawMessage({ title, text, button, act }) {
 
 function drawPicker({ streams, stream }) {
   const picker = byId("stream");
-  const names = streams.map(({ name, source }) => `${name} · ${source}`);
+  const names = streams.map(({ name, source }) => `${name} · ${source ?? "sealed elsewhere"}`);
   const said = names.join("\n");
   if (picker.dataset.said !== said) {
     picker.dataset.said = said;

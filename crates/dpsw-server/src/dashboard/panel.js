@@ -29,6 +29,7 @@ function about(state) {
   const { stream } = state;
   const window = windowOf(state);
   const last = typeof window === "number" || millis(window) !== null ? ` in the last ${span(window)}` : "";
+  if (stream.source === null) return `The most frequent items${last}, sealed elsewhere`;
   return `The most frequent values of ${stream.item}${last}, from source ${stream.source}`;
 }
 
@@ -72,7 +73,7 @@ function factsOf(state) {
 function itemsFact({ shown: { answer: { total, protects, window, covered } } }) {
   if (protects === "presence") return ["Items", "private", "how many came is hidden"];
   if (total === null) return ["Items", "–", "none is sealed"];
-  return covered.end < window.end ? ["Items", `≈ ${count(total)}`, "predicted where not sealed"] : ["Items", count(total), "in the window"];
+  return covered.end < window.end ? ["Items", `≈ ${count(total)}`, "partly predicted"] : ["Items", count(total), "in the window"];
 }
 
 function privacyFact({ shown: { answer: { epsilon, delta, protects } } }) {
