@@ -282,12 +282,12 @@ impl Sealer {
 
     fn try_take(&mut self, number: u64, step: &Step) -> Result<Taken, SealerError> {
         let before = self.sealed_until()?;
-        let (late, early) = self.count(step)?;
+        self.count(step)?;
         self.meta.last = Some(number);
         self.meta.has_gap = false;
         if self.left_out().is_some() {
-            self.meta.late += step.late + late;
-            self.meta.early += step.early + early;
+            self.meta.late += step.late;
+            self.meta.early += step.early;
         }
         if self.sealed_until()? == before && self.waiting < WAITING_MAX {
             self.store.commit(&self.meta, Change::Wait(number, step))?;
@@ -342,9 +342,9 @@ impl Sealer {
         result.inspect_err(|error| self.sketch = Sketch::Broken(error.to_string()))
     }
 
-    /// Counts a step in the order of substreams. Says how many partial counters came too late or too early; those hold
-    /// events whose workers knew less of the clock.
-    fn count(&mut self, step: &Step) -> Result<(u64, u64), SealerError> {
+    /// Counts a step in the order of substreams. Partial counters that come too late or too early are left out, each by itself:
+    /// their workers knew less of the clock.
+    fn count(&mut self, step: &Step) -> Result<(), SealerError> {
         let plan = self.plan().clone();
         let sketch = self.running_mut()?;
         let advance = |sketch: &mut DpswSketch, time: u64| {
@@ -353,17 +353,14 @@ impl Sealer {
         advance(sketch, step.start)?;
         let mut order: Vec<&(u64, Vec<u8>)> = step.partials.iter().collect();
         order.sort_by_key(|(substream, _)| *substream);
-        let (mut late, mut early) = (0, 0);
         for (substream, bytes) in order {
             advance(sketch, substream.saturating_mul(plan.substream_len()))?;
             match sketch.absorb(PartialCounters::from_bytes(bytes, &plan)?) {
-                Err(PartialError::Late { .. }) => late += 1,
-                Err(PartialError::Early { .. }) => early += 1,
+                Err(PartialError::Late { .. } | PartialError::Early { .. }) => {}
                 absorbed => drop(absorbed?),
             }
         }
-        advance(sketch, step.watermark)?;
-        Ok((late, early))
+        Ok(advance(sketch, step.watermark)?)
     }
 
     /// Commits the state, reads it back, moves the marker, shows it.

@@ -1,10 +1,11 @@
 """Private counts on Spark: executors count, the driver adds the noise once and publishes views.
 
->>> import dpsw.spark  # doctest: +SKIP
->>> top = dpsw.spark.private_top(
-...     events, item="url", time="ts", window="1 hour", epsilon=1, domain=urls, source="shop", state="shop.dpsw", publish=print
-... )  # doctest: +SKIP
->>> top.top(10)  # doctest: +SKIP
+::
+
+    top = dpsw.spark.private_top(
+        events, item="url", time="ts", window="1 hour", epsilon=1, domain=urls, source="shop", state="shop.state", publish=print
+    )
+    top.top(10)
 
 It takes pyspark 4 and pyarrow on the driver and on the executors, and this package on both. ``docs/scale.md`` says how to deploy
 it, PRIVACY.md what the cluster is trusted with.
@@ -304,7 +305,7 @@ class _Stream:
             sealer = self.running()
             sealer.check_engine(_engine(batch))
             last = sealer.last_step()
-            start = sealer.sealed_until()
+            start = max(sealer.sealed_until(), sealer.view().retained[0])
         if last is None or last < number:
             span, clock = self.span(start), (0, 0)
             partials, first, newest, left_out = self.count(batch, number, span)
@@ -350,6 +351,7 @@ class _Stream:
                 sealer.finish(end)
             self.told = sealer.left_out()
         self.publish()
+        self.close()
 
     def count_rows(self, sealer: _dpsw.Sealer, events: DataFrame, end: int) -> None:
         """What a view of its end can show, and the window before, by which frequent keys are known."""
