@@ -83,7 +83,7 @@ class PrivateTop:
         if self._query is None:
             return True
         try:
-            stopped = self._query.awaitTermination(timeout)  # type: ignore[arg-type]
+            stopped = self._query.awaitTermination(timeout)
         except BaseException:
             self._stream.close()
             raise
@@ -481,7 +481,7 @@ def _survey(events: DataFrame, end: int | None, window: int) -> int:
 
     last = _last(events) if end is None else end - 1
     times = functions.unix_millis("time")
-    return max(events.where(times.between(last - window + 1, last)).count(), 1)
+    return max(int(events.where(times.between(last - window + 1, last)).count()), 1)
 
 
 def _publishers(publish: Any) -> list[Callable[[View], object]]:

@@ -23,6 +23,7 @@ def session(master: str, **said: str) -> SparkSession:
         "spark.sql.session.timeZone": "UTC",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.showConsoleProgress": "false",
         "spark.task.maxFailures": "20",
         "spark.deploy.maxExecutorRetries": "-1",
     }

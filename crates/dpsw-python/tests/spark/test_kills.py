@@ -17,8 +17,8 @@ from services import running as service
 
 import dpsw
 
-STEPS = 14
-KILLS = int(os.environ.get("DPSW_KILLS", "4"))
+STEPS = 10
+KILLS = int(os.environ.get("DPSW_KILLS", "2"))
 
 
 @pytest.fixture(scope="module")

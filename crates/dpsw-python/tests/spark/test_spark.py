@@ -289,5 +289,7 @@ def test_the_example_of_readme_runs(spark: SparkSession, tmp_path: Path, monkeyp
     rows = [(f"/{item}", time) for step in [*batches(40), closing(batches(40))] for item, time in zip(step.items, step.times)]
     spark.createDataFrame(rows, "url string, ts timestamp").write.parquet("clicks")
     assert len(example.strip().splitlines()) <= 10
-    exec(compile(example, str(README), "exec"), {})
+    names: dict[str, Any] = {}
+    exec(compile(example, str(README), "exec"), names)
+    names["top"].stop()
     assert "/0" in capsys.readouterr().out
