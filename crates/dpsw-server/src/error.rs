@@ -111,6 +111,26 @@ pub enum ChangeError {
     /// The plan has reproducible noise.
     #[error("a stream with reproducible noise claims no privacy and is not served")]
     NoClaim,
+    /// Bytes that are no view.
+    #[error(transparent)]
+    View(#[from] dpsw::error::SnapshotError),
+    /// A view that cannot take the place of the one before.
+    #[error(transparent)]
+    Succession(#[from] dpsw::SuccessionError),
+    /// A view of a stream that is counted here.
+    #[error("stream {name:?} is counted here; send the view under another name")]
+    CountedHere {
+        /// The stream.
+        name: String,
+    },
+    /// Settings for a stream that is sealed elsewhere.
+    #[error(
+        "stream {name:?} is sealed elsewhere, and so are its settings; send its views with PUT /v1/streams/NAME/view"
+    )]
+    SealedElsewhere {
+        /// The stream.
+        name: String,
+    },
     /// It could not be made durable.
     #[error(transparent)]
     Unavailable(#[from] Unavailable),

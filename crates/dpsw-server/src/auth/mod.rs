@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Send events.
+    /// Send events, and views of streams that are sealed elsewhere.
     Ingest,
     /// Ask questions, and read contracts and metrics.
     Query,
@@ -70,7 +70,13 @@ impl Grant {
     /// Whether it allows this with a stream of a source.
     #[must_use]
     pub fn allows_stream(&self, role: Role, stream: &str, source: &str) -> bool {
-        self.allows_source(role, source) || self.roles.contains(&role) && has(self.streams.as_ref(), stream)
+        self.allows_source(role, source) || self.roles.contains(&role) && self.names_stream(stream)
+    }
+
+    /// Whether it is for this stream by name.
+    #[must_use]
+    pub fn names_stream(&self, stream: &str) -> bool {
+        has(self.streams.as_ref(), stream)
     }
 }
 

@@ -11,7 +11,7 @@ use crate::engine::count::{Counting, Work};
 use crate::engine::feed;
 use crate::engine::ids::Ids;
 use crate::engine::published::Published;
-use crate::engine::registry::{Source, Stream};
+use crate::engine::registry::{Shared, Source, Stream};
 use crate::error::{ChangeError, Unavailable, Unknown};
 use crate::ledger::{self, Charge, ChargeError};
 use crate::store::changes::Changes;
@@ -35,6 +35,9 @@ impl Committer {
             }
             Request::ReplaceStream { config, plan, reply } => {
                 answer(reply, self.replace_stream(config, *plan));
+            }
+            Request::PutView { name, sent, may_make, reply } => {
+                answer(reply, self.put_view(&name, *sent, may_make));
             }
             Request::DeleteStream { name, reply } => answer(reply, self.delete_stream(&name)),
             Request::Ingest(_) | Request::Checkpoint(_) | Request::Released { .. } => {
@@ -97,18 +100,15 @@ impl Committer {
 
     fn create_stream(&mut self, source: &str, config: StreamConfig, plan: Plan) -> Result<(), ChangeError> {
         let source = self.shared.sources.get(source)?;
-        if self.shared.streams.get(&config.name).is_ok() {
-            return Err(ChangeError::Exists { what: "stream", name: config.name });
-        }
-        let streams = self.books.values().map(|book| book.streams().len()).sum();
-        at_most("stream", streams, STREAMS_MAX)?;
+        self.shared.check_free(&config.name)?;
+        check_room(&self.shared)?;
         self.start_stream(&source, config, plan, None)
     }
 
     /// Ends a stream and starts it with other settings, in one step. No batch is counted by both, and no substream or search has
     /// counters of both: what is open is given up, as in [`delete_stream`](Self::delete_stream).
     fn replace_stream(&mut self, config: StreamConfig, plan: Plan) -> Result<(), ChangeError> {
-        let old = self.shared.streams.get(&config.name)?;
+        let old = self.shared.counted(&config.name)?;
         old.config.check_successor(&config)?;
         self.start_stream(&Arc::clone(&old.source), config, plan, Some(&old))
     }
@@ -170,6 +170,9 @@ impl Committer {
     }
 
     fn delete_stream(&mut self, name: &str) -> Result<(), ChangeError> {
+        if self.delete_elsewhere(name)? {
+            return Ok(());
+        }
         let stream = self.shared.streams.get(name)?;
         let source = &stream.source;
         let book = self.books.get_mut(&source.id).ok_or_else(|| unknown("stream", name))?;
@@ -195,7 +198,7 @@ impl Committer {
         Ok(())
     }
 
-    fn make(&mut self, meta: Meta, changes: Changes<'_>) -> Result<(), Unavailable> {
+    pub(crate) fn make(&mut self, meta: Meta, changes: Changes<'_>) -> Result<(), Unavailable> {
         self.ensure_open()?;
         let meta = Meta { generation: self.meta.generation, replaces: self.meta.replaces, ..meta };
         let changes = Changes { meta: Some(meta), ..changes };
@@ -238,6 +241,11 @@ fn no_randomness(error: &dyn std::fmt::Display) -> Unavailable {
 
 fn unknown(what: &'static str, name: &str) -> Unknown {
     Unknown { what, name: name.to_owned() }
+}
+
+/// Whether there is room for one more stream.
+pub(crate) fn check_room(shared: &Shared) -> Result<(), ChangeError> {
+    at_most("stream", shared.streams.len() + shared.elsewhere.len(), STREAMS_MAX)
 }
 
 fn at_most(what: &'static str, now: usize, most: usize) -> Result<(), ChangeError> {

@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 use crate::config::{SourceConfig, StreamConfig};
 use crate::engine::book::{Book, Group, Ingest};
 use crate::engine::count::{Counting, Work};
+use crate::engine::elsewhere::SentView;
 use crate::engine::gauge::Busy;
 use crate::engine::ids;
 use crate::engine::registry::{Shared, Stream};
@@ -66,6 +67,13 @@ pub(crate) enum Request {
     ReplaceStream {
         config: StreamConfig,
         plan: Box<Plan>,
+        reply: Reply,
+    },
+    PutView {
+        name: String,
+        sent: Box<SentView>,
+        /// Whether it may be the first one of a stream.
+        may_make: bool,
         reply: Reply,
     },
     DeleteStream {

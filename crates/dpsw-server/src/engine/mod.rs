@@ -4,6 +4,7 @@ mod book;
 mod change;
 mod commit;
 mod count;
+mod elsewhere;
 mod feed;
 mod gauge;
 mod give_up;
@@ -24,6 +25,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use bytes::Bytes;
 use dpsw::Plan;
 use tokio::sync::{oneshot, watch};
 
@@ -36,10 +38,11 @@ use crate::clock::Clock;
 use crate::config::{SourceConfig, StreamConfig};
 use crate::engine::book::Ingest;
 use crate::engine::commit::Request;
+use crate::engine::elsewhere::{Elsewhere, SentView};
 use crate::engine::health::Ailment;
 use crate::engine::published::Published;
 use crate::engine::registry::{Room, Shared, Source, Stream};
-use crate::engine::report::{Contract, Health, LedgerReport, SourceReport, StreamReport};
+use crate::engine::report::{Contract, Counted, Health, LedgerReport, SourceReport, StreamReport};
 use crate::engine::threads::Threads;
 use crate::error::{ChangeError, IngestError, OpenError, Unavailable, Unknown};
 use crate::events::Events;
@@ -142,9 +145,7 @@ impl Engine {
     pub fn check_stream(&self, source: &str, config: &StreamConfig) -> Result<Plan, ChangeError> {
         let source = self.shared.sources.get(source)?;
         let plan = config.plan(config.settings(&source.config)?)?;
-        if self.shared.streams.get(&config.name).is_ok() {
-            return Err(ChangeError::Exists { what: "stream", name: config.name.clone() });
-        }
+        self.shared.check_free(&config.name)?;
         // Of the batches to come, those count whose streams run.
         change::charge(&source, &source.charges(), config, &plan, (u64::MAX, 0))?;
         Ok(plan)
@@ -157,10 +158,21 @@ impl Engine {
     /// There is no such stream, or those with which [`create_stream`](Self::create_stream) would refuse the settings. Then it goes
     /// on as it was.
     pub fn replace_stream(&self, config: StreamConfig) -> Result<(), ChangeError> {
-        let old = self.shared.streams.get(&config.name)?;
+        let old = self.shared.counted(&config.name)?;
         old.config.check_successor(&config)?;
         let plan = Box::new(config.plan(config.settings(&old.source.config)?)?);
         self.ask(|reply| Request::ReplaceStream { config, plan, reply })
+    }
+
+    /// Shows a view of a stream that is sealed elsewhere, once it is durable. The first one makes the stream, if that is
+    /// allowed. Nothing is charged: what it costs is spent where it is sealed. Sent again it changes nothing.
+    ///
+    /// # Errors
+    /// The bytes are no view, it promises nothing, the stream is counted here, or the view cannot take the place of the one
+    /// before (see [`dpsw::SuccessionError`]). Then nothing has changed.
+    pub fn put_view(&self, stream: &str, view: Bytes, may_make: bool) -> Result<(), ChangeError> {
+        let sent = Box::new(SentView::read(view)?);
+        self.ask(|reply| Request::PutView { name: stream.to_owned(), sent, may_make, reply })
     }
 
     /// Ends a stream. What is open is given up; its charge stays.
@@ -216,7 +228,10 @@ impl Engine {
     /// # Errors
     /// There is no such stream.
     pub fn view(&self, stream: &str) -> Result<Arc<Published>, Unknown> {
-        Ok(self.shared.streams.get(stream)?.published())
+        match self.shared.streams.get(stream) {
+            Ok(stream) => Ok(stream.published()),
+            Err(_) => Ok(self.shared.elsewhere.get(stream)?.published()),
+        }
     }
 
     /// What can be seen of a stream, whenever it changes. Ends with the stream.
@@ -224,7 +239,10 @@ impl Engine {
     /// # Errors
     /// There is no such stream.
     pub fn subscribe(&self, stream: &str) -> Result<watch::Receiver<Arc<Published>>, Unknown> {
-        Ok(self.shared.streams.get(stream)?.subscribe())
+        match self.shared.streams.get(stream) {
+            Ok(stream) => Ok(stream.subscribe()),
+            Err(_) => Ok(self.shared.elsewhere.get(stream)?.subscribe()),
+        }
     }
 
     /// All sources with their ledgers, by name.
@@ -254,7 +272,13 @@ impl Engine {
     /// All streams, by name.
     #[must_use]
     pub fn streams(&self) -> Vec<StreamReport> {
-        self.shared.streams.all().iter().map(|stream| stream_report(stream)).collect()
+        let counted = self.shared.streams.all();
+        let elsewhere = self.shared.elsewhere.all();
+        let counted = counted.iter().map(|stream| stream_report(stream));
+        let mut all: Vec<_> =
+            counted.chain(elsewhere.iter().map(|stream| elsewhere_report(stream))).collect();
+        all.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+        all
     }
 
     /// One stream with its plan.
@@ -262,15 +286,16 @@ impl Engine {
     /// # Errors
     /// There is no such stream.
     pub fn stream(&self, name: &str) -> Result<StreamReport, Unknown> {
-        Ok(stream_report(&*self.shared.streams.get(name)?))
+        match self.shared.streams.get(name) {
+            Ok(stream) => Ok(stream_report(&stream)),
+            Err(_) => Ok(elsewhere_report(&*self.shared.elsewhere.get(name)?)),
+        }
     }
 
-    /// The settings of the source that a stream belongs to.
-    ///
-    /// # Errors
-    /// There is no such stream.
-    pub fn source_of(&self, stream: &str) -> Result<SourceConfig, Unknown> {
-        Ok(self.shared.streams.get(stream)?.source.config.clone())
+    /// The source that a stream belongs to; `None` if there is no such stream, or it is sealed elsewhere.
+    #[must_use]
+    pub fn source_of(&self, stream: &str) -> Option<String> {
+        Some(self.shared.streams.get(stream).ok()?.source.config.name.clone())
     }
 
     /// What is promised of a stream, from its plan and the ledger of its source.
@@ -278,14 +303,15 @@ impl Engine {
     /// # Errors
     /// There is no such stream.
     pub fn contract(&self, stream: &str) -> Result<Contract, Unknown> {
-        let stream = self.shared.streams.get(stream)?;
-        Ok(Contract {
-            stream: stream.config.name.clone(),
-            source: stream.source.config.name.clone(),
-            claim: stream.plan.claim(),
-            sentence: stream.plan.contract(),
-            ledger: ledger_of(&stream.source),
-        })
+        let StreamReport { name: stream, plan, counted } = self.stream(stream)?;
+        let mut sentence = plan.contract();
+        let source = counted.map(|counted| counted.source);
+        if source.is_none() {
+            sentence.push_str("; it is sealed elsewhere, where that is spent");
+        }
+        let ledger =
+            source.as_ref().and_then(|source| Some(ledger_of(&*self.shared.sources.get(source).ok()?)));
+        Ok(Contract { stream, source, unit: plan.settings().unit, claim: plan.claim(), sentence, ledger })
     }
 
     /// Whether the engine takes batches, and what the operator should know.
@@ -356,10 +382,11 @@ fn ledger_of(source: &Source) -> LedgerReport {
 }
 
 fn stream_report(stream: &Stream) -> StreamReport {
-    StreamReport {
-        source: stream.source.config.name.clone(),
-        config: stream.config.clone(),
-        plan: Arc::clone(&stream.plan),
-        from_ms: stream.from_ms,
-    }
+    let (source, config) = (stream.source.config.name.clone(), stream.config.clone());
+    let counted = Some(Counted { source, config, from_ms: stream.from_ms });
+    StreamReport { name: stream.config.name.clone(), plan: Arc::clone(&stream.plan), counted }
+}
+
+fn elsewhere_report(stream: &Elsewhere) -> StreamReport {
+    StreamReport { name: stream.name.clone(), plan: Arc::clone(&stream.plan), counted: None }
 }

@@ -96,7 +96,7 @@ impl Shared {
 }
 
 /// The first question after a seal costs the most: it is asked here.
-fn work_out(view: &WindowView) {
+pub(crate) fn work_out(view: &WindowView) {
     // Without a list of keys there is nothing to list; the window is worked out all the same.
     let _ = view.top(1).map(|list| list.len());
     let _ = view.covered();

@@ -9,10 +9,11 @@ use tokio::sync::watch;
 
 use crate::clock::Clock;
 use crate::config::{SourceConfig, Start, StreamConfig};
+use crate::engine::elsewhere::Elsewhere;
 use crate::engine::gauge::{Busy, Gauge};
 use crate::engine::health::Vitals;
 use crate::engine::published::Published;
-use crate::error::{IngestError, Unknown};
+use crate::error::{ChangeError, IngestError, Unknown};
 use crate::ledger::Charge;
 use crate::store::position::Position;
 use crate::store::records::{SourceId, StreamId};
@@ -24,6 +25,7 @@ pub(crate) struct Shared {
     pub(crate) vitals: Vitals,
     pub(crate) sources: Registry<Source>,
     pub(crate) streams: Registry<Stream>,
+    pub(crate) elsewhere: Registry<Elsewhere>,
     pub(crate) waiting_bytes_max: usize,
     /// Which database this is: a random word, which brokers keep to know who reads.
     pub(crate) database: OnceLock<[u8; 16]>,
@@ -81,6 +83,7 @@ impl Shared {
             vitals: Vitals::default(),
             sources: Registry::new("source"),
             streams: Registry::new("stream"),
+            elsewhere: Registry::new("stream"),
             waiting_bytes_max,
             database: OnceLock::new(),
             is_closing: AtomicBool::new(false),
@@ -94,6 +97,23 @@ impl Shared {
 
     pub(crate) fn is_stopped(&self) -> bool {
         self.is_stopped.load(Ordering::SeqCst)
+    }
+
+    /// A stream that is counted here.
+    pub(crate) fn counted(&self, stream: &str) -> Result<Arc<Stream>, ChangeError> {
+        let counted = self.streams.get(stream);
+        if counted.is_err() && self.elsewhere.get(stream).is_ok() {
+            return Err(ChangeError::SealedElsewhere { name: stream.to_owned() });
+        }
+        Ok(counted?)
+    }
+
+    /// Whether nobody has this name yet.
+    pub(crate) fn check_free(&self, stream: &str) -> Result<(), ChangeError> {
+        if self.streams.get(stream).is_err() && self.elsewhere.get(stream).is_err() {
+            return Ok(());
+        }
+        Err(ChangeError::Exists { what: "stream", name: stream.to_owned() })
     }
 }
 
@@ -109,6 +129,10 @@ impl<T> Registry<T> {
 
     pub(crate) fn all(&self) -> Vec<Arc<T>> {
         self.entries.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.entries.read().unwrap_or_else(PoisonError::into_inner).len()
     }
 
     pub(crate) fn insert(&self, name: &str, entry: Arc<T>) {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use dpsw::{Claim, Plan};
+use dpsw::{Claim, Plan, Unit};
 
 use crate::config::{SourceConfig, StreamConfig};
 
@@ -48,12 +48,30 @@ pub struct ChargeReport {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct StreamReport {
+    /// Its name.
+    pub name: String,
+    /// Its plan.
+    pub plan: Arc<Plan>,
+    /// What it counts; `None` if it is sealed elsewhere.
+    pub counted: Option<Counted>,
+}
+
+impl StreamReport {
+    /// Its source, if it has one.
+    #[must_use]
+    pub fn source(&self) -> Option<&str> {
+        self.counted.as_ref().map(|counted| counted.source.as_str())
+    }
+}
+
+/// What a stream counts.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Counted {
     /// Its source.
     pub source: String,
     /// Its settings.
     pub config: StreamConfig,
-    /// Its plan.
-    pub plan: Arc<Plan>,
     /// When it started, in milliseconds since 1970.
     pub from_ms: u64,
 }
@@ -64,14 +82,16 @@ pub struct StreamReport {
 pub struct Contract {
     /// The stream.
     pub stream: String,
-    /// Its source.
-    pub source: String,
+    /// Its source; `None` if it is sealed elsewhere.
+    pub source: Option<String>,
+    /// Whose privacy one event is.
+    pub unit: Unit,
     /// What its own releases cost together.
     pub claim: Claim,
     /// What is promised, in one sentence.
     pub sentence: String,
     /// What is spent with all other streams of the source.
-    pub ledger: LedgerReport,
+    pub ledger: Option<LedgerReport>,
 }
 
 /// Whether the engine takes batches, and what the operator should know.

@@ -51,7 +51,8 @@ impl Committer {
         // A commit that was not confirmed may be there all the same: nothing of it was shown.
         let meta = self.store.meta().map_err(|error| storage(&error))?;
         self.meta = meta.ok_or_else(|| storage(&"the database is empty"))?;
-        Ok(())
+        // The same with a view that was sent: it is there, so it is shown.
+        self.shared.show_views_of(&self.store).map_err(|error| storage(&error))
     }
 
     /// Whether the database has the sources and streams that are counted.

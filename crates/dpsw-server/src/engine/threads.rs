@@ -14,7 +14,7 @@ use crate::engine::commit::{Committer, Request, StartCounter};
 use crate::engine::count::{Counter, Work};
 use crate::engine::health::Ailment;
 use crate::engine::publish::{Publisher, Shown};
-use crate::engine::recover::{Recovered, RecoveredSource, recover};
+use crate::engine::recover::{Recovered, RecoveredSource, damaged, recover};
 use crate::engine::registry::Shared;
 use crate::engine::release::Releaser;
 use crate::error::{OpenError, Unavailable};
@@ -46,6 +46,7 @@ impl Threads {
             shared.vitals.notice(format!("{} {notice}", disk.name()));
         }
         let Recovered { meta, marker, sources, names } = recover(&mut store, shared, &state_key())?;
+        shared.show_views_of(&store).map_err(|error| damaged(&store, error))?;
         // Nobody else says it.
         let _ = shared.database.set(meta.database);
         let running = Arc::new(Running::default());

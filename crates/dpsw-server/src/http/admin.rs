@@ -134,7 +134,7 @@ pub(crate) async fn streams(
     let seen = reports.iter().filter(|report| {
         [Role::Query, Role::Admin]
             .into_iter()
-            .any(|role| caller.grant.allows_stream(role, &report.config.name, &report.source))
+            .any(|role| caller.grant.allows_stream(role, &report.name, report.source().unwrap_or_default()))
     });
     Ok(Json(Streams { streams: seen.map(StreamInfo::from).collect() }))
 }
@@ -183,9 +183,8 @@ pub(crate) async fn create_stream(
     Ok((StatusCode::CREATED, Json((&report).into())))
 }
 
-fn at_most(engine: &Engine, most: usize) -> Result<(), ChangeError> {
-    let streams: usize = engine.sources().iter().map(|source| source.streams.len()).sum();
-    if streams < most { Ok(()) } else { Err(ChangeError::Many { what: "stream", most }) }
+pub(crate) fn at_most(engine: &Engine, most: usize) -> Result<(), ChangeError> {
+    if engine.streams().len() < most { Ok(()) } else { Err(ChangeError::Many { what: "stream", most }) }
 }
 
 /// The plan of a stream that could be made. Nothing is charged or made.
@@ -208,7 +207,7 @@ pub(crate) async fn check_stream(
     let checked = app.engine(move |engine| {
         let config = StreamConfig::from(shape);
         let plan = engine.check_stream(&source, &config)?;
-        Ok::<_, Problem>(StreamInfo::new(&source, &config, &plan, None))
+        Ok::<_, Problem>(StreamInfo::new(config.name, Some((source, config.item)), &plan, None))
     });
     Ok(Json(checked.await??))
 }
@@ -277,8 +276,7 @@ pub(crate) async fn privacy(
 ) -> Result<Json<ContractInfo>, Problem> {
     params.done()?;
     asker.may_stream(&app, Role::Query, &name).or_else(|_| asker.may_stream(&app, Role::Admin, &name))?;
-    let unit = app.engine.source_of(&name)?.unit();
-    Ok(Json(ContractInfo::new(app.engine.contract(&name)?, unit)))
+    Ok(Json(app.engine.contract(&name)?.into()))
 }
 
 /// All tokens, without what they are.

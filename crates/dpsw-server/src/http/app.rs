@@ -138,13 +138,9 @@ impl Shared {
         let report = self.engine.source(source)?;
         // A stream that is deleted meanwhile wants nothing.
         let streams = report.streams.iter().filter_map(|stream| self.engine.stream(stream).ok());
-        let columns: Vec<String> = streams.map(|stream| stream.config.item.clone()).collect();
+        let columns: Vec<String> =
+            streams.filter_map(|stream| stream.counted).map(|counted| counted.config.item).collect();
         Ok(Wanted::new(&report.config, columns.iter().map(String::as_str)))
-    }
-
-    /// The source that a stream belongs to.
-    pub(crate) fn source_of(&self, stream: &str) -> Option<String> {
-        self.engine.source_of(stream).ok().map(|source| source.name)
     }
 
     /// Call it whenever sources or streams have changed.

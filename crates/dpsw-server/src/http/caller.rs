@@ -85,8 +85,13 @@ impl Asker {
             return Ok(());
         }
         // Whoever may not ask about all streams is not told which there are.
-        let source = app.source_of(stream).unwrap_or_default();
+        let source = app.engine.source_of(stream).unwrap_or_default();
         allowed(self.0.grant.allows_stream(role, stream, &source), role, "for this stream")
+    }
+
+    /// Whether the first view may make a stream: whoever names it in a token, or may make streams, has allowed that.
+    pub(crate) fn may_make(&self, stream: &str) -> bool {
+        self.0.grant.names_stream(stream) || self.0.grant.allows(Role::Admin)
     }
 }
 

@@ -104,6 +104,7 @@ fn others() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(ingest::ingest))
         .routes(routes!(live::live))
+        .routes(routes!(views::put_view))
         .routes(routes!(views::merge))
         .routes(routes!(admin::sources, admin::create_source))
         .routes(routes!(admin::check_source))

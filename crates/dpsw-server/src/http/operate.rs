@@ -69,7 +69,7 @@ pub(crate) async fn metrics(
     asker.may(Role::Query).or_else(|_| asker.may(Role::Admin))?;
     let streams = app.engine(Engine::streams).await?;
     let plans: Vec<_> =
-        streams.iter().map(|stream| (stream.config.name.clone(), stream.plan.resident_bytes())).collect();
+        streams.iter().map(|stream| (stream.name.clone(), stream.plan.resident_bytes())).collect();
     let is_ready = app.engine.health().is_ready();
     let page = app.metrics.write(&Now { now_ms: app.clock.now_ms(), is_ready, plans: &plans });
     Ok(([(CONTENT_TYPE, PROMETHEUS)], page).into_response())

@@ -7,6 +7,7 @@ use axum::Json;
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use dpsw::SuccessionError;
 use dpsw::error::{MergeError, QueryError, SnapshotError};
 use utoipa::IntoResponses;
 use utoipa::openapi::{self, ContentBuilder, Ref, RefOr, ResponseBuilder};
@@ -137,7 +138,12 @@ impl From<ChangeError> for Problem {
         let code = match error {
             ChangeError::Unknown(unknown) => return unknown.into(),
             ChangeError::Unavailable(unavailable) => return unavailable.into(),
-            ChangeError::Config(_) | ChangeError::NoClaim => Code::BadSettings,
+            ChangeError::View(error) => return error.into(),
+            ChangeError::Succession(error) => return error.into(),
+            ChangeError::CountedHere { .. } => Code::CountedHere,
+            ChangeError::SealedElsewhere { .. } => Code::SealedElsewhere,
+            ChangeError::NoClaim => Code::NoClaim,
+            ChangeError::Config(_) => Code::BadSettings,
             ChangeError::Plan(_) => Code::NoPlan,
             ChangeError::OverBudget(_) => Code::OverBudget,
             ChangeError::Exists { .. } | ChangeError::Differs { .. } => Code::NameTaken,
@@ -192,6 +198,18 @@ impl From<TokensError> for Problem {
 impl From<SnapshotError> for Problem {
     fn from(error: SnapshotError) -> Self {
         Self::new(Code::BadView, error.to_string())
+    }
+}
+
+impl From<SuccessionError> for Problem {
+    fn from(error: SuccessionError) -> Self {
+        let code = match error {
+            SuccessionError::Over { .. } => Code::StreamOver,
+            SuccessionError::NotLater { .. } => Code::OldView,
+            SuccessionError::SealedTwice { .. } => Code::SealedTwice,
+            _ => Code::OtherStream,
+        };
+        Self::new(code, error.to_string())
     }
 }
 

@@ -1,15 +1,19 @@
 //! Views as bytes: downloaded, to be opened by the library and the command line, and those of several sites merged.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::body::Body;
 use axum::extract::{FromRequest, Multipart, Request, State};
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use dpsw::WindowView;
 
 use crate::auth::Role;
+use crate::http::admin::at_most;
 use crate::http::app::App;
 use crate::http::body::receive;
 use crate::http::caller::Asker;
@@ -48,6 +52,50 @@ pub(crate) async fn view(
     let bytes = app.workers.questions.run(move || published.view.to_bytes()).await?;
     let name = format!("attachment; filename=\"{stream}.view\"");
     Ok(([(CONTENT_TYPE, VIEW), (CONTENT_DISPOSITION, name.as_str())], bytes).into_response())
+}
+
+/// Shows a view of a stream that is sealed elsewhere; the first one makes the stream.
+///
+/// The reply comes when the view is durable and can be seen. A view that is shown already may be sent again. It is refused, and
+/// nothing changes, if the service counts the stream itself, if it promises nothing, if its plan, hash keys or sites are not those of
+/// the one before, if it does not end after that, contradicts it, or if that was finished. The token needs the role `ingest` for the
+/// stream; to make it, the token must name it, or have the role `admin` everywhere.
+#[utoipa::path(
+    put, path = "/v1/streams/{stream}/view", tag = "views",
+    params(("stream" = String, Path, description = "The stream")),
+    request_body(content = Binary, content_type = "application/vnd.dpsw.view", description = "The view"),
+    responses((status = 201, description = "The stream was made, and the view can be seen"),
+              (status = 204, description = "The view can be seen"),
+              Problem))]
+pub(crate) async fn put_view(
+    State(app): State<App>,
+    asker: Asker,
+    Name(stream): Name,
+    params: Params,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<StatusCode, Problem> {
+    params.done()?;
+    asker.may_stream(&app, Role::Ingest, &stream)?;
+    let (is_new, may_make) = (app.engine.view(&stream).is_err(), asker.may_make(&stream));
+    if is_new && !may_make {
+        let detail =
+            "there is no such stream; to make it, the token must name it, or have the role admin everywhere";
+        return Err(Problem::new(Code::Forbidden, detail));
+    }
+    if headers.get(CONTENT_TYPE).is_none_or(|name| name != VIEW) {
+        return Err(Problem::new(Code::UnknownContent, format!("send the view with Content-Type: {VIEW}")));
+    }
+    let bytes = receive(&app, &headers, body).await?.bytes;
+    let (engine, most) = (Arc::clone(&app.engine), app.limits.streams);
+    let put = move || {
+        if is_new {
+            at_most(&engine, most)?;
+        }
+        engine.put_view(&stream, bytes, may_make)
+    };
+    app.workers.bodies.run(put).await??;
+    Ok(if is_new { StatusCode::CREATED } else { StatusCode::NO_CONTENT })
 }
 
 /// The union of views of several sites, as bytes; with `count`, its most frequent items.

@@ -6,8 +6,12 @@ use serde::Serialize;
 use crate::store::cipher::{ADDED_LEN, Cipher, secret_part};
 use crate::store::journal::{Batch, encode_into, encoded_len};
 use crate::store::position::Position;
-use crate::store::records::{Meta, Saved, SourceId, SourceRecord, StateRecord, StreamId, StreamRecord};
-use crate::store::{BATCH_IDS, JOURNAL, META, POSITIONS, Place, SOURCES, STATES, STREAMS, Store, StoreError};
+use crate::store::records::{
+    Meta, Saved, SourceId, SourceRecord, StateRecord, StreamId, StreamRecord, ViewRecord,
+};
+use crate::store::{
+    BATCH_IDS, JOURNAL, META, POSITIONS, Place, SOURCES, STATES, STREAMS, Store, StoreError, VIEWS,
+};
 
 /// Everything that one transaction changes: all of it or nothing.
 #[derive(Default)]
@@ -27,6 +31,8 @@ pub(crate) struct Changes<'a> {
     pub(crate) refused: Vec<(SourceId, u64)>,
     /// Ids of batches up to this one are forgotten.
     pub(crate) forgotten: Vec<(SourceId, u64)>,
+    /// Views of streams that are sealed elsewhere.
+    pub(crate) views: Vec<(StreamId, &'a ViewRecord)>,
     /// How far sources have read their brokers.
     pub(crate) positions: Vec<(SourceId, &'a Position)>,
 }
@@ -57,6 +63,7 @@ impl Changes<'_> {
     ) -> Result<(), StoreError> {
         self.write_records(transaction, cipher)?;
         self.write_states(transaction, cipher)?;
+        self.write_views(transaction, cipher)?;
         self.write_journal(transaction, cipher, scratch)?;
         self.write_positions(transaction, cipher)?;
         self.write_batch_ids(transaction, cipher)
@@ -91,6 +98,17 @@ impl Changes<'_> {
         }
         for id in &self.ended {
             states.remove(id.0)?;
+        }
+        Ok(())
+    }
+
+    fn write_views(&self, transaction: &WriteTransaction, cipher: &Cipher) -> Result<(), StoreError> {
+        let mut views = transaction.open_table(VIEWS)?;
+        for (id, view) in &self.views {
+            views.insert(id.0, cipher.seal(&Place::View(*id).bytes(), &view.to_bytes())?.as_slice())?;
+        }
+        for id in &self.ended {
+            views.remove(id.0)?;
         }
         Ok(())
     }

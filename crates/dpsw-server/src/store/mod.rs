@@ -36,6 +36,8 @@ const JOURNAL: TableDefinition<'_, (u32, u64, u32), &[u8]> = TableDefinition::ne
 const BATCH_IDS: TableDefinition<'_, (u32, u64), &[u8]> = TableDefinition::new("batch ids");
 /// How far each source has read its broker.
 const POSITIONS: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("positions");
+/// The views of streams that are sealed elsewhere.
+const VIEWS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("views");
 
 /// The database refuses.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -178,6 +180,7 @@ enum Place {
     BatchIds(SourceId, u64),
     Marker,
     Position(SourceId),
+    View(StreamId),
 }
 
 impl Place {
@@ -191,6 +194,7 @@ impl Place {
             Self::BatchIds(id, last) => (5, u64::from(id.0), last),
             Self::Marker => (6, 0, 0),
             Self::Position(id) => (7, u64::from(id.0), 0),
+            Self::View(id) => (8, id.0, 0),
         };
         let mut bytes = [table; 17];
         bytes[1..9].copy_from_slice(&u64::to_le_bytes(major));

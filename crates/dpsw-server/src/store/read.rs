@@ -1,15 +1,17 @@
 //! What the database holds.
 
 use bytes::Bytes;
-use redb::{Database, ReadableDatabase, ReadableTable, TableError};
+use redb::{AccessGuard, Database, ReadableDatabase, ReadableTable, TableError};
 use serde::de::DeserializeOwned;
 use zeroize::Zeroizing;
 
 use crate::store::cipher::ADDED_LEN;
 use crate::store::journal::{Batch, Malformed, decode};
 use crate::store::position::Position;
-use crate::store::records::{Meta, Saved, SourceId, SourceRecord, StreamId, StreamRecord};
-use crate::store::{BATCH_IDS, JOURNAL, META, POSITIONS, Place, SOURCES, STATES, STREAMS, Store, StoreError};
+use crate::store::records::{Meta, Saved, SourceId, SourceRecord, StreamId, StreamRecord, ViewRecord};
+use crate::store::{
+    BATCH_IDS, JOURNAL, META, POSITIONS, Place, SOURCES, STATES, STREAMS, Store, StoreError, VIEWS,
+};
 
 /// A record that cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -137,6 +139,39 @@ impl Store {
         let bytes = self.decrypted(what, Place::Position(id), record.value())?;
         let cut = || ReadError::Damaged { what: what.to_owned(), reason: "it is cut".to_owned() };
         Position::from_bytes(&bytes).ok_or_else(cut).map(Some)
+    }
+
+    /// Hands over the views of streams that are sealed elsewhere.
+    pub(crate) fn views(
+        &self,
+        mut take: impl FnMut(StreamId, ViewRecord) -> Result<(), ReadError>,
+    ) -> Result<(), ReadError> {
+        let table = match self.database()?.begin_read().map_err(StoreError::from)?.open_table(VIEWS) {
+            // A database of before there were any.
+            Err(TableError::TableDoesNotExist(_)) => return Ok(()),
+            table => table.map_err(StoreError::from)?,
+        };
+        for entry in table.iter().map_err(StoreError::from)? {
+            let (key, record) = entry.map_err(StoreError::from)?;
+            let id = StreamId(key.value());
+            take(id, self.view_record(id, Some(record.value()))?)?;
+        }
+        Ok(())
+    }
+
+    /// The view of a stream that is sealed elsewhere.
+    pub(crate) fn view(&self, id: StreamId) -> Result<ViewRecord, ReadError> {
+        let table = self.database()?.begin_read().map_err(StoreError::from)?.open_table(VIEWS);
+        let record = table.map_err(StoreError::from)?.get(id.0).map_err(StoreError::from)?;
+        self.view_record(id, record.as_ref().map(AccessGuard::value))
+    }
+
+    fn view_record(&self, id: StreamId, record: Option<&[u8]>) -> Result<ViewRecord, ReadError> {
+        let what = "the view of a stream";
+        let damaged = |reason: &str| ReadError::Damaged { what: what.to_owned(), reason: reason.to_owned() };
+        let record = record.ok_or_else(|| damaged("it is missing"))?;
+        let bytes = self.decrypted(what, Place::View(id), record)?;
+        ViewRecord::from_bytes(&bytes).ok_or_else(|| damaged("it is cut"))
     }
 
     fn parsed<T: DeserializeOwned>(&self, what: &str, place: Place, record: &[u8]) -> Result<T, ReadError> {

@@ -1,5 +1,6 @@
 //! What the database keeps beside the journal.
 
+use bytes::Bytes;
 use dpsw::{SavedState, StateId};
 use serde::{Deserialize, Serialize};
 
@@ -46,6 +47,28 @@ pub(crate) struct StreamRecord {
     pub(crate) source: SourceId,
     pub(crate) config: StreamConfig,
     pub(crate) from_ms: u64,
+}
+
+/// The view of a stream that is sealed elsewhere.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ViewRecord {
+    pub(crate) name: String,
+    /// As it was sent.
+    pub(crate) view: Bytes,
+}
+
+impl ViewRecord {
+    /// The length of the name, the name, the view.
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        let len = u8::try_from(self.name.len()).expect("names have at most 64 bytes");
+        [&[len], self.name.as_bytes(), &self.view].concat()
+    }
+
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (len, rest) = bytes.split_first()?;
+        let (name, view) = rest.split_at_checked(usize::from(*len))?;
+        Some(Self { name: String::from_utf8(name.to_vec()).ok()?, view: Bytes::copy_from_slice(view) })
+    }
 }
 
 /// How far a stream had come when it was saved.

@@ -60,6 +60,12 @@ codes! {
     NameTaken, CONFLICT, "name-taken", "The name is taken";
     HasStreams, CONFLICT, "has-streams", "The source still has streams";
     HasBroker, CONFLICT, "has-broker", "The source takes its events from its broker";
+    CountedHere, CONFLICT, "counted-here", "The service counts the stream itself";
+    SealedElsewhere, CONFLICT, "sealed-elsewhere", "The stream is sealed elsewhere";
+    OtherStream, CONFLICT, "other-stream", "The view is of another stream";
+    OldView, CONFLICT, "old-view", "The view is not newer than the one that is shown";
+    SealedTwice, CONFLICT, "sealed-twice", "The view contradicts the one that is shown";
+    StreamOver, CONFLICT, "stream-over", "The stream is over";
     OverBudget, CONFLICT, "over-budget", "The budget of the source does not bear it";
     TooMany, CONFLICT, "too-many", "There are as many as the service takes";
     BodyTooLarge, PAYLOAD_TOO_LARGE, "body-too-large", "The body is too large";
@@ -70,6 +76,7 @@ codes! {
     WrongItem, UNPROCESSABLE_ENTITY, "wrong-item", "The stream cannot have counted the item";
     NoList, UNPROCESSABLE_ENTITY, "no-list", "Keys of this stream cannot be listed";
     NotRetained, UNPROCESSABLE_ENTITY, "not-retained", "The window is not retained";
+    NoClaim, UNPROCESSABLE_ENTITY, "no-claim", "The view claims no privacy";
     NotMergeable, UNPROCESSABLE_ENTITY, "not-mergeable", "The views cannot be merged";
     TooManyRequests, TOO_MANY_REQUESTS, "too-many-requests", "The token asks too often";
     Internal, INTERNAL_SERVER_ERROR, "internal", "The service made a mistake";

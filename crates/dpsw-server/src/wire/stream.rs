@@ -1,6 +1,6 @@
 //! Streams, as they are asked for and as they are shown.
 
-use dpsw::{Domain, Plan};
+use dpsw::{Domain, Plan, Settings};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -73,10 +73,11 @@ pub(crate) enum KeysShape {
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub(crate) struct StreamInfo {
     pub(crate) name: String,
-    pub(crate) source: String,
-    /// The column of the items.
-    pub(crate) item: String,
-    /// What stands in it.
+    /// `null` if it is sealed elsewhere.
+    pub(crate) source: Option<String>,
+    /// The column of the items; `null` if it is sealed elsewhere.
+    pub(crate) item: Option<String>,
+    /// What its items are.
     pub(crate) kind: ColumnKind,
     pub(crate) window: Span,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -86,7 +87,7 @@ pub(crate) struct StreamInfo {
     /// How many windows are kept.
     pub(crate) retention: u32,
     pub(crate) keys: KeysInfo,
-    /// When it started, in milliseconds since 1970; `null` if it is only being checked.
+    /// When it started, in milliseconds since 1970; `null` if it is only being checked, or sealed elsewhere.
     pub(crate) from_ms: Option<u64>,
     pub(crate) plan: PlanInfo,
 }
@@ -131,7 +132,8 @@ pub(crate) struct PlanInfo {
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub(crate) struct ContractInfo {
     pub(crate) stream: String,
-    pub(crate) source: String,
+    /// `null` if it is sealed elsewhere.
+    pub(crate) source: Option<String>,
     /// Whose privacy one event is.
     pub(crate) protects: Protects,
     /// ε of everything that the stream ever releases.
@@ -140,8 +142,8 @@ pub(crate) struct ContractInfo {
     pub(crate) delta: Option<f64>,
     /// What is promised, in words.
     pub(crate) sentence: String,
-    /// What is spent with all other streams of the source.
-    pub(crate) ledger: Ledger,
+    /// What is spent with all other streams of the source; `null` if the stream is sealed elsewhere, and this is spent there.
+    pub(crate) ledger: Option<Ledger>,
 }
 
 impl From<StreamShape> for StreamConfig {
@@ -174,21 +176,28 @@ impl From<KeysShape> for KeysConfig {
 }
 
 impl StreamInfo {
-    /// A stream with these settings and this plan, running or not.
-    pub(crate) fn new(source: &str, config: &StreamConfig, plan: &Plan, from_ms: Option<u64>) -> Self {
-        let domain = &plan.settings().domain;
+    /// A stream of this plan, running or not, which counts a column of a source or is sealed elsewhere.
+    pub(crate) fn new(
+        name: String,
+        counted: Option<(String, String)>,
+        plan: &Plan,
+        from_ms: Option<u64>,
+    ) -> Self {
+        let Settings { window, domain, retention, .. } = plan.settings();
+        let (source, item) = counted.unzip();
+        let time = window.time();
         Self {
-            name: config.name.clone(),
-            source: source.to_owned(),
-            item: config.item.clone(),
+            name,
+            source,
+            item,
             kind: match domain.kind() {
                 dpsw::Kind::Integers => ColumnKind::Integer,
                 dpsw::Kind::Bytes => ColumnKind::Text,
             },
-            window: config.window,
-            expected: config.expected,
-            lateness: config.lateness,
-            retention: config.retention,
+            window: time.map_or(Span::Items(window.len()), |time| Span::Time(Millis(time.len))),
+            expected: time.map(|time| time.expected_items),
+            lateness: time.map(|time| Millis(time.lateness)).filter(|lateness| 0 < lateness.0),
+            retention: *retention,
             keys: KeysInfo::of(domain),
             from_ms,
             plan: PlanInfo::from(plan),
@@ -198,7 +207,10 @@ impl StreamInfo {
 
 impl From<&StreamReport> for StreamInfo {
     fn from(report: &StreamReport) -> Self {
-        Self::new(&report.source, &report.config, &report.plan, Some(report.from_ms))
+        let StreamReport { name, plan, counted } = report;
+        let from_ms = counted.as_ref().map(|counted| counted.from_ms);
+        let counted = counted.as_ref().map(|counted| (counted.source.clone(), counted.config.item.clone()));
+        Self::new(name.clone(), counted, plan, from_ms)
     }
 }
 
@@ -230,10 +242,10 @@ impl From<&Plan> for PlanInfo {
     }
 }
 
-impl ContractInfo {
-    pub(crate) fn new(contract: Contract, unit: dpsw::Unit) -> Self {
-        let (epsilon, delta) = promised(contract.claim);
-        let Contract { stream, source, sentence, ledger, .. } = contract;
-        Self { stream, source, protects: protects(unit), epsilon, delta, sentence, ledger: ledger.into() }
+impl From<Contract> for ContractInfo {
+    fn from(contract: Contract) -> Self {
+        let Contract { stream, source, unit, claim, sentence, ledger } = contract;
+        let ((epsilon, delta), ledger) = (promised(claim), ledger.map(Ledger::from));
+        Self { stream, source, protects: protects(unit), epsilon, delta, sentence, ledger }
     }
 }

@@ -2,6 +2,7 @@
 
 mod bodies;
 mod client;
+mod elsewhere;
 mod full;
 mod hostile;
 mod kills;

@@ -3,6 +3,7 @@
 mod crash;
 mod disk;
 mod durable;
+mod elsewhere;
 mod fresh;
 mod ledger;
 mod read;

@@ -14,11 +14,15 @@ use crate::support::Rig;
 /// How long a test waits for what should come at once, on a machine that does much else.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-struct Followed(Body);
+pub(crate) struct Followed(Body);
 
 impl Followed {
     async fn new(rig: &Rig, token: &str, params: &str) -> Self {
-        let request = Request::builder().uri(format!("/v1/streams/pages/live{params}"));
+        Self::of(rig, token, &format!("/v1/streams/pages/live{params}")).await
+    }
+
+    pub(crate) async fn of(rig: &Rig, token: &str, path: &str) -> Self {
+        let request = Request::builder().uri(path);
         let request = request.header("authorization", format!("Bearer {token}"));
         let reply = rig.router.clone().oneshot(request.body(Body::empty()).expect("a request")).await;
         let reply = reply.expect("a router always answers");
@@ -28,7 +32,7 @@ impl Followed {
     }
 
     /// The next event that is no comment; `None` at the end.
-    async fn next(&mut self) -> Option<Value> {
+    pub(crate) async fn next(&mut self) -> Option<Value> {
         loop {
             let frame = tokio::time::timeout(PATIENCE, self.0.frame()).await.expect("in time")?;
             let bytes = frame.expect("a frame").into_data().expect("data");

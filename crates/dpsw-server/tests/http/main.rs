@@ -5,6 +5,7 @@ mod answers;
 mod auth;
 mod dashboard;
 mod document;
+mod elsewhere;
 mod events;
 mod hostile;
 mod leaks;
