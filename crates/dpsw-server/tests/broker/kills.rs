@@ -6,13 +6,14 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::client::{Client, Request};
+use crate::client::Client;
 use crate::exact::{check, counts, filler, look, page, source};
 use crate::random::Random;
 use crate::seen::Seen;
 use crate::server::{Broker, Kind};
 use crate::service::{Home, Service};
 use crate::topic::{Sender, Topic};
+use crate::watch::{Alarm, watch};
 
 /// As noisy as usual, so that noise that is drawn again is seen.
 const NOISY: &str = "
@@ -52,15 +53,6 @@ struct World<'w> {
     sent: AtomicU64,
     /// How often a producer lost its broker.
     lost: AtomicU64,
-}
-
-/// Ends all threads when one of them ends by a panic.
-struct Alarm<'w>(&'w AtomicBool);
-
-impl Drop for Alarm<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_or(std::thread::panicking(), Ordering::SeqCst);
-    }
 }
 
 impl World<'_> {
@@ -112,23 +104,6 @@ fn produce(world: &World<'_>, seed: u64) {
             }
         }
         std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
-/// Looks at all streams again and again.
-fn watch(world: &World<'_>, seen: &mut [Seen; STREAMS.len()]) {
-    let _alarm = Alarm(&world.is_over);
-    let mut client = world.client();
-    while !world.is_over() {
-        for (stream, seen) in STREAMS.into_iter().zip(&mut *seen) {
-            match client.ask(Request::get(&format!("/v1/streams/{stream}/view"))) {
-                Ok(reply) => {
-                    seen.look(stream, &reply.expect(200).body);
-                }
-                Err(_) => client = world.client(),
-            }
-        }
-        std::thread::sleep(Duration::from_millis(20));
     }
 }
 
@@ -185,7 +160,10 @@ fn check_kills(kind: Kind) {
         let _alarm = Alarm(&world.is_over);
         let world = &world;
         let producers = [1, 2].map(|seed| scope.spawn(move || produce(world, seed)));
-        let watcher = scope.spawn(|| watch(world, &mut seen));
+        let watcher = scope.spawn(|| {
+            let _alarm = Alarm(&world.is_over);
+            watch(STREAMS, &mut seen, || world.is_over(), || world.client());
+        });
         let service = kill_often(world, &mut broker, service, kills);
         world.wait_for_records();
         world.is_over.store(true, Ordering::SeqCst);

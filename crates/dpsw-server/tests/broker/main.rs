@@ -16,3 +16,5 @@ mod server;
 mod service;
 mod topic;
 mod values;
+#[path = "../crash/watch.rs"]
+mod watch;

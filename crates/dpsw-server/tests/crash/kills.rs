@@ -13,6 +13,7 @@ use crate::client::{Client, Reply, Request};
 use crate::random::Random;
 use crate::seen::Seen;
 use crate::service::{Home, Service};
+use crate::watch::{Alarm, watch};
 
 /// With ε = 100,000 every draw of noise is zero (the chance of another one is below e^-10000): what these streams show can be
 /// compared with what was sent. The others are as noisy as usual, so that noise that is drawn again is seen.
@@ -93,15 +94,6 @@ struct Counts {
     had_been_taken: AtomicU64,
     /// Batches that were sent once more although they had been acknowledged.
     doubled: AtomicU64,
-}
-
-/// Tells everybody when a thread ends by a panic.
-struct Alarm<'w>(&'w AtomicBool);
-
-impl Drop for Alarm<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_or(std::thread::panicking(), Ordering::SeqCst);
-    }
 }
 
 impl World<'_> {
@@ -211,23 +203,6 @@ impl Producer<'_> {
     }
 }
 
-/// Looks at all streams again and again.
-fn watch(world: &World<'_>, seen: &mut [Seen; STREAMS.len()]) {
-    let _alarm = Alarm(&world.has_failed);
-    let mut client = world.client();
-    while !world.is_over() {
-        for (stream, seen) in STREAMS.into_iter().zip(&mut *seen) {
-            match client.ask(Request::get(&format!("/v1/streams/{stream}/view"))) {
-                Ok(reply) => {
-                    seen.look(stream, &reply.expect(200).body);
-                }
-                Err(_) => client = world.client(),
-            }
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    }
-}
-
 /// Kills and starts the service so often, and returns the one that runs last.
 fn kill_often(world: &World<'_>, mut service: Service, kills: u64, seed: u64) -> Service {
     let mut random = Random(seed);
@@ -269,7 +244,10 @@ fn check_kills(kills: u64, seed: u64) {
             let producer = Producer { world, number, client: world.client(), acknowledged: 0 };
             scope.spawn(|| producer.run())
         });
-        let watcher = scope.spawn(|| watch(world, &mut seen));
+        let watcher = scope.spawn(|| {
+            let _alarm = Alarm(&world.has_failed);
+            watch(STREAMS, &mut seen, || world.is_over(), || world.client());
+        });
         let service = kill_often(world, service, kills, seed);
         std::thread::sleep(Duration::from_millis(300));
         world.is_over.store(true, Ordering::SeqCst);

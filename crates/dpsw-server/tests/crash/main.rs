@@ -12,3 +12,4 @@ mod random;
 mod seen;
 mod service;
 mod slow;
+mod watch;
