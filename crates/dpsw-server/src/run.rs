@@ -52,7 +52,7 @@ pub(crate) fn run(settings: &Settings, end: End) -> Result<(), Failure> {
     let keeper = Keeper::make(&settings.data, &settings.limits)?;
     let first_token = first_token(&keeper, &settings.data)?;
     let app = app(settings, Arc::clone(&engine), keeper);
-    dpsw_server::broker::start(app.clone());
+    dpsw_server::broker::start(app.clone(), settings.brokers.clone());
     let runtime = runtime()?;
     runtime.block_on(answer(listener, ServeSettings { app, tls }, first_token, end))?;
     engine.shutdown()?;

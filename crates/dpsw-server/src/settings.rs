@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use thiserror::Error;
 
+use crate::broker::access::BrokerAccess;
 use crate::config::{ConfigError, KeysConfig, SourceConfig};
 use crate::engine::Engine;
 use crate::error::ChangeError;
@@ -58,6 +59,9 @@ pub struct Settings {
     pub debug: bool,
     /// How much is taken from strangers.
     pub limits: Limits,
+    /// How brokers are reached that want a password or TLS.
+    #[serde(rename = "broker")]
+    pub brokers: Vec<BrokerAccess>,
     /// Sources and their streams, which are made if they are not there.
     #[serde(rename = "source")]
     pub sources: Vec<SourceConfig>,
@@ -131,6 +135,7 @@ impl Default for Settings {
             log: LogFormat::Text,
             debug: false,
             limits: Limits::default(),
+            brokers: Vec::new(),
             sources: Vec::new(),
         }
     }
@@ -149,6 +154,8 @@ impl Settings {
             .map_err(|error| SettingsError::Toml { path: shown, reason: error.to_string() })?;
         let settings = settings.in_folder(path.parent().unwrap_or(Path::new("")));
         settings.limits.check()?;
+        settings.brokers.iter().try_for_each(BrokerAccess::check)?;
+        settings.check_brokers()?;
         settings.sources.iter().try_for_each(SourceConfig::check)?;
         Ok(settings)
     }
@@ -159,12 +166,24 @@ impl Settings {
         place(&mut self.data);
         self.marker.iter_mut().chain(&mut self.key_file).for_each(place);
         self.tls.iter_mut().flat_map(|tls| [&mut tls.certificate, &mut tls.key]).for_each(place);
+        self.brokers.iter_mut().flat_map(BrokerAccess::paths).for_each(place);
         for stream in self.sources.iter_mut().flat_map(|source| &mut source.streams) {
             if let KeysConfig::File(path) = &mut stream.keys {
                 place(path);
             }
         }
         self
+    }
+
+    /// An address says once how it is reached.
+    fn check_brokers(&self) -> Result<(), ConfigError> {
+        let mut known = BTreeSet::new();
+        match self.brokers.iter().find(|broker| !known.insert(&broker.address)) {
+            None => Ok(()),
+            Some(BrokerAccess { address, .. }) => Err(ConfigError::Contradiction(format!(
+                "[[broker]] {address:?} is there twice; leave out one of the two"
+            ))),
+        }
     }
 
     /// # Errors
@@ -223,6 +242,18 @@ mod tests {
         let path = folder.path().join("dpsw.toml");
         fs::write(&path, text).expect("a file");
         Settings::load(&path)
+    }
+
+    #[test]
+    fn how_a_broker_is_reached_is_said_once_and_its_files_are_meant_from_the_folder() {
+        let page = include_str!("../../../docs/operate.md");
+        let block = page.split("```toml\n").find(|block| block.starts_with("[[broker]]")).expect("a sample");
+        let sample = block.split("```").next().expect("a sample");
+        let mut settings = load(sample).expect("the sample is right");
+        assert_eq!(settings.brokers[0].paths().count(), 2);
+        assert!(settings.brokers[0].paths().all(|path| path.is_absolute()));
+        let twice = load(&sample.repeat(2)).expect_err("twice").to_string();
+        assert!(twice.contains("\"127.0.0.1:6380\" is there twice"), "{twice}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::broker::access::BrokerAccess;
 use crate::broker::claim::Claim;
 use crate::broker::trouble::Trouble;
 use crate::config::{BrokerConfig, BrokerKind};
@@ -59,15 +60,22 @@ pub(crate) trait Connector {
     }
 }
 
-/// Connects to a broker.
-pub(crate) fn connect(config: &BrokerConfig) -> Result<Box<dyn Connector>, Trouble> {
+/// Connects to a broker, with a password and TLS where the operator has named them.
+#[cfg_attr(
+    not(any(feature = "kafka", feature = "nats", feature = "redis")),
+    expect(unused_variables, reason = "no broker is built")
+)]
+pub(crate) fn connect(
+    config: &BrokerConfig,
+    access: Option<&BrokerAccess>,
+) -> Result<Box<dyn Connector>, Trouble> {
     match config.kind {
         #[cfg(feature = "kafka")]
-        BrokerKind::Kafka => Ok(Box::new(crate::broker::kafka::Kafka::connect(config)?)),
+        BrokerKind::Kafka => Ok(Box::new(crate::broker::kafka::Kafka::connect(config, access)?)),
         #[cfg(feature = "nats")]
-        BrokerKind::Nats => Ok(Box::new(crate::broker::nats::Nats::connect(config)?)),
+        BrokerKind::Nats => Ok(Box::new(crate::broker::nats::Nats::connect(config, access)?)),
         #[cfg(feature = "redis")]
-        BrokerKind::Redis => Ok(Box::new(crate::broker::redis::Redis::connect(config)?)),
+        BrokerKind::Redis => Ok(Box::new(crate::broker::redis::Redis::connect(config, access)?)),
         #[allow(unreachable_patterns, reason = "where all brokers are built, none is left")]
         kind => Err(Trouble::NotBuilt(kind.name())),
     }

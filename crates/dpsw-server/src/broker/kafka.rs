@@ -3,16 +3,18 @@
 //! Who reads a topic stands in the compacted topic `dpsw-owners`, under the topic's name. It is changed in a transaction whose
 //! id belongs to the topic: of two that change it at once, Kafka fences one.
 
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
-use rdkafka::client::DefaultClientContext;
+use rdkafka::client::{ClientContext, DefaultClientContext};
 use rdkafka::config::ClientConfig;
-use rdkafka::consumer::{BaseConsumer, Consumer};
+use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 use rdkafka::{Message, Offset, TopicPartitionList};
 
+use crate::broker::access::{BrokerAccess, Sasl, Trust};
 use crate::broker::claim::Claim;
 use crate::broker::connector::{Begun, Connector, Offsets, Record};
 use crate::broker::trouble::Trouble;
@@ -24,6 +26,8 @@ const OWNERS: &str = "dpsw-owners";
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// Consumers need the name of a group, also if they never join one.
 const GROUP: &str = "dpsw";
+/// How many of the client's own remarks are heard where a broker is not reached.
+const HEARD_MAX: usize = 100;
 
 /// How much is fetched ahead: few records, since each takes some hundred bytes beside its own and cold memory is slow, and again as
 /// soon as there is room (by default a full queue rests for a second).
@@ -34,11 +38,30 @@ const FETCHED_AHEAD: [(&str, &str); 3] = [
 ];
 
 pub(crate) struct Kafka {
-    address: String,
+    /// How the broker is reached.
+    client: ClientConfig,
     topic: String,
-    consumer: BaseConsumer,
+    consumer: BaseConsumer<Hearing>,
     owners: Owners,
     partitions: usize,
+}
+
+/// Keeps what the client says of itself last, which tells more than what a call returns.
+#[derive(Default)]
+struct Hearing(Mutex<Option<String>>);
+
+impl ClientContext for Hearing {
+    fn error(&self, _: KafkaError, reason: &str) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason.to_owned());
+    }
+}
+
+impl ConsumerContext for Hearing {}
+
+impl Hearing {
+    fn last(&self) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
 }
 
 /// The topic of owners, as far as it was read.
@@ -50,12 +73,27 @@ struct Owners {
 }
 
 impl Kafka {
-    pub(crate) fn connect(config: &BrokerConfig) -> Result<Self, Trouble> {
-        let BrokerConfig { address, topic, .. } = config.clone();
-        let consumer = consumer(&address, &FETCHED_AHEAD)?;
-        let owners = consumer_of_owners(&address)?;
-        let owners = Owners { consumer: owners, end: 0, claim: None };
-        Ok(Self { address, topic, consumer, owners, partitions: 0 })
+    pub(crate) fn connect(config: &BrokerConfig, access: Option<&BrokerAccess>) -> Result<Self, Trouble> {
+        let client = client(&config.address, access)?;
+        let consumer = consumer_config(&client, &FETCHED_AHEAD).create_with_context(Hearing::default())?;
+        // It is read from the beginning, wherever that is by now.
+        let owners = [("enable.partition.eof", "true"), ("auto.offset.reset", "earliest")];
+        let owners = Owners { consumer: consumer_config(&client, &owners).create()?, end: 0, claim: None };
+        let kafka = Self { client, topic: config.topic.clone(), consumer, owners, partitions: 0 };
+        kafka.greet()?;
+        Ok(kafka)
+    }
+
+    /// Asks for anything at all. Why a login or a certificate is refused, the client says aside.
+    fn greet(&self) -> Result<(), Trouble> {
+        let Err(error) = self.consumer.fetch_metadata(Some(&self.topic), TIMEOUT) else { return Ok(()) };
+        // An answer may be a line of the client's own log, which looks like none.
+        let heard = (0..HEARD_MAX).filter_map(|_| {
+            drop(self.consumer.poll(Duration::ZERO));
+            self.consumer.context().last().map(Trouble::of_client)
+        });
+        let mut telling = heard.filter(|trouble| !matches!(trouble, Trouble::Broker(_)));
+        Err(telling.next().unwrap_or_else(|| error.into()))
     }
 
     /// How many partitions the topic has.
@@ -86,11 +124,12 @@ impl Connector for Kafka {
     }
 
     fn replace_claim(&mut self, old: Option<&Claim>, new: &Claim) -> Result<bool, Trouble> {
-        make_owners(&self.address)?;
-        let producer: BaseProducer = client(&self.address)
+        make_owners(&self.client)?;
+        let mut config = self.client.clone();
+        config
             .set("transactional.id", format!("dpsw-owner-{}", self.topic))
-            .set("transaction.timeout.ms", "10000")
-            .create()?;
+            .set("transaction.timeout.ms", "10000");
+        let producer: BaseProducer = config.create()?;
         // From here on, whoever began before cannot commit.
         producer.init_transactions(TIMEOUT)?;
         if self.claim()?.as_ref() != old {
@@ -213,29 +252,56 @@ impl Owners {
     }
 }
 
-fn client(address: &str) -> ClientConfig {
+fn client(address: &str, access: Option<&BrokerAccess>) -> Result<ClientConfig, Trouble> {
     let mut config = ClientConfig::new();
     config.set("bootstrap.servers", address).set("allow.auto.create.topics", "false");
-    config
+    let Some(access) = access else { return Ok(config) };
+    if !cfg!(feature = "kafka-tls") && (access.tls.is_some() || access.sasl != Sasl::Plain) {
+        return Err(Trouble::NotBuilt("kafka-tls"));
+    }
+    let password = access.password()?;
+    config.set("security.protocol", protocol(access.tls.is_some(), password.is_some()));
+    if let Some(Trust::Ca(path)) = &access.tls {
+        config.set("ssl.ca.location", path.to_string_lossy());
+    }
+    if let Some(password) = password {
+        config.set("sasl.mechanism", mechanism(access.sasl)).set("sasl.password", password.text());
+        let user = access.user.as_deref();
+        let nobody = || Trouble::Secret("Kafka wants a user with the password".to_owned());
+        config.set("sasl.username", user.ok_or_else(nobody)?);
+    }
+    Ok(config)
 }
 
-fn consumer(address: &str, settings: &[(&str, &str)]) -> Result<BaseConsumer, Trouble> {
-    let mut config = client(address);
+fn protocol(has_tls: bool, has_password: bool) -> &'static str {
+    match (has_tls, has_password) {
+        (false, false) => "plaintext",
+        (false, true) => "sasl_plaintext",
+        (true, false) => "ssl",
+        (true, true) => "sasl_ssl",
+    }
+}
+
+fn mechanism(sasl: Sasl) -> &'static str {
+    match sasl {
+        Sasl::Plain => "PLAIN",
+        Sasl::ScramSha256 => "SCRAM-SHA-256",
+        Sasl::ScramSha512 => "SCRAM-SHA-512",
+    }
+}
+
+fn consumer_config(client: &ClientConfig, settings: &[(&str, &str)]) -> ClientConfig {
+    let mut config = client.clone();
     // Where reading begins is for us to say, each time.
     config.set("group.id", GROUP).set("enable.auto.commit", "false").set("enable.auto.offset.store", "false");
     config.set("auto.offset.reset", "error").set("isolation.level", "read_committed");
     settings.iter().for_each(|(name, value)| _ = config.set(*name, *value));
-    Ok(config.create()?)
-}
-
-/// It is read from the beginning, wherever that is by now.
-fn consumer_of_owners(address: &str) -> Result<BaseConsumer, Trouble> {
-    consumer(address, &[("enable.partition.eof", "true"), ("auto.offset.reset", "earliest")])
+    config
 }
 
 /// Makes the topic of owners, if it is not there.
-fn make_owners(address: &str) -> Result<(), Trouble> {
-    let admin: AdminClient<DefaultClientContext> = client(address).create()?;
+fn make_owners(client: &ClientConfig) -> Result<(), Trouble> {
+    let admin: AdminClient<DefaultClientContext> = client.create()?;
     // As many replicas as the broker makes by default.
     let topic = NewTopic::new(OWNERS, 1, TopicReplication::Fixed(-1)).set("cleanup.policy", "compact");
     let options = AdminOptions::new().operation_timeout(Some(TIMEOUT)).request_timeout(Some(TIMEOUT));
@@ -261,7 +327,7 @@ impl From<KafkaError> for Trouble {
     fn from(error: KafkaError) -> Self {
         match error {
             error if is_unknown_topic(&error) => Self::NoTopic,
-            error => Self::Broker(error.to_string()),
+            error => Self::of_client(error.to_string()),
         }
     }
 }

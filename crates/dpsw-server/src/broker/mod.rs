@@ -10,6 +10,7 @@
 //! takes a batch only if the source stands where the batch begins. So every record counts once, whatever is killed and whatever
 //! the broker sends again. Who may read is written in the broker (`claim`).
 
+pub mod access;
 mod batch;
 mod claim;
 mod connector;

@@ -14,6 +14,7 @@ use futures_util::StreamExt;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::timeout;
 
+use crate::broker::access::{BrokerAccess, Trust};
 use crate::broker::claim::Claim;
 use crate::broker::connector::{Begun, Connector, Offsets, Record};
 use crate::broker::trouble::Trouble;
@@ -34,9 +35,9 @@ pub(crate) struct Nats {
 }
 
 impl Nats {
-    pub(crate) fn connect(config: &BrokerConfig) -> Result<Self, Trouble> {
+    pub(crate) fn connect(config: &BrokerConfig, access: Option<&BrokerAccess>) -> Result<Self, Trouble> {
         let runtime = Builder::new_current_thread().enable_all().build().map_err(trouble)?;
-        let options = ConnectOptions::new().connection_timeout(TIMEOUT);
+        let options = options(access)?.connection_timeout(TIMEOUT);
         let connect = async { options.connect(&config.address).await.map(jetstream::new) };
         let context = runtime.block_on(connect).map_err(trouble)?;
         Ok(Self { runtime, context, topic: config.topic.clone(), messages: None })
@@ -149,6 +150,20 @@ impl Connector for Nats {
     }
 }
 
+fn options(access: Option<&BrokerAccess>) -> Result<ConnectOptions, Trouble> {
+    let (options, Some(access)) = (ConnectOptions::new(), access) else { return Ok(ConnectOptions::new()) };
+    let options = match (access.password()?, &access.user) {
+        (None, _) => options,
+        (Some(token), None) => options.token(token.text().to_owned()),
+        (Some(password), Some(user)) => options.user_and_password(user.clone(), password.text().to_owned()),
+    };
+    Ok(match &access.tls {
+        None => options,
+        Some(Trust::System) => options.require_tls(true),
+        Some(Trust::Ca(path)) => options.require_tls(true).add_root_certificates(path.clone()),
+    })
+}
+
 fn record(message: &Message) -> Result<Record<'_>, Trouble> {
     let info = message.info().map_err(|error| Trouble::Broker(error.to_string()))?;
     let time_ms = info.published.unix_timestamp_nanos() / 1_000_000;
@@ -161,5 +176,5 @@ fn record(message: &Message) -> Result<Record<'_>, Trouble> {
 }
 
 fn trouble(error: impl std::fmt::Display) -> Trouble {
-    Trouble::Broker(error.to_string())
+    Trouble::of_client(error.to_string())
 }

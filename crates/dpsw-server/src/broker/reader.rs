@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::time::{Duration, Instant};
 
+use crate::broker::access::BrokerAccess;
 use crate::broker::batch::Batch;
 use crate::broker::claim::Claim;
 use crate::broker::connector::{Begun, Connector, connect};
@@ -33,11 +34,12 @@ pub(crate) struct Reader {
     app: App,
     source: String,
     config: BrokerConfig,
+    access: Option<BrokerAccess>,
 }
 
 impl Reader {
-    pub(crate) fn new(app: App, source: String, config: BrokerConfig) -> Self {
-        Self { app, source, config }
+    pub(crate) fn new(app: App, source: String, config: BrokerConfig, access: Option<BrokerAccess>) -> Self {
+        Self { app, source, config, access }
     }
 
     pub(crate) fn source(&self) -> &str {
@@ -64,7 +66,7 @@ impl Reader {
     }
 
     fn read(&self) -> Result<Infallible, Trouble> {
-        let mut connector = connect(&self.config)?;
+        let mut connector = connect(&self.config, self.access.as_ref())?;
         let claim = self.claim(&mut *connector)?;
         let mut position = self.app.engine.position(&self.source)?;
         if position.begins_at_end {

@@ -5,8 +5,12 @@
 use std::time::Duration;
 
 use redis::streams::{StreamInfoStreamReply, StreamRangeReply, StreamReadOptions, StreamReadReply};
-use redis::{Client, Commands, Connection, RedisError, Script, Value};
+use redis::{
+    Client, Commands, Connection, ConnectionInfo, IntoConnectionInfo, RedisError, Script, TlsCertificates,
+    Value,
+};
 
+use crate::broker::access::BrokerAccess;
 use crate::broker::claim::Claim;
 use crate::broker::connector::{Begun, Connector, Offsets, Record};
 use crate::broker::trouble::Trouble;
@@ -33,8 +37,8 @@ pub(crate) struct Redis {
 }
 
 impl Redis {
-    pub(crate) fn connect(config: &BrokerConfig) -> Result<Self, Trouble> {
-        let client = Client::open(format!("redis://{}/", config.address))?;
+    pub(crate) fn connect(config: &BrokerConfig, access: Option<&BrokerAccess>) -> Result<Self, Trouble> {
+        let client = client(&config.address, access)?;
         let connection = client.get_connection_with_timeout(TIMEOUT)?;
         connection.set_read_timeout(Some(TIMEOUT))?;
         connection.set_write_timeout(Some(TIMEOUT))?;
@@ -119,6 +123,27 @@ impl Connector for Redis {
     }
 }
 
+fn client(address: &str, access: Option<&BrokerAccess>) -> Result<Client, Trouble> {
+    let Some(access) = access else { return Ok(Client::open(format!("redis://{address}/"))?) };
+    if access.tls.is_none() {
+        return Ok(Client::open(logged_in(format!("redis://{address}/"), access)?)?);
+    }
+    let certificates = TlsCertificates { client_tls: None, root_cert: access.authority()? };
+    Ok(Client::build_with_tls(logged_in(format!("rediss://{address}/"), access)?, certificates)?)
+}
+
+fn logged_in(address: String, access: &BrokerAccess) -> Result<ConnectionInfo, Trouble> {
+    let info = address.into_connection_info()?;
+    let mut login = info.redis_settings().clone();
+    if let Some(user) = &access.user {
+        login = login.set_username(user);
+    }
+    if let Some(password) = access.password()? {
+        login = login.set_password(password.text());
+    }
+    Ok(info.set_redis_settings(login))
+}
+
 /// An id as a number: milliseconds, then the number within the millisecond.
 fn offset(id: &str) -> Result<u128, Trouble> {
     let parts = id
@@ -135,7 +160,7 @@ fn id(offset: u128) -> String {
 
 impl From<RedisError> for Trouble {
     fn from(error: RedisError) -> Self {
-        Self::Broker(error.to_string())
+        Self::of_client(error.to_string())
     }
 }
 

@@ -10,6 +10,17 @@ use crate::input::InputError;
 pub(crate) enum Trouble {
     #[error("cannot read its broker, and tries again: {0}")]
     Broker(String),
+    #[error(
+        "is refused by its broker, and tries again: {0}. See user and password of its [[broker]] in the settings"
+    )]
+    Refused(String),
+    #[error(
+        "does not trust its broker, and tries again: {0}. See tls of its [[broker]] in the settings, and for whom the broker's \
+        certificate is"
+    )]
+    Untrusted(String),
+    #[error("cannot log in at its broker, and tries again: {0}. See its [[broker]] in the settings")]
+    Secret(String),
     #[error("reads a topic that its broker does not have; make the topic, and it is read from its beginning")]
     NoTopic,
     #[error(
@@ -29,7 +40,9 @@ pub(crate) enum Trouble {
         Make another source for the new topic"
     )]
     Ahead,
-    #[error("has a broker of kind {0:?}, which this program was built without; build it with --features {0}")]
+    #[error(
+        "has a broker that needs {0:?}, which this program was built without; build it with --features {0}"
+    )]
     NotBuilt(&'static str),
     #[error("cannot keep what it reads, and tries again: {0}")]
     Engine(IngestError),
@@ -38,6 +51,21 @@ pub(crate) enum Trouble {
     /// Nobody wants the source read any more.
     #[error("is read no longer")]
     Over,
+}
+
+/// What clients say where a login is refused.
+const REFUSED: [&str; 7] =
+    ["WRONGPASS", "NOAUTH", "NOPERM", "authentication", "authorization", "password", "AUTH failed"];
+
+impl Trouble {
+    /// What a client says of its broker. Certificates first: who is not trusted is told no password.
+    pub(crate) fn of_client(said: String) -> Self {
+        if said.contains("certificate") {
+            return Self::Untrusted(said);
+        }
+        let is_refused = REFUSED.iter().any(|word| said.to_lowercase().contains(&word.to_lowercase()));
+        if is_refused { Self::Refused(said) } else { Self::Broker(said) }
+    }
 }
 
 impl From<IngestError> for Trouble {

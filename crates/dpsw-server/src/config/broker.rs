@@ -128,21 +128,16 @@ impl BrokerConfig {
     }
 
     fn check_address(&self) -> Result<(), ConfigError> {
-        let is_one = |address: &str| {
-            let (host, port) = address.rsplit_once(':').unwrap_or_default();
-            let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._[]:".contains(c);
-            !host.is_empty() && host.chars().all(is_plain) && port.parse::<u16>().is_ok()
-        };
         let is_right = match self.kind {
-            BrokerKind::Kafka => self.address.split(',').all(is_one),
-            BrokerKind::Nats | BrokerKind::Redis => is_one(&self.address),
+            BrokerKind::Kafka => self.address.split(',').all(is_address),
+            BrokerKind::Nats | BrokerKind::Redis => is_address(&self.address),
         };
         if is_right {
             return Ok(());
         }
         refuse(format!(
-            "has a broker at {:?}; give its host and port, such as \"127.0.0.1:9092\", and no password, which everybody would \
-            see who may see the source",
+            "has a broker at {:?}; give its host and port, such as \"127.0.0.1:9092\"; a password belongs into a [[broker]] \
+            of the service's own settings",
             self.address
         ))
     }
@@ -205,6 +200,13 @@ impl BrokerConfig {
         }
         Ok(())
     }
+}
+
+/// Whether this is one host and its port.
+pub(crate) fn is_address(address: &str) -> bool {
+    let (host, port) = address.rsplit_once(':').unwrap_or_default();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._[]:".contains(c);
+    !host.is_empty() && host.chars().all(is_plain) && port.parse::<u16>().is_ok()
 }
 
 fn refuse<T>(text: impl Into<String>) -> Result<T, ConfigError> {

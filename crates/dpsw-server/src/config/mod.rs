@@ -4,6 +4,7 @@ pub(crate) mod broker;
 pub(crate) mod source;
 pub(crate) mod stream;
 
+pub(crate) use broker::is_address;
 pub use broker::{BrokerConfig, BrokerKind, Start, Values};
 pub use source::{ColumnKind, Protects, Routing, SourceConfig};
 pub use stream::{KeysConfig, StreamConfig};

@@ -6,6 +6,7 @@ mod commands;
 mod exact;
 mod faults;
 mod kills;
+mod login;
 mod owners;
 #[path = "../crash/random.rs"]
 mod random;

@@ -34,24 +34,48 @@ impl Kind {
     }
 }
 
+/// Who is let in at a door that is guarded.
+pub(crate) const USER: &str = "dpsw-reader";
+/// Its password.
+pub(crate) const PASSWORD: &str = "open-sesame-7fb1";
+
+/// Whether a broker has guarded doors, beside the open one that producers of the tests take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Doors {
+    Open,
+    Guarded,
+}
+
 /// A broker, until it is dropped.
 pub(crate) struct Broker {
     pub(crate) kind: Kind,
+    doors: Doors,
     folder: TempDir,
-    ports: [u16; 2],
+    ports: [u16; 4],
     child: Option<Child>,
 }
 
 impl Broker {
     /// A broker that takes records; `None`, said loudly, where this machine has none. In CI nothing is skipped.
     pub(crate) fn start(kind: Kind) -> Option<Self> {
+        Self::start_with(kind, Doors::Open)
+    }
+
+    /// The same with doors that want a password and show a certificate.
+    pub(crate) fn start_guarded(kind: Kind) -> Option<Self> {
+        Self::start_with(kind, Doors::Guarded)
+    }
+
+    fn start_with(kind: Kind, doors: Doors) -> Option<Self> {
         if let Some(missing) = missing(kind) {
             assert!(std::env::var("CI").as_deref() != Ok("true"), "{missing} is not there");
             eprintln!("SKIPPED: {missing} is not there; ./test installs it");
             return None;
         }
         let folder = tempfile::tempdir().expect("a folder");
-        let mut broker = Self { kind, folder, ports: [free_port(), free_port()], child: None };
+        let ports = std::array::from_fn(|_| free_port());
+        let mut broker = Self { kind, doors, folder, ports, child: None };
+        broker.write_certificate();
         if kind == Kind::Kafka {
             broker.format_kafka();
         }
@@ -61,6 +85,31 @@ impl Broker {
 
     pub(crate) fn address(&self) -> String {
         format!("127.0.0.1:{}", self.ports[0])
+    }
+
+    /// The door that wants a password and shows a certificate. JetStream has one door for all, and lets those in who are nobody.
+    pub(crate) fn guarded_address(&self) -> String {
+        let port = if self.kind == Kind::Nats { self.ports[0] } else { self.ports[2] };
+        format!("127.0.0.1:{port}")
+    }
+
+    /// Kafka's door that wants a password and does not encrypt.
+    pub(crate) fn password_address(&self) -> String {
+        format!("127.0.0.1:{}", self.ports[3])
+    }
+
+    /// The certificate that it shows, as PEM.
+    pub(crate) fn certificate(&self) -> String {
+        fs::read_to_string(self.path().join("certificate.pem")).expect("a certificate")
+    }
+
+    fn write_certificate(&self) {
+        let (certificate, key) = certificate();
+        for (name, text) in
+            [("keystore.pem", key.clone() + &certificate), ("certificate.pem", certificate), ("key.pem", key)]
+        {
+            fs::write(self.path().join(name), text).expect("a file");
+        }
     }
 
     fn path(&self) -> &Path {
@@ -117,24 +166,65 @@ impl Broker {
             Kind::Nats => {
                 command = Command::new("nats-server");
                 command.args(["-js", "-sd", folder, "-a", "127.0.0.1", "-p", &port]);
+                if self.doors == Doors::Guarded {
+                    fs::write(self.path().join("nats.conf"), nats_guards()).expect("a file");
+                    command.args(["-c", "nats.conf"]);
+                }
             }
             Kind::Redis => {
                 fs::create_dir_all(folder).expect("a folder");
                 command = Command::new("redis-server");
                 command.args(["--port", &port, "--bind", "127.0.0.1", "--dir", folder, "--save", ""]);
                 command.args(["--appendonly", "yes", "--appendfsync", "always"]);
+                if self.doors == Doors::Guarded {
+                    self.guard_redis(&mut command);
+                }
             }
         }
         command
     }
 
+    fn guard_redis(&self, command: &mut Command) {
+        let file = |name| self.path().join(name);
+        command.args([
+            "--tls-port",
+            &self.ports[2].to_string(),
+            "--tls-auth-clients",
+            "no",
+            "--tls-cert-file",
+        ]);
+        command.arg(file("certificate.pem")).arg("--tls-key-file").arg(file("key.pem"));
+        command.arg("--tls-ca-cert-file").arg(file("certificate.pem"));
+        command.args(["--user", USER, "on", &format!(">{PASSWORD}"), "~*", "+@all"]);
+    }
+
+    /// A door with a password and one with a certificate as well.
+    fn kafka_guards(&self) -> String {
+        let [_, _, both, password] = self.ports;
+        let login = "required";
+        let plain = "org.apache.kafka.common.security.plain.PlainLoginModule";
+        let scram = "org.apache.kafka.common.security.scram.ScramLoginModule";
+        let keystore = self.path().join("keystore.pem");
+        format!(
+            ",SASL_SSL://127.0.0.1:{both},SASL_PLAINTEXT://127.0.0.1:{password}\n\
+            listener.name.sasl_plaintext.sasl.enabled.mechanisms=PLAIN\n\
+            listener.name.sasl_plaintext.plain.sasl.jaas.config={plain} {login} user_{USER}=\"{PASSWORD}\";\n\
+            listener.name.sasl_ssl.sasl.enabled.mechanisms=SCRAM-SHA-256\n\
+            listener.name.sasl_ssl.scram-sha-256.sasl.jaas.config={scram} {login};\n\
+            ssl.keystore.type=PEM\nssl.keystore.location={}\n",
+            keystore.display()
+        )
+    }
+
     fn format_kafka(&self) {
-        let [port, controller] = self.ports;
+        let [port, controller, ..] = self.ports;
+        let guards = if self.doors == Doors::Guarded { self.kafka_guards() } else { "\n".to_owned() };
+        let doors = guards.lines().next().unwrap_or_default();
         let properties = format!(
             "process.roles=broker,controller\nnode.id=1\ncontroller.quorum.voters=1@127.0.0.1:{controller}\n\
-            listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}\n\
-            advertised.listeners=PLAINTEXT://127.0.0.1:{port}\ncontroller.listener.names=CONTROLLER\n\
-            listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT\nlog.dirs=data\n\
+            listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}{doors}\n\
+            advertised.listeners=PLAINTEXT://127.0.0.1:{port}{guards}controller.listener.names=CONTROLLER\n\
+            listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,SASL_SSL:SASL_SSL,SASL_PLAINTEXT:SASL_PLAINTEXT\nlog.dirs=data\n\
             offsets.topic.replication.factor=1\noffsets.topic.num.partitions=1\n\
             transaction.state.log.replication.factor=1\ntransaction.state.log.min.isr=1\n\
             transaction.state.log.num.partitions=1\nauto.create.topics.enable=false\n"
@@ -144,6 +234,7 @@ impl Broker {
         fs::write(self.path().join("server.properties"), properties).expect("a file");
         let mut format = java();
         format.args(["kafka.tools.StorageTool", "format", "-t", "AAAAAAAAAAAAAAAAAAAAAQ"]);
+        format.args(["--add-scram", &format!("SCRAM-SHA-256=[name={USER},password={PASSWORD}]")]);
         let done =
             format.args(["-c", "server.properties"]).current_dir(self.path()).output().expect("java runs");
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
@@ -157,6 +248,20 @@ impl Drop for Broker {
         }
         self.kill();
     }
+}
+
+/// A new certificate of this machine, and its key.
+pub(crate) fn certificate() -> (String, String) {
+    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("a certificate");
+    (made.cert.pem(), made.signing_key.serialize_pem())
+}
+
+fn nats_guards() -> String {
+    format!(
+        "authorization {{ users: [ {{ user: nobody, password: nothing }}, {{ user: {USER}, password: \"{PASSWORD}\" }} ] }}\n\
+        no_auth_user: nobody\nallow_non_tls: true\n\
+        tls {{ cert_file: \"certificate.pem\", key_file: \"key.pem\" }}\n"
+    )
 }
 
 fn java() -> Command {
