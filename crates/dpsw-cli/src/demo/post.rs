@@ -22,19 +22,30 @@ impl Post {
         let connection = TcpStream::connect(address).context("the service does not answer")?;
         connection.set_nodelay(true)?;
         connection.set_read_timeout(Some(PATIENCE))?;
-        let head = format!(
-            "POST {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\n\
-            Content-Type: application/x-ndjson\r\n"
-        );
+        let head = format!("POST {path} HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\n");
         Ok(Self { connection: BufReader::new(connection), head })
     }
 
     /// Sends a batch and waits until it is durable.
-    pub(crate) fn send(&mut self, body: &str) -> Result<()> {
-        let request = format!("{}Content-Length: {}\r\n\r\n{body}", self.head, body.len());
+    pub(crate) fn send(&mut self, batch: &str) -> Result<()> {
+        self.ask("application/x-ndjson", batch, &[" 202 "])
+    }
+
+    /// Makes what is described, unless it is there.
+    pub(crate) fn make(&mut self, described: &str) -> Result<()> {
+        self.ask("application/json", described, &[" 201 ", " 409 "])
+    }
+
+    fn ask(&mut self, content: &str, body: &str, wanted: &[&str]) -> Result<()> {
+        let request =
+            format!("{}Content-Type: {content}\r\nContent-Length: {}\r\n\r\n{body}", self.head, body.len());
         self.connection.get_mut().write_all(request.as_bytes())?;
         let (status, body) = self.answer()?;
-        if status.contains(" 202 ") { Ok(()) } else { bail!("the service replied {status}: {body}") }
+        if wanted.iter().any(|wanted| status.contains(wanted)) {
+            Ok(())
+        } else {
+            bail!("the service replied {status}: {body}")
+        }
     }
 
     fn answer(&mut self) -> Result<(String, String)> {

@@ -35,15 +35,9 @@ item = "page"
 window = 20_000
 epsilon = 1.0
 keys = "found"
-
-[[source.stream]]
-name = "minute"
-item = "page"
-window = "1m"
-expected = 120_000
-epsilon = 1.0
-keys = "found"
 "#;
+/// It begins after the first requests, which come all at once: their rate would be taken for that of the minute to come.
+const MINUTE: &str = r#"{"name": "minute", "item": "page", "window": "1m", "expected": 120000, "epsilon": 1.0, "keys": "found"}"#;
 const SETTINGS_FILE: &str = "demo.toml";
 /// Requests that come at the start, so that there is something to ask for at once.
 const FIRST: u64 = 30_000;
@@ -65,6 +59,8 @@ fn feed(service: &Service, folder: &Folder) -> Result<()> {
     let mut post = Post::to(&service.address, "/v1/sources/shop/events", &service.token)?;
     let mut send = |batch: String| post.send(&batch).map_err(|error| service.failed(&error));
     send(visits.batch(FIRST))?;
+    let mut streams = Post::to(&service.address, "/v1/sources/shop/streams", &service.token)?;
+    streams.make(MINUTE).map_err(|error| service.failed(&error))?;
     print(&greeting(service, folder))?;
     while !interrupt::is_requested() {
         let started = Instant::now();
