@@ -41,6 +41,7 @@ pub(crate) struct Meta {
 }
 
 /// What one commit changes beside the meta record.
+#[derive(Clone, Copy)]
 pub(crate) enum Change<'a> {
     /// A step that sealed nothing waits for the next state.
     Wait(u64, &'a Step),
