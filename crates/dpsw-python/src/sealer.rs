@@ -91,7 +91,8 @@ impl Sealer {
                 }
                 Some((state, marker, key)) => {
                     let folders = Folders::open(&state, &marker)?;
-                    dpsw_sealer::Sealer::open(folders, SealerKeys::open(&key)?, beginning)
+                    let keys = SealerKeys::open(&key, folders.has_database()?)?;
+                    dpsw_sealer::Sealer::open(folders, keys, beginning)
                 }
             }
         });

@@ -6,16 +6,17 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use redb::backends::InMemoryBackend;
-use redb::{Database, DatabaseError};
+use redb::backends::{FileBackend, InMemoryBackend};
+use redb::{Database, StorageBackend};
 
 /// What is needed of the outside.
 pub trait Disk: fmt::Debug + Send + Sync + 'static {
-    /// The database as it is now, or an empty one; a crash while that is made leaves a whole one or none.
+    /// The database as it is now, or an empty one; a crash while that is made leaves a whole one or none. Called again after a
+    /// failure.
     ///
     /// # Errors
     /// It cannot be opened or made.
-    fn database(&self) -> Result<Database, DatabaseError>;
+    fn database(&self) -> io::Result<Box<dyn StorageBackend>>;
 
     /// The marker, if there is one.
     ///
@@ -44,7 +45,7 @@ pub enum DiskError {
         path: String,
     },
     /// It cannot be made, read or written.
-    #[error("{path}: {reason}")]
+    #[error("{path} cannot be used: {reason}")]
     Path {
         /// The folder or file.
         path: String,
@@ -83,6 +84,15 @@ impl Folders {
         Ok(Self { data: data.to_owned(), marker: marker.to_owned(), _locks: locks })
     }
 
+    /// Whether the database was made before.
+    ///
+    /// # Errors
+    /// Nobody can tell.
+    pub fn has_database(&self) -> Result<bool, DiskError> {
+        let path = self.data.join(DATABASE);
+        path.try_exists().map_err(|error| unusable(&path, &error))
+    }
+
     /// Makes the database under another name first: of one that is half made nobody could say whether it was ever used.
     fn make_database(&self) -> io::Result<()> {
         let new = self.data.join(NEW_DATABASE);
@@ -94,12 +104,13 @@ impl Folders {
 }
 
 impl Disk for Folders {
-    fn database(&self) -> Result<Database, DatabaseError> {
+    fn database(&self) -> io::Result<Box<dyn StorageBackend>> {
         let path = self.data.join(DATABASE);
         if !path.try_exists()? {
             self.make_database()?;
         }
-        Database::builder().create_file(owner_only().read(true).write(true).open(path)?)
+        let file = owner_only().read(true).write(true).open(path)?;
+        Ok(Box::new(FileBackend::new(file).map_err(io::Error::other)?))
     }
 
     fn read_marker(&self) -> io::Result<Option<Vec<u8>>> {
@@ -128,8 +139,8 @@ impl Disk for Folders {
 pub struct Memory(Mutex<Option<Vec<u8>>>);
 
 impl Disk for Memory {
-    fn database(&self) -> Result<Database, DatabaseError> {
-        Database::builder().create_with_backend(InMemoryBackend::new())
+    fn database(&self) -> io::Result<Box<dyn StorageBackend>> {
+        Ok(Box::new(InMemoryBackend::new()))
     }
 
     fn read_marker(&self) -> io::Result<Option<Vec<u8>>> {

@@ -31,14 +31,14 @@ impl SealerKeys {
         Ok(Self(bytes))
     }
 
-    /// The keys in this file, which is made if it is not there, for its owner alone.
+    /// The keys in this file, which is made if it is not there and there is no database yet, for its owner alone.
     ///
     /// # Errors
     /// It cannot be read or made, others may read it, or it does not have 64 bytes.
-    pub fn open(path: &Path) -> Result<Self, DiskError> {
+    pub fn open(path: &Path, has_database: bool) -> Result<Self, DiskError> {
         let failed = |error: std::io::Error| unusable(path, &error);
         match fs::read(path).map(Zeroizing::new) {
-            Err(error) if error.kind() == ErrorKind::NotFound => Self::make(path),
+            Err(error) if error.kind() == ErrorKind::NotFound && !has_database => Self::make(path),
             read => {
                 let bytes = read.map_err(failed)?;
                 check_owner_only(path)?;

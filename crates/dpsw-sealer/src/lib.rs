@@ -18,6 +18,7 @@ mod keys;
 mod marker;
 mod sealer;
 mod store;
+pub mod watched;
 
 pub use error::SealerError;
 pub use keys::SealerKeys;

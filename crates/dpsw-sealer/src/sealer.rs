@@ -58,8 +58,9 @@ impl std::fmt::Debug for Beginning<'_> {
 
 /// One stream, counted by workers and sealed here.
 pub struct Sealer {
-    disk: Box<dyn Disk>,
+    // Closed before the disk lets go of its locks.
     store: Store,
+    disk: Box<dyn Disk>,
     keys: SealerKeys,
     meta: Meta,
     sketch: Sketch,
@@ -134,7 +135,17 @@ impl Sealer {
         let sketch = Sketch::Running(Box::new(sketch));
         let mut sealer = Self { disk, store, keys, meta, sketch, shown, waiting: 0 };
         sealer.move_marker(None)?;
+        sealer.leave_newness()?;
         Ok(sealer)
+    }
+
+    /// From now on the database is not new: without its marker it is one from a backup.
+    fn leave_newness(&mut self) -> Result<(), SealerError> {
+        if self.meta.replaces.is_none() {
+            self.meta.replaces = Some(self.meta.generation);
+            self.store.commit(&self.meta, Change::None)?;
+        }
+        Ok(())
     }
 
     fn go_on(
@@ -146,6 +157,13 @@ impl Sealer {
     ) -> Result<(Self, Option<String>), SealerError> {
         same(&disk.name(), &meta.said, &beginning.said)?;
         let standing = marker::standing(&*disk, &meta)?;
+        if let (true, Standing::Older { .. }) = (meta.is_finished, &standing) {
+            return Err(SealerError::Marker(format!(
+                "the state in {} is older than what was shown of this stream, and was over: begin a new stream with another \
+                state, which spends its epsilon on the same events again",
+                disk.name()
+            )));
+        }
         if meta.is_finished {
             let bytes = record(&store, "view")?;
             let shown = WindowView::from_bytes(&bytes)?;
@@ -180,7 +198,10 @@ impl Sealer {
 
     /// The marker is moved where the process stopped between the commit and that.
     fn catch_up(&mut self, standing: &Standing) -> Result<(), SealerError> {
-        if *standing == Standing::Unshown { self.move_marker(self.meta.replaces) } else { Ok(()) }
+        if *standing == Standing::Unshown {
+            self.move_marker(self.meta.replaces)?;
+        }
+        self.leave_newness()
     }
 
     /// The plan.
@@ -289,14 +310,18 @@ impl Sealer {
             self.meta.late += step.late;
             self.meta.early += step.early;
         }
-        if self.sealed_until()? == before && self.waiting < WAITING_MAX {
+        let is_sealed = self.sealed_until()? != before;
+        if is_sealed || WAITING_MAX <= self.waiting {
+            self.release_state(Some(self.meta.generation))?;
+        } else {
             self.store.commit(&self.meta, Change::Wait(number, step))?;
             self.waiting += 1;
-            self.shown = self.running()?.view();
-            return Ok(Taken::Counted);
         }
-        self.release_state(Some(self.meta.generation))?;
-        Ok(Taken::Sealed)
+        // Where presence is private, so is whether a step came: the clock alone changes what is seen.
+        if is_sealed || self.left_out().is_some() {
+            self.shown = self.running()?.view();
+        }
+        Ok(if is_sealed { Taken::Sealed } else { Taken::Counted })
     }
 
     /// Moves the clock where no step comes: the clock of whoever runs the sealer, not that of events.
@@ -311,6 +336,7 @@ impl Sealer {
                 return Ok(Taken::Counted);
             }
             self.release_state(Some(self.meta.generation))?;
+            self.shown = self.running()?.view();
             Ok(Taken::Sealed)
         });
         self.check(taken)
@@ -321,20 +347,24 @@ impl Sealer {
     /// # Errors
     /// See [`take`](Self::take).
     pub fn finish(&mut self, watermark: u64) -> Result<(), SealerError> {
-        self.running_mut()?.advance(watermark)?;
-        let finished = match std::mem::replace(&mut self.sketch, Sketch::Finished) {
-            Sketch::Running(sketch) => sketch.finish().map_err(|error| SealerError::from(error.source)),
-            _ => Err(SealerError::Finished),
-        };
-        let finished = finished.and_then(|view| {
-            let bytes = view.to_bytes();
-            self.meta.is_finished = true;
-            let from = self.next_generation()?;
-            self.store.commit(&self.meta, Change::View(&bytes))?;
-            self.shown = WindowView::from_bytes(&record(&self.store, "view")?)?;
-            self.move_marker(Some(from))
-        });
+        let finished = self.try_finish(watermark);
         self.check(finished)
+    }
+
+    fn try_finish(&mut self, watermark: u64) -> Result<(), SealerError> {
+        self.running_mut()?.advance(watermark)?;
+        let view = match std::mem::replace(&mut self.sketch, Sketch::Finished) {
+            Sketch::Running(sketch) => sketch.finish().map_err(|error| error.source)?,
+            _ => return Err(SealerError::Finished),
+        };
+        let from = self.next_generation()?;
+        let meta = Meta { is_finished: true, ..self.meta.clone() };
+        self.store.commit(&meta, Change::View(&view.to_bytes()))?;
+        let view = WindowView::from_bytes(&record(&self.store, "view")?)?;
+        let until = view.finished().unwrap_or(view.covered().end);
+        self.mark(until, Some(from))?;
+        (self.meta, self.shown) = (meta, view);
+        Ok(())
     }
 
     /// After a failure nobody knows what the sketch has that the disk has not.
@@ -360,10 +390,12 @@ impl Sealer {
                 absorbed => drop(absorbed?),
             }
         }
+        // Steps are taken once by their numbers.
+        sketch.forget_absorbed();
         Ok(advance(sketch, step.watermark)?)
     }
 
-    /// Commits the state, reads it back, moves the marker, shows it.
+    /// Commits the state, reads it back, and moves the marker: then it may be shown.
     fn release_state(&mut self, from: Option<marker::Generation>) -> Result<(), SealerError> {
         let key = self.keys.state();
         let SavedState { bytes, .. } = self.running_mut()?.checkpoint(&key)?;
@@ -377,9 +409,7 @@ impl Sealer {
                 reason: "it does not have what was written to it".to_owned(),
             });
         }
-        self.move_marker(from)?;
-        self.shown = self.running()?.view();
-        Ok(())
+        self.move_marker(from)
     }
 
     /// A new generation; hands out the one before.
@@ -391,9 +421,13 @@ impl Sealer {
 
     fn move_marker(&mut self, from: Option<marker::Generation>) -> Result<(), SealerError> {
         let until = match &self.sketch {
-            Sketch::Running(sketch) => sketch.sealed_until(),
-            _ => self.shown.covered().end,
+            Sketch::Running(sketch) => sketch.position().max(sketch.sealed_until()),
+            _ => self.shown.finished().unwrap_or(self.shown.covered().end),
         };
+        self.mark(until, from)
+    }
+
+    fn mark(&self, until: u64, from: Option<marker::Generation>) -> Result<(), SealerError> {
         let Meta { database, generation, .. } = self.meta;
         marker::write(&*self.disk, &Marker { database, generation, until }, from)
     }

@@ -1,6 +1,7 @@
 //! The database: the newest state, what came after it, and what was said when the stream began.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
@@ -11,6 +12,7 @@ use crate::disk::{Disk, DiskError};
 use crate::error::SealerError;
 use crate::marker::Generation;
 use crate::sealer::Step;
+use crate::watched::Watched;
 
 /// `meta`, `state` and, of a stream that is over, `view`.
 const RECORDS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("records");
@@ -43,6 +45,8 @@ pub(crate) struct Meta {
 /// What one commit changes beside the meta record.
 #[derive(Clone, Copy)]
 pub(crate) enum Change<'a> {
+    /// Nothing.
+    None,
     /// A step that sealed nothing waits for the next state.
     Wait(u64, &'a Step),
     /// A state that holds all steps.
@@ -58,11 +62,13 @@ pub(crate) struct Store {
 
 impl Store {
     pub(crate) fn open(disk: &dyn Disk, key: [u8; 32]) -> Result<Self, SealerError> {
-        let database = disk.database().map_err(|error| match error {
+        let unusable =
+            |error: std::io::Error| DiskError::Path { path: disk.name(), reason: error.to_string() };
+        let backend =
+            Watched { inner: disk.database().map_err(unusable)?, is_durable: true, is_lost: Arc::default() };
+        let database = Database::builder().create_with_backend(backend).map_err(|error| match error {
             DatabaseError::DatabaseAlreadyOpen => DiskError::InUse { path: disk.name() }.into(),
-            DatabaseError::Storage(redb::StorageError::Io(error)) => {
-                DiskError::Path { path: disk.name(), reason: error.to_string() }.into()
-            }
+            DatabaseError::Storage(redb::StorageError::Io(error)) => unusable(error).into(),
             error => SealerError::Damaged { what: disk.name(), reason: error.to_string() },
         })?;
         Ok(Self { database, cipher: XChaCha20Poly1305::new(&Key::from(key)) })
@@ -107,6 +113,7 @@ impl Store {
             let text = serde_json::to_vec(meta).expect("text and numbers can be written");
             records.insert("meta", &text[..])?;
             match change {
+                Change::None => {}
                 Change::Wait(number, step) => {
                     write.open_table(STEPS)?.insert(number, &self.encrypt(number, step)?[..])?;
                 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use dpsw::*;
 use dpsw_sealer::disk::{Disk, DiskError, Folders, Memory};
 use dpsw_sealer::{Beginning, Sealer, SealerError, SealerKeys, Step, Taken};
-use redb::{Database, DatabaseError, StorageBackend};
+use redb::StorageBackend;
 
 const SUBSTREAM: u64 = 20;
 const BEGIN: u64 = 1000;
@@ -48,7 +48,7 @@ fn folders(root: &Path) -> Result<Folders, DiskError> {
 
 fn open(root: &Path) -> Result<(Sealer, Option<String>), SealerError> {
     let disk = folders(root)?;
-    open_on(disk, SealerKeys::open(&root.join("key"))?, Noise::from_system())
+    open_on(disk, SealerKeys::open(&root.join("key"), false)?, Noise::from_system())
 }
 
 /// The events of a step: two partitions, with times around the step's own.
@@ -163,7 +163,7 @@ fn a_state_has_one_owner_and_one_stream() {
     drop(sealer);
     let mut make = || Ok(plan(Unit::ReplaceOne));
     let other = Beginning { said: said("2"), plan: &mut make, noise: Noise::from_system() };
-    let keys = SealerKeys::open(&root.path().join("key")).expect("the keys");
+    let keys = SealerKeys::open(&root.path().join("key"), true).expect("the keys");
     let refused = Sealer::open(folders(root.path()).expect("free"), keys, other).expect_err("another stream");
     let words = refused.to_string();
     assert!(words.contains("epsilon = 1") && words.contains("2 is asked for"), "{words}");
@@ -212,6 +212,84 @@ fn without_its_marker_or_its_state_nobody_goes_on() {
     std::fs::write(&marker, kept).expect("room");
     std::fs::remove_file(root.path().join("state/dpsw.redb")).expect("it is there");
     assert!(matches!(open(root.path()), Err(SealerError::Marker(words)) if words.contains("no state")));
+}
+
+#[test]
+fn a_state_without_its_marker_is_from_a_backup_also_before_anything_was_sealed() {
+    let root = tempfile::tempdir().expect("a folder");
+    let (mut sealer, _) = open(root.path()).expect("opened");
+    run(&mut sealer, 0..1);
+    assert!(sealed(&sealer.view()).is_empty());
+    drop(sealer);
+    std::fs::remove_file(root.path().join("marker/marker")).expect("it is there");
+    assert!(matches!(open(root.path()), Err(SealerError::Marker(words)) if words.contains("gone")));
+}
+
+#[test]
+fn keys_are_not_made_anew_beside_a_database() {
+    let root = tempfile::tempdir().expect("a folder");
+    drop(open(root.path()).expect("opened"));
+    let key = root.path().join("key");
+    std::fs::remove_file(&key).expect("it is there");
+    let has_database = folders(root.path()).expect("free").has_database().expect("a folder");
+    assert!(has_database && SealerKeys::open(&key, has_database).is_err());
+}
+
+#[test]
+fn a_finished_state_that_is_older_than_its_marker_is_not_shown() {
+    let root = tempfile::tempdir().expect("a folder");
+    let (mut sealer, _) = open(root.path()).expect("opened");
+    run(&mut sealer, 0..10);
+    drop(sealer);
+    let [database, marker] = ["state/dpsw.redb", "marker/marker"].map(|name| root.path().join(name));
+    let before = [&database, &marker].map(|path| std::fs::read(path).expect("a file"));
+    let (mut sealer, _) = open(root.path()).expect("opened");
+    sealer.finish(BEGIN + 200).expect("the end");
+    drop(sealer);
+    let finished = std::fs::read(&database).expect("the state");
+    // Another one goes on from before the end, and shows more.
+    for (path, bytes) in [&database, &marker].into_iter().zip(before) {
+        std::fs::write(path, bytes).expect("room");
+    }
+    let (mut sealer, _) = open(root.path()).expect("opened");
+    run(&mut sealer, 10..30);
+    drop(sealer);
+    std::fs::write(&database, finished).expect("room");
+    assert!(matches!(open(root.path()), Err(SealerError::Marker(_))));
+}
+
+#[test]
+fn where_presence_is_private_nothing_that_is_seen_tells_how_many_steps_came() {
+    let see = |steps: u64| {
+        let mut make = || Ok(plan(Unit::AddRemove));
+        let beginning = Beginning { said: said("1"), plan: &mut make, noise: Noise::off() };
+        let keys = SealerKeys::open(Path::new("no such folder"), true).err();
+        assert!(keys.is_some());
+        let root = tempfile::tempdir().expect("a folder");
+        std::fs::write(root.path().join("key"), [7; 64]).expect("room");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let mode = std::fs::Permissions::from_mode(0o600);
+            std::fs::set_permissions(root.path().join("key"), mode).expect("it is ours");
+        }
+        let keys = SealerKeys::open(&root.path().join("key"), true).expect("the keys");
+        let (mut sealer, _) = Sealer::open(Memory::default(), keys, beginning).expect("opened");
+        sealer.advance(BEGIN).expect("a clock");
+        let mut seen = Vec::new();
+        for number in 0..steps {
+            sealer.advance(BEGIN + number / 10).expect("a clock");
+            assert_eq!(sealer.take(ENGINE, number, &Step::default()).expect("a step"), Taken::Counted);
+            seen.push(sealer.view().to_bytes());
+        }
+        seen.dedup();
+        assert!(seen.len() <= 1, "no step changes what is seen");
+        sealer.advance(BEGIN + 19).expect("a clock");
+        let before_seal = sealer.view().to_bytes();
+        sealer.advance(BEGIN + 40).expect("a clock");
+        (before_seal, sealer.view().to_bytes())
+    };
+    assert_eq!(see(0), see(150));
 }
 
 #[test]
@@ -336,8 +414,8 @@ impl StorageBackend for Lossy {
 }
 
 impl Disk for Lossy {
-    fn database(&self) -> Result<Database, DatabaseError> {
-        Database::builder().create_with_backend(self.clone())
+    fn database(&self) -> io::Result<Box<dyn StorageBackend>> {
+        Ok(Box::new(self.clone()))
     }
 
     fn read_marker(&self) -> io::Result<Option<Vec<u8>>> {
@@ -358,7 +436,7 @@ impl Disk for Lossy {
 
 /// Steps until the power goes off after so many writes; what was seen by then.
 fn until_off(disk: &Lossy, key: &Path, numbers: u64) -> BTreeMap<(u64, usize), Vec<i32>> {
-    let keys = SealerKeys::open(key).expect("the keys");
+    let keys = SealerKeys::open(key, false).expect("the keys");
     let Ok((mut sealer, _)) = open_on(disk.clone(), keys, Noise::from_system()) else {
         return BTreeMap::new();
     };
@@ -385,7 +463,7 @@ fn a_disk_that_loses_what_was_not_synced_loses_nothing_that_was_seen() {
     {
         let disk = Lossy(Arc::new(Mutex::new(Pages { left: usize::MAX, ..Pages::default() })));
         // A database that is half made has no steps; the real folders make it under another name.
-        drop(open_on(disk.clone(), SealerKeys::open(&key).expect("the keys"), Noise::from_system()));
+        drop(open_on(disk.clone(), SealerKeys::open(&key, false).expect("the keys"), Noise::from_system()));
         disk.restart(1, writes);
         let mut seen = until_off(&disk, &key, STEPS);
         for again in 0..40 {
@@ -400,7 +478,7 @@ fn a_disk_that_loses_what_was_not_synced_loses_nothing_that_was_seen() {
             }
         }
         failures += usize::from(writes < 300);
-        let keys = SealerKeys::open(&key).expect("the keys");
+        let keys = SealerKeys::open(&key, false).expect("the keys");
         let (sealer, _) = open_on(disk, keys, Noise::from_system()).expect("opened");
         assert_eq!(sealer.last_step(), Some(STEPS - 1));
         let wanted = alone(STEPS, sealer.keys().stream(), Noise::off()).view();

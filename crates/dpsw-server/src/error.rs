@@ -1,5 +1,6 @@
 //! What can go wrong, in words that say what to do.
 
+use dpsw_sealer::disk::DiskError;
 use thiserror::Error;
 
 use crate::config::ConfigError;
@@ -188,4 +189,14 @@ pub enum Unavailable {
     /// The service is shutting down.
     #[error("the service is shutting down; send it again when it is back")]
     ShuttingDown,
+}
+
+impl From<DiskError> for OpenError {
+    fn from(error: DiskError) -> Self {
+        match error {
+            DiskError::InUse { path } => Self::InUse { path },
+            DiskError::Path { path, reason } => Self::Path { path, reason },
+            error => Self::Path { path: "the data folder".to_owned(), reason: error.to_string() },
+        }
+    }
 }

@@ -2,25 +2,24 @@
 
 pub(crate) mod changes;
 pub(crate) mod cipher;
-pub(crate) mod disk;
 pub(crate) mod journal;
 pub(crate) mod marker;
 pub(crate) mod position;
 pub(crate) mod read;
 pub(crate) mod records;
-pub(crate) mod watched;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+pub(crate) use dpsw_sealer::disk;
+use dpsw_sealer::watched::Watched;
 use redb::{Database, DatabaseError, TableDefinition};
 
 use crate::error::{OpenError, Unavailable};
 use crate::store::cipher::{Cipher, NoRandomness};
 use crate::store::disk::Disk;
 use crate::store::records::{SourceId, StreamId};
-use crate::store::watched::Watched;
 
 /// Bytes of the database that are kept in memory.
 const CACHE_BYTES: usize = 64 << 20;

@@ -55,6 +55,13 @@ impl DpswSketch {
         Ok(absorbed)
     }
 
+    /// Forgets which partial counters were absorbed: for whoever remembers the batches that were taken, with the state, and gives
+    /// none of them again. Used otherwise, what comes twice would count twice.
+    #[cfg(any(test, feature = "checkpoints"))]
+    pub fn forget_absorbed(&mut self) {
+        self.absorbed.clear();
+    }
+
     fn check_open(&self, substream: u64) -> Result<(), PartialError> {
         if self.time.start.is_none() || self.number + self.plan.open_substreams_max() <= substream {
             return Err(PartialError::Early { substream });

@@ -9,12 +9,14 @@ use redb::{BackendError, StorageBackend};
 
 /// Passes everything on. Without durability it does not wait for the disk.
 #[derive(Debug)]
-pub(crate) struct Watched {
-    pub(crate) inner: Box<dyn StorageBackend>,
-    pub(crate) is_durable: bool,
+pub struct Watched {
+    /// The file.
+    pub inner: Box<dyn StorageBackend>,
+    /// Whether it waits.
+    pub is_durable: bool,
     /// Set when the disk did not confirm what it took. What it holds then cannot be told by asking again: the system may
     /// answer from memory what the disk has lost.
-    pub(crate) is_lost: Arc<AtomicBool>,
+    pub is_lost: Arc<AtomicBool>,
 }
 
 impl StorageBackend for Watched {
