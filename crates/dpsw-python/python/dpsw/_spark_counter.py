@@ -13,6 +13,9 @@ SCHEMA = "substream bigint, partial binary, late bigint, early bigint, first big
 # Partial counters that take more memory than this are handed over, and the rest of the partition is counted anew.
 MOST_BYTES = 256 << 20
 
+# So many rows at least are counted at once.
+ROWS_MIN = 64
+
 # Workers of this process, by what they count: making one takes a look at all keys.
 _workers: dict[bytes, _dpsw.Worker] = {}
 
@@ -61,9 +64,9 @@ def rows(task: Task, partition: int, batches: Iterable[Any]) -> Iterator[Any]:
     first: int | None = None
     last: int | None = None
     counting = worker.start((task.source, task.step, partition), task.span, task.follows)
-    for batch in batches:
+    for batch in _pieces(batches, lambda: task.arrays_max - counting.arrays):
         worker.add(counting, batch.column(0), batch.column(1))
-        if task.arrays_max < counting.arrays:
+        if task.arrays_max <= counting.arrays:
             partials, before, after, seen = worker.finish(counting)
             late, early = late + before, early + after
             first, last = _wider(first, last, seen)
@@ -74,6 +77,16 @@ def rows(task: Task, partition: int, batches: Iterable[Any]) -> Iterator[Any]:
     first, last = _wider(first, last, seen)
     yield from map(_row, partials)
     yield _batch(None, None, late + before, early + after, first, last)
+
+
+def _pieces(batches: Iterable[Any], room: Callable[[], int]) -> Iterator[Any]:
+    """Batches that open no more arrays of counters than there is room for: an event opens one at most."""
+    for batch in batches:
+        done = 0
+        while done < batch.num_rows:
+            rows = max(room(), ROWS_MIN)
+            yield batch.slice(done, rows)
+            done += rows
 
 
 def _wider(first: int | None, last: int | None, seen: tuple[int, int] | None) -> tuple[int | None, int | None]:

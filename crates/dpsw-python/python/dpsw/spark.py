@@ -19,12 +19,14 @@ import threading
 import time as clock
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from operator import index
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _dpsw, _spending
-from ._checks import described, whole
+from ._checks import described, real, whole
 from ._errors import InputError, ParameterError, StateError
 from ._plan import Window, duration, length, make
 from ._results import Rows
@@ -44,6 +46,9 @@ STRINGS = ("string", "binary")
 TIMES = ("timestamp", "timestamp_ntz", "date")
 # The seed of noise, for tests with a wheel that takes one; with others there is no stream.
 _seed: int | None = None
+# A range whose times are private has so many substreams at most.
+SUBSTREAMS_MAX = 1000
+HOUR = 3_600_000
 # Lateness is this part of the window if nobody says.
 LATENESS_PART = 60
 
@@ -83,24 +88,25 @@ class PrivateTop:
         if self._query is None:
             return True
         try:
-            stopped = self._query.awaitTermination(timeout)
-        except BaseException:
-            self._stream.close()
-            raise
-        if stopped is not False:
-            self._stream.close()
-        return stopped is not False
+            stopped = self._query.awaitTermination(timeout) is not False
+        finally:
+            if not self._query.isActive:
+                self._stream.close()
+        self._stream.check()
+        return stopped
 
     def process_all_available(self) -> None:
         """Waits until everything that the source has now is counted."""
         if self._query is not None:
             self._query.processAllAvailable()
+            self._stream.check()
 
     def stop(self) -> None:
         """Stops the query. What is open is kept in the state, and goes on when it is started again."""
         if self._query is not None:
             self._query.stop()
         self._stream.close()
+        self._stream.check()
 
     def __repr__(self) -> str:
         return f"<PrivateTop: {self.view()!r}>"
@@ -125,7 +131,7 @@ def private_top(
     retention: int = 1,
     memory: int | str | None = None,
     end: datetime | None = None,
-    ahead: int | str | timedelta = "1h",
+    ahead: int | str | timedelta | None = None,
     checkpoint: str | None = None,
     trigger: Mapping[str, Any] | None = None,
     marker: str | os.PathLike[str] | None = None,
@@ -153,8 +159,10 @@ def private_top(
             clock decides what is sealed, not the times of events.
         expected_items: about how many items a window holds, a public guess; of a table it is counted.
         expect, delta, retention, memory: as in :func:`dpsw.plan`.
-        end: of a table, the time at which it is over; its latest time if nothing is said. ``"add-remove"`` needs it.
-        ahead: events whose time lies further ahead of the driver's clock than this do not count.
+        end: of a table, the time at which it is over (without a zone: UTC); its latest time if nothing is said. ``"add-remove"``
+            needs it.
+        ahead: events whose time lies further ahead of the driver's clock than this do not count; the window, and an hour at most, if
+            nothing is said.
         checkpoint: where Spark keeps its progress; a folder in ``state`` if nothing is said. State and checkpoint belong together.
         trigger: what ``DataStreamWriter.trigger`` takes: ``{"processingTime": "10 seconds"}``, ``{"availableNow": True}``.
         marker: a folder that remembers what was shown, ``state`` with ``.marker`` behind it if nothing is said. Keep it out of backups
@@ -169,7 +177,9 @@ def private_top(
         raise ParameterError(
             f'domain must be a list of public keys, a number or "asked", got {domain!r}: keys cannot be found on a cluster, see docs/scale.md'
         )
-    events, kind = _columns(df, item, time)
+    if not isinstance(source, str) or not source:
+        raise ParameterError(f"source must be the name of these events, got {described(source)}")
+    events, kind, names = _columns(df, item, time)
     span, is_time = length(_spoken(window))
     if not is_time:
         raise ParameterError("a cluster counts windows of time: the last so many items have no order on several machines")
@@ -179,29 +189,48 @@ def private_top(
     keys = _keys(domain, kind)
     wait = span // LATENESS_PART if lateness is None else duration(lateness)
     said: dict[str, Any] = {
-        "epsilon": epsilon,
-        "delta": delta,
+        "epsilon": real("epsilon", epsilon),
+        "delta": None if delta is None else real("delta", delta),
         "unit": unit,
         "lateness": wait,
-        "expect": None if expect is None else list(expect),
+        "expect": None if expect is None else [real("an expected count", count) for count in expect],
         "retention": whole("retention", retention, 1),
-        "memory": memory,
+        "memory": _dpsw.size(memory) if isinstance(memory, str) else memory,
     }
     # A table's plan follows from how many events it has, which may differ from run to run of the same job: not what was asked.
-    told = {"source": source, "window": span, **said, "expected_items": expected_items, "domain": _digest(keys)}
+    told = {"source": source, **names, "window": span, **said, "expected_items": expected_items}
+    told |= {"domain": _digest(keys, kind), "counts": "a stream" if df.isStreaming else "a table", "end": end_time}
     account = _spending.account(ledger, source if ledger is not None else None, budget)
+    limits = _Limits(wait, min(span, HOUR) if ahead is None else duration(ahead), unit == "replace-one", source)
     planned = _Planned({**said, "window": timedelta(milliseconds=span), "keys": keys, "kind": kind}, account)
     planned.expected = expected_items
-    if not df.isStreaming and unit == "replace-one":
-        planned.look = lambda: _survey(events, end_time, span)
-    places = None if state is None else _places(Path(state), marker, key)
-    stream = _Stream(_open(places, told, planned, kind), _publishers(publish), wait, duration(ahead), unit, source)
+    if not df.isStreaming and limits.is_public:
+        planned.look = lambda: _survey(events, _last(events, end_time, limits), span)
+    publishers = _publishers(publish)
+    places = None if state is None else _places(Path(state).absolute(), marker, key)
+    where = checkpoint or ("" if state is None else Path(state).absolute().as_uri() + "/checkpoint")
+    stream = _Stream(_open(places, told, planned, kind), publishers, limits)
     top = PrivateTop(stream)
-    if df.isStreaming:
-        top._query = stream.start(events, checkpoint or str(Path(os.fspath(state or "")) / "checkpoint"), trigger)
-    else:
-        stream.count_table(events, end_time)
+    try:
+        if df.isStreaming:
+            top._query = stream.start(events, where, trigger)
+        else:
+            stream.count_table(events, end_time)
+    except BaseException:
+        stream.close()
+        raise
     return top
+
+
+@dataclass(frozen=True, slots=True)
+class _Limits:
+    """What decides which events count."""
+
+    lateness: int
+    ahead: int
+    is_public: bool
+    """Whether times are."""
+    source: str
 
 
 class _Planned:
@@ -228,17 +257,14 @@ class _Stream:
         self,
         sealer: _dpsw.Sealer,
         publishers: list[Callable[[View], object]],
-        lateness: int,
-        ahead: int,
-        unit: str,
-        source: str,
+        limits: _Limits,
     ) -> None:
         self.sealer: _dpsw.Sealer | None = sealer
         self.publishers = publishers
-        self.lateness = lateness
-        self.ahead = ahead
-        self.is_public = unit == "replace-one"
-        self.source = int.from_bytes(hashlib.sha256(source.encode()).digest()[:8], "little")
+        self.limits, self.is_public = limits, limits.is_public
+        self.source = int.from_bytes(hashlib.sha256(limits.source.encode()).digest()[:8], "little")
+        # Why the clock could not go on.
+        self.failure: Exception | None = None
         self.lock = threading.Lock()
         self.seen = View(sealer.view())
         self.told = sealer.left_out()
@@ -263,6 +289,11 @@ class _Stream:
         if self.sealer is None:
             raise StateError("the stream was stopped; call private_top again to go on with it")
         return self.sealer
+
+    def check(self) -> None:
+        """Raises what the clock ran into."""
+        if self.failure is not None:
+            raise self.failure
 
     def close(self) -> None:
         """Lets go of the state, so that another driver can go on."""
@@ -289,14 +320,14 @@ class _Stream:
                 try:
                     self.tick()
                 except Exception as error:
-                    warnings.warn(f"nothing can be sealed: {error}", RuntimeWarning, stacklevel=1)
+                    self.failure = error
                     query.stop()
         self.close()
 
     def tick(self) -> None:
         with self.lock:
             if self.sealer is not None:
-                self.is_new |= self.sealer.advance(_now() - self.lateness) == "sealed"
+                self.is_new |= self.sealer.advance(_now() - self.limits.lateness) == "sealed"
         self.publish()
 
     def step(self, batch: DataFrame, number: int) -> None:
@@ -310,7 +341,7 @@ class _Stream:
             span, clock = self.span(start), (0, 0)
             partials, first, newest, left_out = self.count(batch, number, span)
             if self.is_public and first is not None and newest is not None:
-                clock = (first, max(newest - self.lateness, 1))
+                clock = (first, max(newest - self.limits.lateness, 1))
             with self.lock:
                 sealer = self.running()
                 self.is_new |= sealer.take(_engine(batch), number, partials, clock, left_out) == "sealed"
@@ -322,7 +353,7 @@ class _Stream:
     def span(self, start: int) -> tuple[int, int]:
         """Which times may count: where they are private, the driver's clock alone decides."""
         if self.is_public:
-            return max(start, 1), _now() + self.ahead
+            return max(start, 1), _now() + self.limits.ahead
         return start, (_now() // self.substream + 2) * self.substream
 
     def count(
@@ -345,10 +376,11 @@ class _Stream:
         with self.lock:
             sealer = self.running()
             if not sealer.is_finished():
-                end = _last(events) + 1 if end is None else end
+                sealer.check_engine("table")
                 if sealer.last_step() is None:
-                    self.count_rows(sealer, events, end)
-                sealer.finish(end)
+                    self.count_rows(sealer, events, _last(events, end, self.limits))
+                # The step has moved the clock to the end.
+                sealer.finish(1)
             self.told = sealer.left_out()
         self.publish()
         self.close()
@@ -360,10 +392,12 @@ class _Stream:
         plan = sealer.plan().describe()
         kept = (plan["retention"] + 1) * plan["window"]
         start = max(end - kept, 1) // self.substream * self.substream
+        if not self.is_public and SUBSTREAMS_MAX < -(-(end - start) // self.substream):
+            raise ParameterError(f"retention={plan['retention']} is too long for a table with private times: {SUBSTREAMS_MAX} substreams at most")
         rows = events.where(functions.unix_millis("time").between(start, end - 1))
         partials, first, _, left_out = self.count(rows, 0, (max(start, 1), end))
         begin = start if not self.is_public or first is None else first
-        sealer.take("table", 0, partials, (max(begin, 1), max(end - self.lateness, 1)), left_out)
+        sealer.take("table", 0, partials, (max(begin, 1), end), left_out)
 
     def publish(self) -> None:
         """Hands out the view if nobody has got it yet."""
@@ -400,16 +434,19 @@ def _check_frame(df: Any) -> None:
         raise InputError(f"df must be a DataFrame of Spark, got {described(df)}")
 
 
-def _columns(df: DataFrame, item: str | Column, time: str | Column) -> tuple[DataFrame, str]:
-    """The DataFrame with the columns ``item`` and ``time``, and the kind of items."""
+def _columns(df: DataFrame, item: str | Column, time: str | Column) -> tuple[DataFrame, str, dict[str, str]]:
+    """The DataFrame with the columns ``item`` and ``time``, the kind of items, and what the columns were called."""
     from pyspark.sql import functions
 
     def named(name: str, column: str | Column) -> Column:
         if isinstance(column, str) and column not in df.columns:
             raise InputError(f"there is no column {column!r} for {name}=; the DataFrame has {', '.join(df.columns)}")
-        return (functions.col(column) if isinstance(column, str) else column).alias(name)
+        return functions.col(column) if isinstance(column, str) else column
 
-    events = df.select(named("item", item), named("time", time))
+    of_item, of_time = named("item", item), named("time", time)
+    called = df.select(of_item, of_time).columns
+    names: dict[str, str] = {"item": called[0], "time": called[1]}
+    events = df.select(of_item.alias("item"), of_time.alias("time"))
     types = dict(events.dtypes)
     # As Spark itself does, dates and times without a zone are taken in the zone of the session.
     events = events.select("item", functions.col("time").cast("timestamp").alias("time"))
@@ -418,7 +455,7 @@ def _columns(df: DataFrame, item: str | Column, time: str | Column) -> tuple[Dat
     if types["time"] not in TIMES:
         raise InputError(f"times must be timestamps or dates, got {types['time']}; cast the column: timestamp_millis(ts)")
     kinds = {"string": "text", "binary": "bytes"}
-    return events, kinds.get(types["item"], "integers")
+    return events, kinds.get(types["item"], "integers"), names
 
 
 def _spoken(window: Window) -> Window:
@@ -433,27 +470,35 @@ def _spoken(window: Window) -> Window:
 
 def _keys(domain: Any, kind: str) -> Any:
     """The public keys as a list, a number or a word."""
+    if isinstance(domain, str):
+        return domain
     if hasattr(domain, "mapInArrow"):
         if len(domain.columns) != 1:
             raise InputError(f"a DataFrame of keys has one column, this one has {', '.join(domain.columns)}")
-        return domain.toArrow().column(0).to_pylist()
-    if isinstance(domain, str | int):
-        return domain
-    keys = domain.to_pylist() if hasattr(domain, "to_pylist") else list(domain)
-    is_right = all(isinstance(key, int if kind == "integers" else str | bytes) for key in keys)
-    if not is_right:
-        raise InputError(f"the items are {kind}, and some keys of domain= are not")
+        keys = domain.toArrow().column(0).to_pylist()
+    elif hasattr(domain, "__index__"):
+        keys = index(domain)
+    elif isinstance(domain, bytes | bytearray) or hasattr(domain, "columns"):
+        raise InputError(f"domain must be a list of public keys, got {described(domain)}")
+    else:
+        # Of pyarrow, numpy and pandas, or any other.
+        listed = getattr(domain, "to_pylist", None) or getattr(domain, "tolist", None)
+        keys = list(domain) if listed is None else listed()
+    are_integers = not isinstance(keys, list) or all(isinstance(key, int) for key in keys)
+    are_strings = isinstance(keys, list) and all(isinstance(key, str | bytes) for key in keys)
+    if not (are_integers if kind == "integers" else are_strings):
+        raise InputError(f"the items are {kind}, and the keys of domain= are not")
     return keys
 
 
-def _digest(keys: Any) -> str:
+def _digest(keys: Any, kind: str) -> str:
+    """The same for the same keys in any order: a set or a DataFrame has none."""
     if not isinstance(keys, list):
-        return f"{keys}"
+        return f"{keys} of {kind}"
     digest = hashlib.sha256()
-    for key in keys:
-        data = key if isinstance(key, bytes) else str(key).encode()
+    for data in sorted({key if isinstance(key, bytes) else str(key).encode() for key in keys}):
         digest.update(len(data).to_bytes(8, "little") + data)
-    return f"{len(keys)} keys, {digest.hexdigest()[:16]}"
+    return f"{len(keys)} keys of {kind}, {digest.hexdigest()[:16]}"
 
 
 def _end(df: DataFrame, end: datetime | None, unit: str) -> int | None:
@@ -466,22 +511,25 @@ def _end(df: DataFrame, end: datetime | None, unit: str) -> int | None:
     return None if end is None else millis(end)
 
 
-def _last(events: DataFrame) -> int:
+def _last(events: DataFrame, end: int | None, limits: _Limits) -> int:
+    """Where a table is over: its latest time, but for those that lie too far ahead."""
+    if end is not None:
+        return end
     from pyspark.sql import functions
 
-    (row,) = events.select(functions.unix_millis(functions.max("time"))).collect()
-    if row[0] is None:
-        raise InputError("the table has no times")
-    return int(row[0])
+    times = functions.unix_millis("time")
+    (row,) = events.where(times < _now() + limits.ahead).select(functions.max(times)).collect()
+    if row[0] is None or row[0] < 1:
+        raise InputError("the table has no times after 1970, up to now")
+    return int(row[0]) + 1
 
 
-def _survey(events: DataFrame, end: int | None, window: int) -> int:
+def _survey(events: DataFrame, end: int, window: int) -> int:
     """How many items a window at the end of a table holds, which is public where arrivals are."""
     from pyspark.sql import functions
 
-    last = _last(events) if end is None else end - 1
     times = functions.unix_millis("time")
-    return max(int(events.where(times.between(last - window + 1, last)).count()), 1)
+    return max(int(events.where(times.between(end - window, end - 1)).count()), 1)
 
 
 def _publishers(publish: Any) -> list[Callable[[View], object]]:

@@ -149,7 +149,7 @@ def test_a_stream_goes_on_with_its_state_and_with_no_other(spark: SparkSession, 
     seen: list[dpsw.View] = []
     state, df = tmp_path / "state", stream_of(spark, tmp_path / "events")
     all_of(df, state, publish=seen.append)
-    with pytest.raises(dpsw.StateError, match="epsilon = 1.*and 2 is asked for"):
+    with pytest.raises(dpsw.StateError, match="epsilon = 1.0, and 2.0 is asked for"):
         counted(df, state, epsilon=2)
     with pytest.raises(dpsw.StateError, match="domain"):
         counted(df, state, domain=KEYS - 1)
@@ -172,6 +172,34 @@ def test_a_stream_goes_on_with_its_state_and_with_no_other(spark: SparkSession, 
     again = counted(df, state)
     with pytest.raises(StreamingQueryException, match="events could count twice"):
         again.await_termination()
+
+
+def test_keys_have_no_order_and_a_table_does_not_end_a_stream(spark: SparkSession, tmp_path: Path) -> None:
+    steps = batches(2)
+    write(tmp_path / "events", steps)
+    state, df = tmp_path / "state", stream_of(spark, tmp_path / "events")
+    all_of(df, state, domain=list(range(KEYS)), epsilon=1)
+    counted(df, state, domain=list(reversed(range(KEYS))), epsilon=1.0, item=functions.col("item")).stop()
+    with pytest.raises(dpsw.StateError, match="counts = a stream, and a table is asked for"):
+        counted(spark.read.schema(SCHEMA).parquet(str(tmp_path / "events")), state, domain=list(range(KEYS)))
+    with pytest.raises(dpsw.StateError, match="item = item"):
+        counted(df, state, domain=list(range(KEYS)), item=functions.col("item") + 1)
+    counted(df, state, domain=list(range(KEYS))).stop()
+
+
+def test_nothing_is_charged_or_made_for_what_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    table = spark.createDataFrame([(1, START)], SCHEMA)
+    for wrong in ({"publish": [5]}, {"ahead": "soon"}, {"source": 7}):
+        with pytest.raises(dpsw.Error):
+            counted(table, tmp_path / "state", ledger=tmp_path / "ledger", budget=1, **wrong)
+    assert not (tmp_path / "ledger").exists() and not (tmp_path / "state").exists()
+
+
+def test_an_event_from_far_ahead_moves_no_table(spark: SparkSession, tmp_path: Path) -> None:
+    rows = [(item, time) for step in batches(3) for item, time in zip(step.items, step.times)]
+    far = (1, datetime(2099, 1, 1, tzinfo=timezone.utc))
+    view = counted(spark.createDataFrame([*rows, far], SCHEMA), None).view()
+    assert view.window.end <= START + timedelta(minutes=6)
 
 
 def test_a_publisher_that_fails_gets_the_view_after_a_restart(spark: SparkSession, tmp_path: Path) -> None:
@@ -262,7 +290,8 @@ def test_a_ledger_is_charged_once(spark: SparkSession, tmp_path: Path) -> None:
         ({"window": 1000}, dpsw.ParameterError, "windows of time"),
         ({"window": "an hour"}, dpsw.ParameterError, "an hour"),
         ({"domain": "found"}, dpsw.ParameterError, "keys cannot be found on a cluster"),
-        ({"domain": ["a"]}, dpsw.InputError, "the items are integers"),
+        ({"domain": ["a"]}, dpsw.InputError, "the items are integers, and the keys of domain= are not"),
+        ({"domain": b"abc"}, dpsw.InputError, "domain must be a list of public keys"),
         ({"unit": "users"}, dpsw.ParameterError, '"replace-one" or "add-remove"'),
         ({"epsilon": -1}, dpsw.PlanError, "epsilon must lie between"),
         ({"publish": [5]}, dpsw.ParameterError, "publish="),
