@@ -316,8 +316,11 @@ def test_the_example_of_readme_runs(spark: SparkSession, tmp_path: Path, monkeyp
     monkeypatch.chdir(tmp_path)
     (example,) = re.findall(r"```py\n(.*?)```", README.read_text(), re.DOTALL)
     rows = [(f"/{item}", time) for step in [*batches(40), closing(batches(40))] for item, time in zip(step.items, step.times)]
-    spark.createDataFrame(rows, "url string, ts timestamp").write.parquet("clicks")
     assert len(example.strip().splitlines()) <= 10
+    # The driver's Java process runs in another folder.
+    clicks = str(tmp_path / "clicks")
+    spark.createDataFrame(rows, "url string, ts timestamp").write.parquet(clicks)
+    example = example.replace('"clicks"', repr(clicks))
     names: dict[str, Any] = {}
     exec(compile(example, str(README), "exec"), names)
     names["top"].stop()
