@@ -69,7 +69,7 @@ def service(program, folder):
 
 def schemathesis(document, address, token, folder):
     config = HERE / "schemathesis.toml"
-    environment = os.environ | {"DPSW_TOKEN": token}
+    environment = os.environ | {"DPSW_TOKEN": token, "SCHEMATHESIS_HOOKS": "hooks", "PYTHONPATH": str(HERE)}
     command = [TOOLS / "schemathesis", "--config-file", config, "run", document, "--url", address]
     subprocess.run([*command, "--max-time", SECONDS, "--seed", SEED], env=environment, cwd=folder, check=True)
 
