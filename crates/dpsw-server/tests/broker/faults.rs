@@ -40,6 +40,27 @@ fn a_disk_that_takes_no_more_loses_and_doubles_no_record() {
     check(&mut home.client(&service), "web", &mut Seen::default(), 8 * SUBSTREAM, &counts(keys));
 }
 
+/// The topic has 200 MB; a reader that read on would hold them.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_reader_that_waits_for_the_disk_holds_a_few_batches_and_not_the_topic() {
+    let Some(broker) = Broker::start(Kind::Redis) else { return };
+    let topic = Topic::make(&broker, "visits");
+    let home = Home::new(&source("web", &topic, "", ""));
+    home.start().kill();
+    let long = "x".repeat(1_000);
+    for _ in 0..100 {
+        topic.send(&vec![Some(long.as_str()); SUBSTREAM]);
+    }
+    let len = std::fs::metadata(home.path().join("dpsw-data/dpsw.redb")).expect("a database").len();
+    let service = home.start_with_files_up_to(len + (64 << 10));
+    wait_for_status(&mut home.client(&service), "cannot keep what it reads");
+    std::thread::sleep(Duration::from_secs(2));
+    let memory = service.memory_max().expect("it runs");
+    assert!(memory < 120 << 20, "{} MB", memory >> 20);
+    service.kill();
+}
+
 /// What was shown after the backup is not counted again, although the broker has it still.
 #[test]
 fn a_restored_backup_goes_on_after_the_end_of_the_topic() {
@@ -120,6 +141,60 @@ fn a_topic_that_was_made_anew_is_not_read_on() {
     let mut client = home.client(&service);
     wait_for_status(&mut client, "stands after the end of its topic");
     check(&mut client, "web", &mut Seen::default(), SUBSTREAM, &p0);
+}
+
+/// A broker that fell back to an older disk gets the same records again, under the same numbers, and hands them out again.
+#[test]
+fn records_that_a_broker_lost_and_got_again_count_once_and_what_was_shown_stays() {
+    let Some(mut broker) = Broker::start(Kind::Redis) else { return };
+    let topic = Topic::make(&broker, "visits");
+    let home = Home::new(&source("web", &topic, "", ""));
+    let address = broker.address();
+    let add = |part: usize, key: &str| {
+        let client = redis::Client::open(format!("redis://{address}/")).expect("an address");
+        let mut connection = client.get_connection().expect("it runs");
+        for number in part * SUBSTREAM..(part + 1) * SUBSTREAM {
+            let id = format!("{}-1", number + 1);
+            let _: Option<String> = connection.xadd("visits", id, &[("value", key)]).expect("an entry");
+        }
+    };
+    let keys = |keys: &[&'static str]| {
+        counts(keys.iter().flat_map(|key| std::iter::repeat_n(Some(*key), SUBSTREAM)))
+    };
+    add(0, "p0");
+    broker.copy_disk(false);
+    add(1, "p1");
+    let (service, mut seen) = (home.start(), Seen::default());
+    check(&mut home.client(&service), "web", &mut seen, 2 * SUBSTREAM, &keys(&["p0", "p1"]));
+    broker.copy_disk(true);
+    add(1, "p1");
+    add(2, "p2");
+    check(&mut home.client(&service), "web", &mut seen, 3 * SUBSTREAM, &keys(&["p0", "p1", "p2"]));
+    service.kill();
+    let service = home.start();
+    check(&mut home.client(&service), "web", &mut seen, 3 * SUBSTREAM, &keys(&["p0", "p1", "p2"]));
+}
+
+/// Partitions are read in another order by each reader; what each of them holds counts once.
+#[test]
+fn partitions_that_come_in_another_order_after_a_restart_count_once_and_what_was_shown_stays() {
+    let Some(broker) = Broker::start(Kind::Kafka) else { return };
+    let topic = Topic::make(&broker, "visits");
+    let home = Home::new(&source("web", &topic, "", ""));
+    let keys = ["p0", "p1", "p2"];
+    let all = |rounds: usize| {
+        counts(keys.iter().flat_map(|key| std::iter::repeat_n(Some(*key), rounds * SUBSTREAM)))
+    };
+    let mut seen = Seen::default();
+    for round in 0..3 {
+        let order = [[0, 1, 2], [2, 0, 1], [1, 2, 0]][round];
+        for partition in order {
+            topic.send_to(partition, keys[partition as usize], SUBSTREAM);
+        }
+        let service = home.start();
+        check(&mut home.client(&service), "web", &mut seen, 3 * (round + 1) * SUBSTREAM, &all(round + 1));
+        service.kill();
+    }
 }
 
 #[test]

@@ -116,6 +116,16 @@ impl Broker {
         self.folder.path()
     }
 
+    /// Stops it, makes or brings back a copy of what it has on the disk, and starts it again.
+    pub(crate) fn copy_disk(&mut self, is_back: bool) {
+        self.kill();
+        let [disk, copy] = ["data", "copy"].map(|name| self.path().join(name));
+        let (from, to) = if is_back { (copy, disk) } else { (disk, copy) };
+        let _ = fs::remove_dir_all(&to);
+        assert!(Command::new("cp").arg("-rp").args([from, to]).status().expect("cp").success());
+        self.start_again();
+    }
+
     /// Kills it, as a machine that fails: it learns nothing of it.
     pub(crate) fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
