@@ -101,7 +101,7 @@ pub(super) fn stripped(view: &WindowView) -> WindowView {
 fn with_cells(view: &WindowView, cell: i32) -> WindowView {
     let sketch = |(range, sketch): &(usize, Arc<SealedSketch>)| {
         let cells = vec![cell; sketch.shape().cells()];
-        (*range, Arc::new(SealedSketch::new(sketch.shape(), &cells, sketch.items(), sketch.width())))
+        (*range, Arc::new(SealedSketch::of_released(sketch.shape(), &cells, sketch.items(), sketch.width())))
     };
     let substream = |substream: &Arc<SealedSubstream>| {
         let sketches = substream.sketches().iter().map(sketch).collect();

@@ -279,7 +279,7 @@ fn read_sketch(
     }
     let shape = if is_node { rungs.shape(range, plan) } else { plan.shape() };
     let cells = reader.cells(shape.cells())?;
-    Ok((range, Arc::new(SealedSketch::new(shape, &cells, items, plan.width()))))
+    Ok((range, Arc::new(SealedSketch::of_released(shape, &cells, items, plan.width()))))
 }
 
 fn read_found(reader: &mut Reader<'_>, plan: &Plan, released: &Released) -> Result<Found, SnapshotError> {

@@ -4,6 +4,7 @@
 pub(crate) mod certified;
 pub(crate) mod generator;
 pub(crate) mod law;
+pub(crate) mod noised;
 pub(crate) mod one_sided;
 pub(crate) mod table;
 pub(crate) mod tail;

@@ -1,6 +1,7 @@
 //! A sealed sketch: noisy, frozen, safe to show.
 
 use crate::item::mapping::Shape;
+use crate::noise::noised::Noised;
 use crate::plan::limits::{OVERFLOW_LEN, Width};
 
 /// Noisy counters of one range. Nothing changes them after they are made.
@@ -28,8 +29,14 @@ const OVERFLOWN: i16 = i16::MIN;
 const _: () = assert!(size_of::<(u32, i32)>() as u64 == OVERFLOW_LEN, "the plan counts on it");
 
 impl SealedSketch {
-    /// `items` is how many items were counted, where that is public.
-    pub(crate) fn new(shape: Shape, cells: &[i32], items: Option<u64>, width: Width) -> Self {
+    /// Of counters that have their noise; `items` is how many items were counted, where that is public.
+    pub(crate) fn new(shape: Shape, noised: &Noised<'_>, items: Option<u64>, width: Width) -> Self {
+        Self::of_released(shape, noised.counters(), items, width)
+    }
+
+    /// Of counters that were released before: from the bytes of a view, or sums of those of several. What counts and what
+    /// seals never comes in by this door; `tests/boundary.rs` holds that.
+    pub(crate) fn of_released(shape: Shape, cells: &[i32], items: Option<u64>, width: Width) -> Self {
         let noisy = || sum(cells) / i64::from(shape.rows);
         let total = items.map_or_else(noisy, |items| items as i64);
         let cells = match width {
@@ -232,7 +239,7 @@ mod tests {
         for values in [&values[..], &values[..5], &values[5..]] {
             let shape = Shape { rows: 1, columns: values.len() as u32 };
             for width in [Width::Wide, Width::Narrow] {
-                let sketch = SealedSketch::new(shape, values, None, width);
+                let sketch = SealedSketch::of_released(shape, values, None, width);
                 assert_eq!(sketch.cells(), values);
                 let (floats, sum) = sketch.floats();
                 let wanted: Vec<f32> = values.iter().map(|&value| value as f32).collect();
@@ -254,8 +261,8 @@ mod tests {
     fn only_counters_that_do_not_fit_are_in_the_list() {
         let values = [0, 5, -32_767, -32_768, 32_768, 7];
         let shape = Shape { rows: 1, columns: 6 };
-        let narrow = SealedSketch::new(shape, &values, None, Width::Narrow);
+        let narrow = SealedSketch::of_released(shape, &values, None, Width::Narrow);
         assert_eq!(narrow.narrow(), Some(&[0, 5, -32_767, OVERFLOWN, OVERFLOWN, 7][..]));
-        assert_eq!(SealedSketch::new(shape, &values, None, Width::Wide).narrow(), None);
+        assert_eq!(SealedSketch::of_released(shape, &values, None, Width::Wide).narrow(), None);
     }
 }

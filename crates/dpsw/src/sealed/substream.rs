@@ -129,7 +129,7 @@ mod tests {
         let fingerprint_key = StreamKey::from_bytes([3; 32]).fingerprint_key();
         let mapping = Mapping { shape, fingerprint_key, columns: Columns::Hashed([1].into()), tracked: None };
         let sealed = (0..plan.ranges().len()).filter(|&index| is_sealed(&plan.ranges()[index].offsets()));
-        let sketch = |index| (index, SealedSketch::new(shape, &[0; 4], Some(0), Width::Wide));
+        let sketch = |index| (index, SealedSketch::of_released(shape, &[0; 4], Some(0), Width::Wide));
         SealedSubstream::new(0, mapping).with(sealed.map(sketch).collect(), plan)
     }
 

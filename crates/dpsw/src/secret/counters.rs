@@ -274,7 +274,7 @@ impl Counters {
         keys: Counted<'_>,
         width: Width,
         table: &Table,
-        generator: &mut Generator,
+        generator: Generator,
     ) -> SealedSketch {
         let own = self.own();
         let mut taken = Zeroizing::new(match keys {
@@ -287,9 +287,8 @@ impl Counters {
         }
         #[cfg(test)]
         let exact = taken.to_vec();
-        table.add_to(&mut taken, generator);
         let shape = Shape { rows: 1, columns: taken.len() as u32 };
-        let sealed = SealedSketch::new(shape, &taken, None, width);
+        let sealed = SealedSketch::new(shape, &table.noised(&mut taken, generator), None, width);
         #[cfg(test)]
         let sealed = fault::sealed_keys(sealed, &exact, table.law());
         sealed
@@ -302,17 +301,16 @@ impl Counters {
         unit: Unit,
         width: Width,
         table: &Table,
-        generator: &mut Generator,
+        generator: Generator,
     ) -> SealedSketch {
         #[cfg(test)]
         let exact = self.copy();
-        let cells = &mut self.cells[..self.shape.cells()];
-        table.add_to(cells, generator);
         let items = match unit {
             Unit::ReplaceOne | Unit::Users { .. } => Some(self.items),
             Unit::AddRemove => None,
         };
-        let sealed = SealedSketch::new(self.shape, &self.cells[..self.shape.cells()], items, width);
+        let noised = table.noised(&mut self.cells[..self.shape.cells()], generator);
+        let sealed = SealedSketch::new(self.shape, &noised, items, width);
         #[cfg(test)]
         let sealed = fault::sealed(sealed, &exact.cells[..self.shape.cells()], exact.items, table.law());
         sealed
@@ -447,13 +445,13 @@ mod tests {
         let mapping = tracking(2);
         let mut counters = Counters::new(mapping.shape, 3);
         counters.count_integers(&[3, 77, 3, 4, 12], &mapping);
-        let mut generator = Noise::off().generator().expect("noise is off");
+        let generator = || Noise::off().generator().expect("noise is off");
         let cells = mapping.shape.cells();
-        let one = counters.seal_keys(Counted::Places(&[2]), Width::Narrow, &table, &mut generator);
+        let one = counters.seal_keys(Counted::Places(&[2]), Width::Narrow, &table, generator());
         assert_eq!((one.cells(), one.total()), (vec![2], 2));
-        let all = counters.seal_keys(Counted::All, Width::Narrow, &table, &mut generator);
+        let all = counters.seal_keys(Counted::All, Width::Narrow, &table, generator());
         assert_eq!((all.cells(), all.shape().columns), (vec![1, 0, 0], 3), "each count is taken out once");
-        let rows = counters.seal(Unit::AddRemove, Width::Narrow, &table, &mut generator);
+        let rows = counters.seal(Unit::AddRemove, Width::Narrow, &table, generator());
         assert_eq!((rows.shape(), rows.cells().len(), rows.total()), (mapping.shape, cells, 2));
     }
 
@@ -502,8 +500,8 @@ mod tests {
             let mut counters = started(&mapping(shape, Columns::Range), 9, 4);
             let copy = counters.copy();
             assert_eq!(copy.exact(), (&[4, 4][..], 9));
-            let mut generator = Noise::off().generator().expect("noise is off");
-            let sealed = counters.seal(unit, Width::Wide, &table, &mut generator);
+            let generator = || Noise::off().generator().expect("noise is off");
+            let sealed = counters.seal(unit, Width::Wide, &table, generator());
             assert_eq!((sealed.items(), sealed.cells()), (items, vec![4, 4]));
             counters.clear();
             assert_eq!(counters.exact(), (&[0, 0][..], 0));

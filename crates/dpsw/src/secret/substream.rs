@@ -226,11 +226,11 @@ impl OpenSubstream {
         }
         let mut segment = self.take_segment(plan, end);
         let sealed = ending.into_iter().map(|index| {
-            let mut generator = generators.next().expect("one was drawn for each range");
+            let generator = generators.next().expect("one was drawn for each range");
             let mut counters = self.take_range(index);
             // A range of this one segment is the last to need its counts.
             let counters = counters.as_mut().unwrap_or(&mut segment);
-            (index, seal(counters, plan, index, rungs, &mut generator))
+            (index, seal(counters, plan, index, rungs, generator))
         });
         let sealed = sealed.collect();
         segment.clear();
@@ -257,8 +257,8 @@ impl OpenSubstream {
             (None, None) => self.empty(),
         };
         let sealed = ending.iter().map(|&index| {
-            let mut generator = generators.next().expect("one was drawn for each range");
-            (index, seal(&mut whole, plan, index, rungs, &mut generator))
+            let generator = generators.next().expect("one was drawn for each range");
+            (index, seal(&mut whole, plan, index, rungs, generator))
         });
         let sealed = sealed.collect();
         #[cfg(test)]
@@ -296,8 +296,8 @@ impl OpenSubstream {
             segment.iter().for_each(|segment| whole.add(segment));
         }
         let sealed = |index: usize| {
-            let mut generator = generators.next().expect("one was drawn for each range");
-            (index, seal(&mut whole, plan, index, rungs, &mut generator))
+            let generator = generators.next().expect("one was drawn for each range");
+            (index, seal(&mut whole, plan, index, rungs, generator))
         };
         Self::short(plan, len, rungs).into_iter().map(sealed).collect()
     }
@@ -344,7 +344,7 @@ fn seal(
     plan: &Plan,
     index: usize,
     rungs: &Rungs,
-    generator: &mut Generator,
+    generator: Generator,
 ) -> SealedSketch {
     let (table, width) = (plan.ranges()[index].table(), plan.width());
     match plan.ranges()[index].role() {

@@ -401,7 +401,8 @@ pub(crate) fn sealed_keys(sealed: SealedSketch, exact: &[i32], law: Law) -> Seal
 pub(crate) fn sealed(sealed: SealedSketch, exact: &[i32], total: u64, law: Law) -> SealedSketch {
     let noisy = sealed.cells();
     let noise = |cell: usize| noisy[cell] - exact[cell];
-    let remade = |cells: &[i32], items| SealedSketch::new(sealed.shape(), cells, items, sealed.width());
+    let remade =
+        |cells: &[i32], items| SealedSketch::of_released(sealed.shape(), cells, items, sealed.width());
     match PLANTED.get() {
         Some(Fault::NoNoise) => return remade(exact, sealed.items()),
         Some(Fault::HalfNoise) => {
@@ -503,7 +504,7 @@ fn noised_again(substream: &SealedSubstream) -> SealedSubstream {
             let known = all.get(first_cells(&sketch.cells())).cloned();
             known.map(|known| all.insert(first_cells(&cells).to_vec(), known));
         });
-        (*range, Arc::new(SealedSketch::new(sketch.shape(), &cells, sketch.items(), sketch.width())))
+        (*range, Arc::new(SealedSketch::of_released(sketch.shape(), &cells, sketch.items(), sketch.width())))
     };
     let sketches = substream.sketches().iter().map(sketch).collect();
     SealedSubstream::from_parts(substream.number, substream.mapping.clone(), sketches)

@@ -627,7 +627,7 @@ mod tests {
             for (key, count) in counts.iter().enumerate() {
                 mapping.cells((key as u64).into()).for_each(|cell| cells[cell] += count);
             }
-            let sketch = SealedSketch::new(shape, &cells, None, Width::Narrow);
+            let sketch = SealedSketch::of_released(shape, &cells, None, Width::Narrow);
             Self { sketch, mapping, noise: Moments::default(), number }
         }
 
@@ -635,7 +635,7 @@ mod tests {
             let law = Law::Laplace { scale: Ratio::new(6, 1).expect("a ratio") };
             let noisy = self.sketch.cells().into_iter().map(|cell| cell + law.draw_exactly(generator) as i32);
             let cells: Vec<i32> = noisy.collect();
-            let sketch = SealedSketch::new(self.sketch.shape(), &cells, None, Width::Narrow);
+            let sketch = SealedSketch::of_released(self.sketch.shape(), &cells, None, Width::Narrow);
             Self { sketch, noise: Moments::of(law, 1.0), ..self }
         }
 
@@ -886,7 +886,7 @@ mod tests {
     fn the_smallest_counters_of_many_keys_are_those_of_each() {
         let shape = Shape { rows: 2, columns: 5 };
         let sample = Sample::new(shape, 4, &[40_000, -50_000, 7, -32_768, 32_767]);
-        let wide = SealedSketch::new(shape, &sample.sketch.cells(), None, Width::Wide);
+        let wide = SealedSketch::of_released(shape, &sample.sketch.cells(), None, Width::Wide);
         let fingerprints = sample.fingerprints(100);
         for sketch in [&sample.sketch, &wide] {
             Observed { sketch, ..sample.observed() }.minima(&fingerprints, |place, minimum| {

@@ -437,7 +437,7 @@ mod tests {
         for key in 0..KEYS {
             mapping.cells(key.into()).for_each(|cell| cells[cell] += 200 / (key as i32 + 1));
         }
-        let whole = SealedSketch::new(shape, &cells, None, plan.width());
+        let whole = SealedSketch::of_released(shape, &cells, None, plan.width());
         Arc::new(SealedSubstream::from_parts(number, mapping, vec![(WHOLE, Arc::new(whole))]))
     }
 

@@ -223,7 +223,7 @@ fn in_one_node(views: &[&WindowView], number: u64) -> Option<SealedSubstream> {
         totals.iter().map(|&total| total.clamp(i32::MIN.into(), i32::MAX.into()) as i32).collect();
     let items =
         wholes.map(SealedSketch::items).try_fold(0_u64, |sum, items| Some(sum.saturating_add(items?)));
-    let whole = SealedSketch::new(mapping.shape, &cells, items, views[0].plan.width());
+    let whole = SealedSketch::of_released(mapping.shape, &cells, items, views[0].plan.width());
     Some(SealedSubstream::from_parts(number, mapping, vec![(WHOLE, Arc::new(whole))]))
 }
 
@@ -258,6 +258,6 @@ impl SealedSketch {
         let cells: Vec<i32> =
             self.cells().iter().zip(other.cells()).map(|(a, b)| a.saturating_add(b)).collect();
         let items = self.items().zip(other.items()).map(|(a, b)| a.saturating_add(b));
-        Self::new(self.shape(), &cells, items, self.width())
+        Self::of_released(self.shape(), &cells, items, self.width())
     }
 }

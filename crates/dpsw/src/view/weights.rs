@@ -347,7 +347,7 @@ mod tests {
             columns: Columns::Range,
             tracked: None,
         };
-        let whole = SealedSketch::new(shape, &[0, 0], Some(LEN), plan.width());
+        let whole = SealedSketch::of_released(shape, &[0, 0], Some(LEN), plan.width());
         Arc::new(SealedSubstream::from_parts(number, mapping, vec![(WHOLE, Arc::new(whole))]))
     }
 
