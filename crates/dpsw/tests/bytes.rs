@@ -215,7 +215,7 @@ fn blessed(name: &str, bytes: &[u8]) -> Vec<u8> {
 fn the_format_is_that_of_the_golden_files() {
     for (number, settings) in kinds().iter().enumerate() {
         let view = filled(settings, Noise::seeded(3)).finish().expect("seeded");
-        let name = format!("view-4-{number}.bin");
+        let name = format!("view-5-{number}.bin");
         let golden = blessed(&name, &view.to_bytes());
         assert!(golden == view.to_bytes(), "{name}");
         let loaded = WindowView::from_bytes(&golden).expect("a golden view");
@@ -331,7 +331,7 @@ fn damaged_bytes_are_refused_with_the_reason() {
     assert!(message(&bytes[..bytes.len() - 1]).contains("checksum"));
     let mut other = bytes.clone();
     other[8] = 9;
-    assert_eq!(message(&other), "these bytes are of version 9, this program reads versions up to 4");
+    assert_eq!(message(&other), "these bytes are of version 9, this program reads versions up to 5");
     for position in 10..bytes.len() {
         let mut flipped = bytes.clone();
         flipped[position] ^= 1 << (position % 8);
@@ -418,11 +418,11 @@ fn check_golden_sites(settings: &Settings, kind: &str) {
         let mut sketch = sketch(settings, Noise::from_system()).at_site(number);
         fill(&mut sketch, 130 * number, 257);
         let bytes = sketch.finish().expect("the system has randomness").to_bytes();
-        let name = format!("view-4-site{kind}-{number}.bin");
+        let name = format!("view-5-site{kind}-{number}.bin");
         WindowView::from_bytes(&blessed(&name, &bytes)).expect("a golden view")
     };
     let merged = WindowView::merge(&[site(0), site(1)]).expect("mergeable");
-    let golden = blessed(&format!("view-4-sites{kind}.bin"), &merged.to_bytes());
+    let golden = blessed(&format!("view-5-sites{kind}.bin"), &merged.to_bytes());
     assert!(golden == merged.to_bytes());
     let loaded = WindowView::from_bytes(&golden).expect("a golden view");
     assert_eq!((loaded.sites(), answers(&loaded)), (merged.sites(), answers(&merged)));

@@ -176,7 +176,7 @@ async fn later_views_take_its_place_and_the_same_one_changes_nothing() {
 async fn views_of_other_streams_and_without_a_promise_are_refused_and_change_nothing() {
     let rig = Rig::with_pages().await;
     // The noise of this one was seeded.
-    let seeded = include_bytes!("../../../dpsw/tests/golden/view-4-2.bin");
+    let seeded = include_bytes!("../../../dpsw/tests/golden/view-5-2.bin");
     rig.publish(&seeded[..]).await.problem(422, "no-claim");
     rig.get(PATH).await.problem(404, "unknown-stream");
     let noisy = Settings::last_items(1000, 0.1).expect("settings").with_keys(["a", "b", "c"]);

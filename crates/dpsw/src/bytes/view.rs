@@ -26,12 +26,14 @@ use crate::view::scores::Tracking;
 use crate::view::window_view::WindowView;
 
 const MAGIC: &[u8; 8] = b"DPSWVIEW";
-pub(crate) const VERSION: u16 = 4;
+pub(crate) const VERSION: u16 = 5;
 /// Version 1 knew no stream that is over or begins inside a substream, and not how many events were left out by caps; it had
 /// the keys that each epoch found, and no scores.
 const VERSION_FIRST: u16 = 1;
 /// From this version on sites that cut different keys finely are merged.
 const VERSION_APART: u16 = 4;
+/// Up to this version the list of found keys was followed by a number for each, which is made from the counters now.
+const VERSION_SCORED: u16 = 4;
 
 impl WindowView {
     /// The view as bytes: the public plan, the hash keys of its substreams and their sealed counters. They may be
@@ -73,9 +75,7 @@ pub(crate) fn write_view(writer: &mut Writer, view: &WindowView) {
         write_site(writer, site);
     }
     if view.plan.discovery().is_some() {
-        let found = view.readable.released.found();
-        writer.keys(found.keys());
-        found.scores().iter().for_each(|&score| writer.f64(score));
+        writer.keys(view.readable.released.found().keys());
     }
 }
 
@@ -288,16 +288,18 @@ fn read_found(reader: &mut Reader<'_>, plan: &Plan, released: &Released) -> Resu
     let tracking = Tracking { plan, leases: released.leases() };
     if reader.version() == VERSION_FIRST {
         let keys = read_epochs(reader, plan, by)?;
-        return Ok(Found::default().with_estimated(&keys, released.substreams(), tracking, by));
+        return Ok(Found::default().with_counted(&keys, released.substreams(), tracking, by));
     }
     let keys = reader.keys(kind)?;
-    let scores = keys.iter().map(|_| reader.f64()).collect::<Result<Vec<_>, _>>()?;
+    if reader.version() <= VERSION_SCORED {
+        keys.iter().try_for_each(|_| reader.f64().map(drop))?;
+    }
     let is_sorted = keys.is_sorted_by(|a, b| (by.item(*a), a) < (by.item(*b), b));
     let len = keys.len();
     let keys = Keys::collect(kind, keys.into_iter());
-    let found = Found::scored(&keys, &scores, released.substreams(), tracking, by);
-    if !is_sorted || found.keys().len() < len || scores.iter().any(|score| !score.is_finite()) {
-        return Err(SnapshotError::invalid("its found keys are too many, out of order or without a score"));
+    let found = Found::default().with_counted(&keys, released.substreams(), tracking, by);
+    if !is_sorted || found.keys().len() < len {
+        return Err(SnapshotError::invalid("its found keys are too many or out of order"));
     }
     Ok(found)
 }

@@ -64,8 +64,6 @@ pub(crate) const SEARCH_ROOM: usize = 1 << 16;
 /// The most found keys that are listed, and the most bytes of their names together, unless one name is longer.
 pub(crate) const LIST_KEYS: usize = 1024;
 pub(crate) const LIST_BYTES: usize = 32 * LIST_KEYS;
-/// A listed key's score falls by one part in this many per window, as long as its count does not hold it up.
-pub(crate) const SCORE_WINDOWS: u64 = 4;
 /// Bytes of a user whose items are counted.
 pub(crate) const USER_LEN: usize = 16;
 /// Bytes of a sealed counter that does not fit in 16 bits.

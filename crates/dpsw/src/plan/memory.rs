@@ -55,7 +55,7 @@ impl Plan {
         self.leases_max() as u64 * LEASE_LEN
     }
 
-    /// The most bytes of the keys that were found: their names, and for each its end in the list, its score and its sum.
+    /// The most bytes of the keys that were found: their names, and for each its end in the list and its sum.
     pub(crate) fn found_bytes(&self) -> u64 {
         self.discovery().map_or(0, |discovery| {
             let ListLimits { keys, bytes } = discovery.list();
@@ -63,7 +63,7 @@ impl Plan {
                 Kind::Integers => keys * size_of::<u64>(),
                 Kind::Bytes => keys * size_of::<usize>() + bytes,
             };
-            (names + keys * (size_of::<f64>() + size_of::<i64>())) as u64
+            (names + keys * size_of::<i64>()) as u64
         })
     }
 

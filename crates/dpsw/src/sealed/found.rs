@@ -9,12 +9,12 @@ use crate::plan::discovery::ListLimits;
 
 /// The keys that were found and are kept, in the order of their keyed hashes, each once.
 ///
-/// A score is the largest count that a key had in a window, and falls slowly. It comes from sealed counters alone; where
-/// there is no room for all keys, those with the lowest scores go.
-#[derive(Debug, Clone, PartialEq)]
+/// Where there is no room for all keys, those that count least in the newest window go. What a key counts there is a sum of sealed
+/// counters that are released with the list: it is in no bytes, and is made again from those counters when a view is loaded. So
+/// nothing can hide in it, and nothing that is no longer kept decides who stays. (PRIVACY.md: rule 38.)
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Found {
     keys: Keys,
-    scores: Vec<f64>,
     /// What the smallest counters of each key add up to in the newest window.
     sums: Vec<i64>,
 }
@@ -24,7 +24,6 @@ pub(crate) struct Found {
 pub(crate) struct Kept<'k> {
     pub(crate) hash: u64,
     pub(crate) item: Item<'k>,
-    pub(crate) score: f64,
     pub(crate) sum: i64,
 }
 
@@ -37,18 +36,18 @@ impl Kept<'_> {
 
 impl Default for Found {
     fn default() -> Self {
-        Self { keys: Keys::Range(0), scores: Vec::new(), sums: Vec::new() }
+        Self { keys: Keys::Range(0), sums: Vec::new() }
     }
 }
 
 impl Found {
-    /// The list of these keys; the lowest scores are left out where they are too many or too long, of equal ones those with
-    /// the largest hashes.
+    /// The list of these keys; those with the smallest sums are left out where they are too many or too long, of equal ones
+    /// those with the largest hashes.
     pub(crate) fn new(kind: Kind, mut kept: Vec<Kept<'_>>, limits: ListLimits) -> Self {
         let bytes = |kept: &Kept<'_>| if let Item::Bytes(bytes) = kept.item { bytes.len() } else { 0 };
         let too_long = limits.bytes < kept.iter().map(bytes).sum();
         if limits.keys < kept.len() || too_long {
-            kept.sort_unstable_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.order(b)));
+            kept.sort_unstable_by(|a, b| b.sum.cmp(&a.sum).then_with(|| a.order(b)));
             let mut room = limits.bytes;
             let fits =
                 |kept: &&Kept<'_>| room.checked_sub(bytes(kept)).inspect(|&left| room = left).is_some();
@@ -63,39 +62,33 @@ impl Found {
         crate::testing::fault::listed(&mut kept);
         Self {
             keys: Keys::collect(kind, kept.iter().map(|kept| kept.item)),
-            scores: kept.iter().map(|kept| kept.score).collect(),
             sums: kept.iter().map(|kept| kept.sum).collect(),
         }
     }
 
-    /// The same keys with other scores and sums.
-    pub(crate) fn with(&self, scores: Vec<f64>, sums: Vec<i64>) -> Self {
-        debug_assert!(scores.len() == self.keys.len() && sums.len() == self.keys.len(), "one each");
-        Self { keys: self.keys.clone(), scores, sums }
+    /// The same keys with other sums.
+    pub(crate) fn with(&self, sums: Vec<i64>) -> Self {
+        debug_assert!(sums.len() == self.keys.len(), "one each");
+        Self { keys: self.keys.clone(), sums }
     }
 
     /// The same when nothing sealed is left.
     pub(crate) fn without_substreams(&self) -> Self {
-        self.with(self.scores.clone(), vec![0; self.sums.len()])
+        self.with(vec![0; self.sums.len()])
     }
 
     pub(crate) fn keys(&self) -> &Keys {
         &self.keys
     }
 
-    pub(crate) fn scores(&self) -> &[f64] {
-        &self.scores
-    }
-
     pub(crate) fn sums(&self) -> &[i64] {
         &self.sums
     }
 
-    /// The keys with their scores, in order.
+    /// The keys with their sums, in order.
     pub(crate) fn kept(&self, by: FingerprintKey) -> impl Iterator<Item = Kept<'_>> {
-        let numbers = self.scores.iter().zip(&self.sums);
-        let kept = move |(item, (&score, &sum))| Kept { hash: by.item(item), item, score, sum };
-        self.keys.iter().zip(numbers).map(kept)
+        let kept = move |(item, &sum)| Kept { hash: by.item(item), item, sum };
+        self.keys.iter().zip(&self.sums).map(kept)
     }
 
     /// Whether a key is listed.
@@ -120,10 +113,10 @@ mod tests {
 
     const BY: FingerprintKey = FingerprintKey::new(7);
 
-    fn kept<'k>(keys: &[(&'k str, f64)]) -> Vec<Kept<'k>> {
-        let kept = |&(key, score): &(&'k str, f64)| {
+    fn kept<'k>(keys: &[(&'k str, i64)]) -> Vec<Kept<'k>> {
+        let kept = |&(key, sum): &(&'k str, i64)| {
             let item = Item::from(key);
-            Kept { hash: BY.item(item), item, score, sum: 3 }
+            Kept { hash: BY.item(item), item, sum }
         };
         keys.iter().map(kept).collect()
     }
@@ -135,8 +128,8 @@ mod tests {
     }
 
     #[test]
-    fn the_lowest_scores_go_where_there_is_no_room() {
-        let all = [("a", 5.0), ("bb", -1.0), ("ccc", 9.0), ("dddd", 7.0)];
+    fn the_smallest_sums_go_where_there_is_no_room() {
+        let all = [("a", 5), ("bb", -1), ("ccc", 9), ("dddd", 7)];
         for (keys, bytes, wanted) in [
             (4, 10, &["a", "bb", "ccc", "dddd"][..]),
             (3, 100, &["a", "ccc", "dddd"]),
@@ -153,9 +146,9 @@ mod tests {
     }
 
     #[test]
-    fn of_equal_scores_the_largest_hashes_go() {
+    fn of_equal_sums_the_largest_hashes_go() {
         let names: Vec<String> = (0..20).map(|number| number.to_string()).collect();
-        let all: Vec<(&str, f64)> = names.iter().map(|name| (name.as_str(), 1.0)).collect();
+        let all: Vec<(&str, i64)> = names.iter().map(|name| (name.as_str(), 1)).collect();
         let limits = ListLimits { keys: 5, bytes: 100 };
         let found = Found::new(Kind::Bytes, kept(&all), limits);
         let mut hashes: Vec<u64> = kept(&all).iter().map(|kept| kept.hash).collect();
@@ -167,7 +160,7 @@ mod tests {
     fn a_list_knows_its_keys_and_no_others() {
         let names: Vec<String> = (0..200).map(|number| number.to_string()).collect();
         let (listed, others) = names.split_at(100);
-        let all: Vec<(&str, f64)> = listed.iter().map(|name| (name.as_str(), 1.0)).collect();
+        let all: Vec<(&str, i64)> = listed.iter().map(|name| (name.as_str(), 1)).collect();
         let found = Found::new(Kind::Bytes, kept(&all), ListLimits { keys: 1000, bytes: 1000 });
         let is_listed = |name: &String| found.contains(BY.item(Item::from(name)), Item::from(name), BY);
         assert!(listed.iter().all(is_listed));

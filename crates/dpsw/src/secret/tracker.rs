@@ -596,7 +596,7 @@ mod tests {
         tracker.take(Run::integers(&vec![7; enough]), None, discovery);
         tracker.take(Run::integers(&vec![8; enough]), None, discovery);
         let (item, limits) = (Item::Integer(8), discovery.list());
-        let kept = Kept { hash: key().item(item), item, score: 1.0, sum: 0 };
+        let kept = Kept { hash: key().item(item), item, sum: 0 };
         let listed = Found::new(Kind::Integers, vec![kept], limits);
         assert_eq!(look(&mut tracker, discovery, &listed, Noise::off()), [7]);
         // The list has lost both.

@@ -538,7 +538,7 @@ impl DpswSketch {
     pub(crate) fn list(&mut self, found: &Keys) {
         let (released, by) = (&self.readable.released, self.keys.mapper.fingerprint_key);
         let tracking = Tracking { plan: &self.plan, leases: released.leases() };
-        let listed = Arc::new(released.found().with_estimated(found, released.substreams(), tracking, by));
+        let listed = Arc::new(released.found().with_counted(found, released.substreams(), tracking, by));
         let (substreams, leases) = (released.substreams().to_vec(), Arc::clone(released.leases()));
         self.readable = Arc::new(self.readable.next(substreams, listed, leases));
     }
@@ -695,8 +695,8 @@ mod tests {
         DpswSketch::with_key(plan, StreamKey::from_bytes([3; 32]), Noise::off())
     }
 
-    /// A key with counters of its own is seen in no hashed ones. Once its lasting score has faded, a rare key would take its
-    /// place in the list.
+    /// A key with counters of its own is seen in no hashed ones: without those of its own a rare key would take its place in the
+    /// list.
     #[test]
     fn a_found_key_stays_listed_while_it_is_tracked() {
         for rungs in [1, 3] {
@@ -707,8 +707,8 @@ mod tests {
                 let items: Vec<u64> = (40 * step..40 * (step + 1)).map(item).collect();
                 sketch.extend(Batch::integers(&items)).expect("valid items");
                 assert_eq!(found(&sketch), ["7"], "step {step}");
-                let scores = sketch.readable.released.found().scores();
-                assert!(step < 5 || (100.0..140.0).contains(&scores[0]), "step {step}: {scores:?}");
+                let sums = sketch.readable.released.found().sums();
+                assert!(step < 5 || (100..180).contains(&sums[0]), "step {step}: {sums:?}");
             }
             assert!(sketch.readable.released.leases().slot(by.integer(7), 80).is_some());
         }
@@ -732,7 +732,7 @@ mod tests {
                 let arrays = sketch.open.iter().map(|open| open.segments().count() + open.ranges().count());
                 let open = 4 * arrays.sum::<usize>() * sketch.plan.counters_len();
                 let leases = released.leases().iter().len();
-                let found = released.found().keys().len() * 24;
+                let found = released.found().keys().len() * 16;
                 let held = sealed + open + 16 * leases + found;
                 assert!(
                     held as u64 <= sketch.plan.sketch_bytes(),
@@ -768,7 +768,7 @@ mod tests {
 
     /// Sums are carried on from seal to seal, and added up anew when a view is loaded.
     #[test]
-    fn the_scores_of_a_loaded_list_are_those_of_the_live_one() {
+    fn the_sums_of_a_loaded_list_are_those_of_the_live_one() {
         let (paper, _) = finding(9);
         let paper = |retention| Settings {
             method: Some(Method::Paper(PaperMethod {

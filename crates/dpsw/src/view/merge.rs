@@ -145,21 +145,16 @@ impl WindowView {
         self.finished().is_some_and(|end| end < (number + 1) * self.plan.substream_len())
     }
 
-    /// What two sites found. Counts add up, and so do the scores of keys that both have.
+    /// What two sites found, by what each key counts at both together.
     fn merged_keys(&self, other: &Self, substreams: &[Arc<SealedSubstream>]) -> Found {
         let by = self.readable.released.mapping().fingerprint_key;
         let lists = [self, other].map(|view| view.readable.released.found());
         let mut all: Vec<Kept<'_>> = lists.iter().flat_map(|found| found.kept(by)).collect();
         all.sort_unstable_by_key(|kept| (kept.hash, kept.item));
-        all.dedup_by(|next, kept| {
-            let is_same = next.item == kept.item;
-            kept.score += if is_same { next.score } else { 0.0 };
-            is_same
-        });
+        all.dedup_by_key(|kept| kept.item);
         let keys = Keys::collect(self.plan.settings().domain.kind(), all.iter().map(|kept| kept.item));
-        let scores: Vec<f64> = all.iter().map(|kept| kept.score).collect();
         let tracking = Tracking { plan: &self.plan, leases: Leases::none() };
-        Found::scored(&keys, &scores, substreams, tracking, by)
+        Found::default().with_counted(&keys, substreams, tracking, by)
     }
 
     /// Adds what it holds of all keys in a substream, as if none were cut or tracked.

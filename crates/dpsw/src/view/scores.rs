@@ -1,11 +1,10 @@
-//! Which found keys stay listed: scores from sealed counters, cheap enough for every seal.
+//! Which found keys stay listed: what they count in the newest window, by sealed counters. Cheap enough for every seal.
 
 use std::sync::Arc;
 
 use crate::item::hash::FingerprintKey;
 use crate::item::keys::Keys;
 use crate::noise::tail::Moments;
-use crate::plan::limits::SCORE_WINDOWS;
 use crate::plan::structure::Plan;
 use crate::sealed::found::{Found, Kept};
 use crate::sealed::leases::Leases;
@@ -17,8 +16,7 @@ use crate::view::weights::WHOLE;
 type Substreams<'a> = &'a [Arc<SealedSubstream>];
 
 impl Found {
-    /// The list after something was sealed, with the keys that came out if that was a whole substream. A score falls slowly and is at least the
-    /// estimate of the newest window, by debiased minima.
+    /// The list after something was sealed, with the keys that came out if that was a whole substream.
     pub(crate) fn next(
         &self,
         more: &Keys,
@@ -38,42 +36,25 @@ impl Found {
         }
         // A substream may leave when a part of the running one is sealed.
         if newest.number < known {
-            return self.with(self.scores().to_vec(), sums);
+            return self.with(sums);
         }
         for new in now.iter().filter(|substream| known <= substream.number) {
             tracking.add(new, &hashes, 1, &mut sums);
         }
-        let level = level(now);
-        let kept = 1.0 - 1.0 / (SCORE_WINDOWS * substreams_per_window(plan)) as f64;
-        let score = |(score, &sum): (&f64, &i64)| (score * kept).max(sum as f64 - level);
-        let scores = self.scores().iter().zip(&sums).map(score).collect();
-        let next = self.with(scores, sums);
-        if more.is_empty() { next } else { next.union(&estimated(more, now, tracking, by), plan, by) }
+        let next = self.with(sums);
+        if more.is_empty() { next } else { next.union(&counted(more, now, tracking, by), plan, by) }
     }
 
-    /// The same with these keys, none of which is listed here, and the estimates of the newest window as their scores.
-    pub(crate) fn with_estimated(
+    /// The same with these keys, none of which is listed here, by what they count in the newest window.
+    pub(crate) fn with_counted(
         &self,
         keys: &Keys,
         substreams: Substreams<'_>,
         tracking: Tracking<'_>,
         by: FingerprintKey,
     ) -> Self {
-        let kept = estimated(keys, newest_window(substreams, tracking.plan), tracking, by);
+        let kept = counted(keys, newest_window(substreams, tracking.plan), tracking, by);
         self.union(&kept, tracking.plan, by)
-    }
-
-    /// These keys with these scores.
-    pub(crate) fn scored(
-        keys: &Keys,
-        scores: &[f64],
-        substreams: Substreams<'_>,
-        tracking: Tracking<'_>,
-        by: FingerprintKey,
-    ) -> Self {
-        let mut kept = estimated(keys, newest_window(substreams, tracking.plan), tracking, by);
-        kept.iter_mut().zip(scores).for_each(|(kept, &score)| kept.score = score);
-        Self::default().union(&kept, tracking.plan, by)
     }
 
     /// The same with other keys, none of which is listed here.
@@ -84,7 +65,7 @@ impl Found {
     }
 }
 
-fn estimated<'k>(
+fn counted<'k>(
     keys: &'k Keys,
     window: Substreams<'_>,
     tracking: Tracking<'_>,
@@ -93,8 +74,7 @@ fn estimated<'k>(
     let hashes = hashes(keys, by);
     let mut sums = vec![0; keys.len()];
     window.iter().for_each(|substream| tracking.add(substream, &hashes, 1, &mut sums));
-    let level = level(window);
-    let kept = |((item, hash), sum)| Kept { hash, item, score: sum as f64 - level, sum };
+    let kept = |((item, hash), sum)| Kept { hash, item, sum };
     keys.iter().zip(hashes).zip(sums).map(kept).collect()
 }
 
@@ -147,11 +127,7 @@ impl Tracking<'_> {
     }
 }
 
-/// What the smallest counters of a key that never occurred add up to.
-fn level(window: Substreams<'_>) -> f64 {
-    window.iter().map(|substream| absent(substream)).sum()
-}
-
+/// What the smallest counter of a key shows that never occurred.
 fn absent(substream: &SealedSubstream) -> f64 {
     let level = || observed(substream).map_or(0.0, |observed| absent_level(&observed));
     *substream.absent.get_or_init(level)
