@@ -199,6 +199,70 @@ fn a_state_from_a_backup_gives_up_what_it_held_and_goes_on_after_what_was_shown(
     assert_eq!(warning, None, "it is the newest again");
 }
 
+/// Several levels: how finely each key is cut in the next substream follows from what a line sealed.
+fn levels() -> Plan {
+    let counters = CounterLayout::Identity;
+    let method = TunedMethod { substreams: 5, counters, rungs: 3, ..TunedMethod::default() };
+    let epsilon = Epsilon::new(50.0).expect("in range");
+    Plan::new(Settings { method: Some(Method::Tuned(method)), epsilon, ..settings(Unit::ReplaceOne) })
+        .expect("a plan")
+}
+
+/// Two lines of one state, neither of which is the one that was shown last: whichever comes back, the stream goes on without anything
+/// that followed from what the line had counted.
+#[test]
+fn nothing_of_a_line_that_was_lost_comes_back_with_a_backup() {
+    let root = tempfile::tempdir().expect("a folder");
+    let files = ["state/dpsw.redb", "marker/marker"].map(|name| root.path().join(name));
+    let read = || files.clone().map(|file| std::fs::read(file).expect("a file"));
+    let open = || {
+        let (disk, mut make) = (folders(root.path()).expect("free"), || Ok(levels()));
+        let keys = SealerKeys::open(&root.path().join("key"), false).expect("keys");
+        Sealer::open(disk, keys, Beginning { said: said("1"), plan: &mut make, noise: Noise::off() })
+            .expect("opened")
+    };
+    // Sixty events of one key in every step of twenty ticks.
+    let take = |sealer: &mut Sealer, number: u64, key: u64| {
+        let worker = Worker::new(sealer.plan().clone(), sealer.keys().stream()).expect("a worker");
+        let now = BEGIN + SUBSTREAM * number;
+        let id = PartialId { source: 1, batch: number, partition: 0 };
+        let (items, times) = ([key; 60], [now; 60]);
+        let batch = Batch::integers(&items).at(&times);
+        let counted = worker.count(id, now..now + SUBSTREAM, batch).expect("valid");
+        let partials = counted.partials.iter().map(|partial| (partial.substream(), partial.to_bytes()));
+        let partials = partials.collect();
+        let step = Step { start: BEGIN, watermark: now + 5, partials, ..Step::default() };
+        sealer.take(ENGINE, number, &step).expect("a step");
+        sealer.view().to_bytes()
+    };
+    let mut sealer = open().0;
+    (0..5).for_each(|number| drop(take(&mut sealer, number, 0)));
+    drop(sealer);
+    let [state, marker] = read();
+    let line = |key: u64, steps: u64| {
+        std::fs::write(&files[0], &state).expect("room");
+        std::fs::write(&files[1], &marker).expect("room");
+        let (mut sealer, warning) = open();
+        assert_eq!(warning, None);
+        (5..steps).for_each(|number| drop(take(&mut sealer, number, key)));
+        drop(sealer);
+        read()
+    };
+    let lost = [line(1, 11), line(2, 11)].map(|[state, _]| state);
+    let [_, shown] = line(3, 16);
+    let resumed = lost.map(|state| {
+        std::fs::write(&files[0], state).expect("room");
+        std::fs::write(&files[1], &shown).expect("room");
+        let (mut sealer, warning) = open();
+        assert!(warning.is_some_and(|warning| warning.contains("backup")));
+        let first = sealer.view().to_bytes();
+        let later: Vec<Vec<u8>> = (18..30).map(|number| take(&mut sealer, number, number % 2)).collect();
+        assert!(4 < sealed(&sealer.view()).len());
+        (first, later)
+    });
+    assert!(resumed[0] == resumed[1], "what is shown is the same, to the last byte");
+}
+
 #[test]
 fn without_its_marker_or_its_state_nobody_goes_on() {
     let root = tempfile::tempdir().expect("a folder");

@@ -428,20 +428,20 @@ fn a_state_that_is_not_the_newest_searches_again_from_the_next_search_on() {
     let saved = old.save(&key, &mut MemoryStore::default()).expect("randomness");
     let mut resumed = DpswSketch::resume(&saved.bytes, &key, Noise::off(), 190).expect("a state");
     assert_eq!(resumed.position(), 200);
-    assert_eq!(found(&resumed.view()), ["6"], "what was found stays");
+    assert!(found(&resumed.view()).is_empty(), "what was found is given up");
     // The search runs up to 400, and some of its events may have been counted elsewhere; also after another restore.
     resumed.extend(Batch::integers(&[8; 100])).expect("integers");
     let mut store = MemoryStore::default();
     let saved = resumed.save(&key, &mut store).expect("randomness");
     let mut restored = DpswSketch::restore(&saved.bytes, &key, Noise::off(), &mut store).expect("a state");
     restored.extend(Batch::integers(&[8; 100])).expect("integers");
-    assert_eq!(found(&restored.view()), ["6"]);
+    assert!(found(&restored.view()).is_empty());
     restored.extend(Batch::integers(&[9; 100])).expect("integers");
-    assert_eq!(found(&restored.view()), ["6", "9"]);
+    assert_eq!(found(&restored.view()), ["9"]);
     let on_time = DpswSketch::resume(&saved.bytes, &key, Noise::off(), 400).expect("a state");
     let mut on_time = on_time;
     on_time.extend(Batch::integers(&[5; 100])).expect("integers");
-    assert_eq!(found(&on_time.view()), ["5", "6"], "a search that begins at the named start");
+    assert_eq!(found(&on_time.view()), ["5"], "a search that begins at the named start");
 }
 
 #[test]

@@ -101,6 +101,46 @@ fn a_restored_backup_shows_nothing_a_second_time() {
     }
 }
 
+/// Two lines of one database, neither of which is the one that was shown last: whichever comes back as a backup, the stream goes on
+/// without the keys that it had found, their place in the list, and what was decided about their counters.
+#[test]
+fn nothing_that_a_backup_had_found_or_decided_comes_back() {
+    let stream = "name = 'pages'\nitem = 'page'\nwindow = 1000\nepsilon = 500\nkeys = 'found'";
+    let (rig, disk) = (Rig::new(), SimDisk::default());
+    let engine = rig.open_on(&disk);
+    create(&engine, SOURCE, &[stream]);
+    send(&engine, None, pages(["a", "b", "c", "d"].repeat(300)));
+    assert!(0 < listed(&view(&engine, "pages").view));
+    drop(engine);
+    let (state, marker) = (disk.backup(), disk.marker());
+    let line = |keys: [&str; 4], times: usize| {
+        disk.restore(&state);
+        disk.set_marker(marker.clone());
+        let engine = rig.open_on(&disk);
+        send(&engine, None, pages(keys.repeat(times)));
+        assert!(0 < listed(&view(&engine, "pages").view));
+        drop(engine);
+        disk.backup()
+    };
+    let lost = [line(["e", "f", "g", "h"], 300), line(["i", "j", "k", "l"], 300)];
+    line(["m", "n", "o", "p"], 600);
+    let shown = disk.marker();
+    let resumed = lost.map(|backup| {
+        disk.restore(&backup);
+        disk.set_marker(shown.clone());
+        let engine = rig.open_on(&disk);
+        let view = view(&engine, "pages").view.clone();
+        assert_eq!((view.sealed().count(), listed(&view)), (0, 0));
+        view.to_bytes()
+    });
+    assert!(resumed[0] == resumed[1], "what is shown is the same, to the last byte");
+}
+
+/// How many keys a view lists.
+fn listed(view: &dpsw::WindowView) -> usize {
+    view.top(1000).map_or(0, |top| top.all().count())
+}
+
 /// Only a database that has taken nothing may be without a marker.
 #[test]
 fn a_crash_at_the_first_start_leaves_no_database_that_is_taken_for_new_later() {

@@ -23,10 +23,10 @@ pub(super) struct Replay {
 }
 
 impl Replay {
-    /// Before anything is sealed.
-    pub(super) fn new(plan: &Plan) -> Self {
-        let (leases, rungs) = (Leases::new(plan, 0), Rungs::first(plan));
-        Self { leases, rungs, number: 0, substreams: Vec::new() }
+    /// Of a stream that begins with this substream: nothing is sealed.
+    pub(super) fn new(plan: &Plan, number: u64) -> Self {
+        let (leases, rungs) = (Leases::new(plan, number), Rungs::first(plan));
+        Self { leases, rungs, number, substreams: Vec::new() }
     }
 
     /// Counts what a view shows otherwise: substreams with other rungs than were decided, and other keys that are tracked. All
@@ -39,13 +39,13 @@ impl Replay {
             if substream.number < self.number {
                 continue;
             }
-            self.skip_to(substream.number, plan);
+            self.jump_to(substream.number, plan);
             wrong += u64::from(**substream.rungs() != self.rungs);
             if (substream.number + 1) * len <= view.stream.end {
                 self.seal(substream, plan);
             }
         }
-        self.skip_to(view.stream.end / len, plan);
+        self.jump_to(view.stream.end / len, plan);
         let first = released.leases().decided().start;
         wrong + u64::from(**released.leases() != self.leases.since(first, plan))
     }
@@ -54,13 +54,11 @@ impl Replay {
         &self.rungs
     }
 
-    /// What was open before this substream, if any, was given up.
-    fn skip_to(&mut self, number: u64, plan: &Plan) {
-        if number <= self.number {
-            return;
+    /// If the clock jumped here, it passed over what was open before this substream.
+    fn jump_to(&mut self, number: u64, plan: &Plan) {
+        if self.number < number {
+            *self = Self { leases: self.leases.since(number, plan), ..Self::new(plan, number) };
         }
-        let leases = self.leases.since(number, plan);
-        *self = Self { leases, number, ..Self::new(plan) };
     }
 
     /// The oldest open substream is complete. Nothing but what is kept decides: no earlier decision is carried on.

@@ -52,7 +52,7 @@ impl Tables {
     fn replay(&mut self, view: &WindowView) -> u64 {
         match view.plan().tracked() {
             0 => 0,
-            _ => self.replay.get_or_insert_with(|| Replay::new(view.plan())).look(view),
+            _ => self.replay.get_or_insert_with(|| Replay::new(view.plan(), 0)).look(view),
         }
     }
 
@@ -69,9 +69,11 @@ impl Tables {
         substream.sketch(WHOLE).is_some() && self.substreams.get(&substream.number).is_some_and(is_it)
     }
 
-    /// Forgets what the stream has given up, so that it starts anew. Who is tracked goes on.
-    pub(super) fn clear(&mut self) {
+    /// The stream was resumed with this substream: it has given up everything, also who is tracked there.
+    pub(super) fn resume(&mut self, number: u64) {
         self.substreams.clear();
+        self.replay =
+            self.plan.as_ref().filter(|plan| 0 < plan.tracked()).map(|plan| Replay::new(plan, number));
     }
 
     /// The rungs of a substream: a function of those that are sealed without a gap before it.

@@ -296,13 +296,13 @@ impl Walk {
                     let released = released_len(&sketch);
                     let restored = restore(sketch, step, &mut len)?;
                     seen.states.push([released, len]);
-                    if let Step::Resume(_) = step {
-                        seen.tables.clear();
-                    }
                     let Some(restored) = restored else {
                         tally.lost += 1;
                         return Ok(seen);
                     };
+                    if let Step::Resume(_) = step {
+                        seen.tables.resume(restored.position() / self.plan.substream_len());
+                    }
                     sketch = restored;
                 }
             }

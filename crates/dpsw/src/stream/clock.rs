@@ -156,9 +156,7 @@ impl DpswSketch {
     fn move_clock(&mut self, watermark: u64) -> Result<(), Unsealed> {
         let len = self.plan.substream_len();
         if self.time.start.is_none() {
-            self.skip_to(watermark / len);
-            self.time.start = Some(watermark);
-            self.time.now = watermark;
+            self.begin_at(watermark);
         }
         if watermark < self.time.now {
             return Ok(());
@@ -166,7 +164,7 @@ impl DpswSketch {
         // What leaves the retention at once need not be sealed: it would never be seen.
         let oldest = watermark.saturating_sub(self.plan.retained_len()) / len;
         if self.number < oldest {
-            self.skip_to(oldest);
+            self.jump_to(oldest);
         }
         while self.next_boundary() <= watermark {
             self.time.now = self.time.now.max(self.next_boundary());

@@ -11,6 +11,7 @@ use crate::item::mapping::Mapping;
 use crate::item::run::Run;
 use crate::item::value::Item;
 use crate::noise::generator::{Generator, Noise};
+use crate::plan::discovery::PlannedDiscovery;
 use crate::plan::structure::Plan;
 use crate::privacy::parameters::Claim;
 use crate::sealed::found::Found;
@@ -152,12 +153,15 @@ impl DpswSketch {
     /// An empty sketch that hashes like all others with this key.
     #[must_use]
     pub fn with_key(plan: impl Into<Plan>, key: StreamKey, noise: Noise) -> Self {
-        let plan = plan.into();
+        Self::beginning_with(plan.into(), key, noise, 0)
+    }
+
+    /// An empty sketch whose first substream has this number.
+    pub(crate) fn beginning_with(plan: Plan, key: StreamKey, noise: Noise, number: u64) -> Self {
         plan.prepare();
         let keys = HashKeys::new(&plan, key);
-        let open = OpenSubstream::new(&plan, keys.mapping(&plan, 0));
-        let released = Released::new(Vec::new(), open.mapping().clone());
-        let readable = Arc::new(Readable::new(released.with_leases(Arc::new(Leases::new(&plan, 0)))));
+        let open = OpenSubstream::new(&plan, keys.mapping(&plan, number));
+        let readable = nothing_released(&plan, open.mapping().clone(), number);
         let start = plan.settings().window.time().is_none().then_some(0);
         Self {
             rungs: Arc::new(Rungs::first(&plan)),
@@ -165,7 +169,7 @@ impl DpswSketch {
             is_private: noise.is_private(),
             noise,
             keys,
-            number: 0,
+            number,
             open: VecDeque::from([open]),
             time: Time { start, now: 0, late: 0 },
             readable,
@@ -179,6 +183,17 @@ impl DpswSketch {
             generation: 0,
             owner: std::process::id(),
         }
+    }
+
+    /// The same plan, keys and place among sites, in a stream that begins with this substream and knows nothing else of this one.
+    pub(crate) fn begun_anew(self, number: u64) -> Self {
+        let Self { plan, keys, noise, is_private, site, generation, .. } = self;
+        let anew = Self::beginning_with(Plan::clone(&plan), keys.stream, noise, number);
+        let start = number * plan.substream_len();
+        let time = Time { start: Some(start), now: start, late: 0 };
+        // An event of this substream may have been in a search that began before it, elsewhere.
+        let first_search = number.div_ceil(plan.discovery().map_or(1, PlannedDiscovery::search_len));
+        Self { is_private: is_private && anew.is_private, site, generation, time, first_search, ..anew }
     }
 
     /// The same sketch as one of several sites, each with its number, whose views are to be merged. The default is 0.
@@ -485,8 +500,20 @@ impl DpswSketch {
         &mut self.open[index]
     }
 
-    /// Gives up everything before the substream of this number: all of it has left what is retained.
-    pub(crate) fn skip_to(&mut self, number: u64) {
+    /// The first word of the clock: the stream begins in the substream of this time. Before it nothing was counted and nothing
+    /// released, so there is nothing to give up.
+    pub(crate) fn begin_at(&mut self, watermark: u64) {
+        self.number = watermark / self.plan.substream_len();
+        let reference = self.readable.released.mapping().clone();
+        self.readable = nothing_released(&self.plan, reference, self.number);
+        self.open = VecDeque::from([OpenSubstream::new(&self.plan, self.mapping(self.number))]);
+        (self.time.start, self.time.now) = (Some(watermark), watermark);
+    }
+
+    /// A jump of the clock: everything before the substream of this number has left what is retained, and is given up unsealed.
+    /// What this stream decided and found before goes on: events may be counted by those decisions, and all of it follows from
+    /// what this stream itself released.
+    pub(crate) fn jump_to(&mut self, number: u64) {
         let given_up = (number - self.number).min(self.open.len() as u64);
         self.open.drain(..given_up as usize);
         self.number = number;
@@ -552,6 +579,12 @@ impl DpswSketch {
         let tracking = Tracking { plan: &self.plan, leases: released.leases() };
         Arc::new(released.found().next(&found, released.substreams(), substreams, tracking))
     }
+}
+
+/// What a stream shows that begins with this substream: nothing is sealed, found or tracked.
+fn nothing_released(plan: &Plan, mapping: Mapping, number: u64) -> Arc<Readable> {
+    let released = Released::new(Vec::new(), mapping);
+    Arc::new(Readable::new(released.with_leases(Arc::new(Leases::new(plan, number)))))
 }
 
 #[cfg(test)]
@@ -881,7 +914,7 @@ mod tests {
         // Substreams of twenty ticks, in pairs: 50 and 51, then 54 and 55.
         sketch.extend(Batch::integers(&[1, 1]).at(&[1000, 1100])).expect("in time");
         assert!(sketch.trackers.keys().eq(&[25, 27]));
-        sketch.skip_to(54);
+        sketch.jump_to(54);
         assert!(sketch.trackers.keys().eq(&[27]));
     }
 

@@ -13,7 +13,6 @@ use crate::error::{SnapshotError, StateError};
 use crate::item::hash::StreamKey;
 use crate::item::mapping::Mapping;
 use crate::noise::generator::Noise;
-use crate::plan::discovery::PlannedDiscovery;
 use crate::plan::structure::Plan;
 use crate::privacy::parameters::Claim;
 use crate::secret::counters::Counters;
@@ -146,9 +145,11 @@ impl DpswSketch {
         if store.consume(id)? { Ok(sketch) } else { Err(StateError::Stale { generation: sketch.generation }) }
     }
 
-    /// The stream that was saved, where no store knows whether it continued elsewhere. Another process may have sealed what
-    /// is open here, so that is given up, as is everything released, and never comes back. The stream starts anew at the
-    /// first substream that begins at or after this position or time; nothing after it may ever have been released.
+    /// A stream that goes on after one that was saved, where no store knows whether that one continued elsewhere. What another
+    /// process sealed since is unknown, so this one gives up all that the state holds: what is open, what was released, which
+    /// keys were found or are tracked, which users have sent enough. The plan, the hash keys, the site and the number of the
+    /// generation are left. It starts anew at the first substream that begins at or after this position or time; nothing after
+    /// it may ever have been released.
     ///
     /// # Errors
     /// The bytes are no state, are damaged, or do not open with the key; or the saved stream was already past this position.
@@ -163,22 +164,15 @@ impl DpswSketch {
         Ok((sketch, id))
     }
 
-    /// Gives up what is open and what was released, and starts anew with the same keys.
-    fn resume_at(mut self, resume_at: u64) -> Result<Self, StateError> {
+    /// Goes on without anything that followed from what was counted. Another line of the same state may have been shown: what
+    /// this one found, scored or decided came from noise that was drawn for the same events.
+    fn resume_at(self, resume_at: u64) -> Result<Self, StateError> {
         if resume_at < self.time.now || TIME_MAX < resume_at {
             return Err(StateError::Resume { resume_at, saved: self.time.now });
         }
-        let len = self.plan.substream_len();
         // How many substreams are open depends on events, so where the stream goes on must not depend on it.
-        let number = resume_at.div_ceil(len);
-        self.open.clear();
-        self.trackers.clear();
-        self.skip_to(number);
-        let search_len = self.plan.discovery().map_or(1, PlannedDiscovery::search_len);
-        self.first_search = self.first_search.max(number.div_ceil(search_len));
-        self.absorbed.clear();
-        (self.time.start, self.time.now) = (Some(number * len), number * len);
-        Ok(self)
+        let number = resume_at.div_ceil(self.plan.substream_len());
+        Ok(self.begun_anew(number))
     }
 
     /// How long the secret part of a saved state is: a power of two that public numbers decide.
