@@ -146,6 +146,7 @@
 // A folder for each side of the privacy boundary; tests/boundary.rs holds that nothing that answers reaches what counts.
 pub mod error;
 mod ratio;
+mod wipe;
 mod words;
 pub mod privacy;
 pub mod noise;

@@ -147,6 +147,59 @@ fn modules_name_files_and_not_folders() {
     }
 }
 
+/// Types of the folders that count which may be shown whole: ids, answers to callers, and what hides its own secrets.
+const SHOWN: [&str; 9] = [
+    "PartialId",
+    "Origin",
+    "Absorbed",
+    "FinishError",
+    "StateId",
+    "HashKeys",
+    "Taken",
+    "SavedState",
+    "Worker",
+];
+
+/// The types of a text that derive `Debug`.
+fn deriving_debug(text: &str) -> Vec<String> {
+    let derives = text.match_indices("#[derive(").map(|(at, _)| &text[at..]);
+    let shows = |rest: &&str| rest.split(")]").next().is_some_and(|list| list.contains("Debug"));
+    let name = |rest: &str| {
+        let words = rest.split(|c: char| !c.is_alphanumeric() && c != '_');
+        let mut after = words.skip_while(|word| !["struct", "enum"].contains(word)).skip(1);
+        after.next().unwrap_or_default().to_owned()
+    };
+    derives.filter(shows).map(name).collect()
+}
+
+/// What counts has a `Debug` of its own that shows nothing, or none: a derived one prints whatever is added later.
+#[test]
+fn nothing_that_counts_derives_debug() {
+    let mut paths = Vec::new();
+    ["secret", "stream"].iter().for_each(|folder| files(&source().join(folder), &mut paths));
+    let mut known = BTreeSet::new();
+    for path in paths {
+        for name in deriving_debug(&shipped(&fs::read_to_string(&path).expect("a file of the library"))) {
+            assert!(SHOWN.contains(&name.as_str()), "{name} in {path:?} prints all that it holds");
+            known.insert(name);
+        }
+    }
+    assert_eq!(known.len(), SHOWN.len(), "{known:?}: the list names no others");
+    let text = "#[derive(Clone, Debug)]\n#[x]\npub struct A {}\n#[derive(Clone)]\nenum B {}\n#[derive(Debug)]\nenum C {}";
+    assert_eq!(deriving_debug(text), ["A", "C"]);
+}
+
+/// Vectors that hold what is secret grow through `wipe`, which leaves nothing behind.
+#[test]
+fn what_grows_in_a_search_or_in_secret_bytes_is_wiped_where_it_was() {
+    for name in ["secret/key_counts.rs", "bytes/codec.rs"] {
+        let text = shipped(&fs::read_to_string(source().join(name)).expect("a file of the library"));
+        let grows = [".push(", ".extend_from_slice(", ".insert_unique(", ".append(", ".reserve("];
+        let found: Vec<&&str> = grows.iter().filter(|call| text.contains(**call)).collect();
+        assert!(found.is_empty() && text.contains("wipe::"), "{name}: {found:?}");
+    }
+}
+
 #[test]
 fn groups_are_read_and_comments_and_tests_are_not() {
     let modules = ["a", "a::b", "a::d", "c"].map(str::to_owned).into();

@@ -7,39 +7,45 @@ use crate::error::SnapshotError;
 use crate::item::keys::Keys;
 use crate::item::value::{Item, Kind};
 use crate::ratio::Ratio;
+use crate::wipe;
 
 /// Bytes of the magic word, the version and the checksum.
 const MAGIC_LEN: usize = 8;
 const VERSION_LEN: usize = 2;
 const CHECKSUM_LEN: usize = 4;
 
-/// Collects the bytes of a frame. Integers are little endian.
+/// Collects the bytes of a frame. Integers are little endian. Frames of secret states are written here as well, so what is left
+/// behind when the bytes need more room is wiped.
 pub(crate) struct Writer(Vec<u8>);
 
 impl Writer {
     pub(crate) fn new(magic: &[u8; MAGIC_LEN], version: u16) -> Self {
         let mut writer = Self(magic.to_vec());
-        writer.0.extend_from_slice(&version.to_le_bytes());
+        writer.put(&version.to_le_bytes());
         writer
+    }
+
+    fn put(&mut self, bytes: &[u8]) {
+        wipe::extend(&mut self.0, bytes);
     }
 
     /// The frame with its checksum.
     pub(crate) fn finish(mut self) -> Vec<u8> {
         let checksum = crc32fast::hash(&self.0);
-        self.0.extend_from_slice(&checksum.to_le_bytes());
+        self.put(&checksum.to_le_bytes());
         self.0
     }
 
     pub(crate) fn u8(&mut self, value: u8) {
-        self.0.push(value);
+        wipe::push(&mut self.0, value);
     }
 
     pub(crate) fn u32(&mut self, value: u32) {
-        self.0.extend_from_slice(&value.to_le_bytes());
+        self.put(&value.to_le_bytes());
     }
 
     pub(crate) fn u64(&mut self, value: u64) {
-        self.0.extend_from_slice(&value.to_le_bytes());
+        self.put(&value.to_le_bytes());
     }
 
     pub(crate) fn len(&mut self, value: usize) {
@@ -53,7 +59,7 @@ impl Writer {
 
     pub(crate) fn bytes(&mut self, value: &[u8]) {
         self.len(value.len());
-        self.0.extend_from_slice(value);
+        self.put(value);
     }
 
     pub(crate) fn item(&mut self, item: Item<'_>) {
@@ -70,6 +76,7 @@ impl Writer {
     }
 
     pub(crate) fn cells(&mut self, cells: &[i32]) {
+        wipe::reserve(&mut self.0, size_of_val(cells));
         self.0.extend(cells.iter().flat_map(|cell| cell.to_le_bytes()));
     }
 

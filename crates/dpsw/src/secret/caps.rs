@@ -1,6 +1,7 @@
 //! Which of a user's items count.
 
 use hashbrown::HashTable;
+use zeroize::Zeroize;
 
 use crate::bytes::codec::{Reader, Writer};
 use crate::error::SnapshotError;
@@ -9,7 +10,7 @@ use crate::plan::limits::{ITEMS_MAX, USER_LEN};
 
 const _: () = assert!(size_of::<(u64, u32)>() == USER_LEN, "the plan counts on it");
 
-/// How many items each user has sent in a substream. Secret: no `Clone`, and a `Debug` that shows nothing.
+/// How many items each user has sent in a substream. Secret: no `Clone`, a `Debug` that shows nothing, wiped when dropped.
 pub(crate) struct Caps {
     counts: HashTable<(u64, u32)>,
     /// Items of a user that count.
@@ -23,6 +24,12 @@ pub(crate) struct Caps {
 impl std::fmt::Debug for Caps {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Caps")
+    }
+}
+
+impl Drop for Caps {
+    fn drop(&mut self) {
+        self.wipe();
     }
 }
 
@@ -52,14 +59,38 @@ impl Caps {
         }
         let has_room = self.counts.len() < self.users_max;
         if has_room {
-            self.counts.insert_unique(hash(user), (user, 1), |(user, _)| hash(*user));
+            self.insert(user, 1, key);
         }
         has_room
     }
 
+    /// Notes a user who is not known.
+    fn insert(&mut self, user: u64, count: u32, key: FingerprintKey) {
+        let hash = |(user, _): &(u64, u32)| key.integer(*user);
+        if self.counts.len() == self.counts.capacity() {
+            // A table that grows by itself leaves what it held behind.
+            let mut larger = HashTable::with_capacity(2 * self.counts.capacity() + 1);
+            for entry in &self.counts {
+                larger.insert_unique(hash(entry), *entry, hash);
+            }
+            self.wipe();
+            self.counts = larger;
+        }
+        self.counts.insert_unique(hash(&(user, count)), (user, count), hash);
+    }
+
+    /// Wipes all users and forgets them.
+    fn wipe(&mut self) {
+        for (user, count) in &mut self.counts {
+            user.zeroize();
+            count.zeroize();
+        }
+        self.counts.clear();
+    }
+
     /// Goes on with the next substream, where every user starts anew.
     pub(crate) fn turn_over(&mut self) {
-        self.counts.clear();
+        self.wipe();
         self.capped = 0;
     }
 
@@ -84,7 +115,7 @@ impl Caps {
             if is_known || count == 0 || self.each < count || self.users_max <= self.counts.len() {
                 return Err(SnapshotError::invalid("its users are repeated, too many or sent too much"));
             }
-            self.counts.insert_unique(hash(user), (user, count), |(user, _)| hash(*user));
+            self.insert(user, count, key);
         }
         Ok(())
     }

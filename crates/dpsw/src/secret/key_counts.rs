@@ -7,12 +7,21 @@ use zeroize::Zeroize;
 use crate::item::hash::FingerprintKey;
 use crate::item::value::Item;
 use crate::plan::limits::SEARCHED_LEN;
+use crate::wipe;
 
 /// A key, how often it came, and where it stands in its search.
 pub(super) struct Entry<K> {
     pub(super) key: K,
     pub(super) count: u32,
     pub(super) standing: Standing,
+}
+
+impl<K: Key> Zeroize for Entry<K> {
+    fn zeroize(&mut self) {
+        self.count.zeroize();
+        self.standing.0.zeroize();
+        self.key.wipe();
+    }
 }
 
 /// Where a key stands in its search: never looked at, looked at with the lasting noise that it got then, or released.
@@ -107,7 +116,7 @@ impl Key for Placed {
 
     fn new(hash: u64, key: &[u8], arena: &mut Vec<u8>) -> Self {
         let start = arena.len() as u32;
-        arena.extend_from_slice(key);
+        wipe::extend(arena, key);
         Self { hash, start, len: key.len() as u32 }
     }
 
@@ -130,6 +139,8 @@ impl Key for Placed {
 
     fn wipe(&mut self) {
         self.hash.zeroize();
+        self.start.zeroize();
+        self.len.zeroize();
     }
 }
 
@@ -230,7 +241,7 @@ impl<K: Key> Counts<K> {
             self.map_again(self.slots.len() * 2);
         }
         let key = K::new(hash, key, &mut self.arena);
-        self.entries.push(Entry { key, count, standing });
+        wipe::push(&mut self.entries, Entry { key, count, standing });
         self.put(hash, self.entries.len());
     }
 
@@ -244,7 +255,8 @@ impl<K: Key> Counts<K> {
     }
 
     pub(super) fn map_again(&mut self, slots: usize) {
-        self.slots.clear();
+        self.slots.zeroize();
+        wipe::reserve(&mut self.slots, slots);
         self.slots.resize(slots, 0);
         for place in 0..self.entries.len() {
             self.put(self.entries[place].key.hash(self.by), place + 1);
@@ -267,12 +279,7 @@ impl<K: Key> Counts<K> {
     }
 
     pub(super) fn clear(&mut self) {
-        for entry in &mut self.entries {
-            entry.count.zeroize();
-            entry.standing.0.zeroize();
-            entry.key.wipe();
-        }
-        self.entries.clear();
+        self.entries.zeroize();
         self.arena.zeroize();
         self.slots.fill(0);
     }
@@ -280,11 +287,18 @@ impl<K: Key> Counts<K> {
     /// Lowers all counts by one and forgets keys without a count.
     pub(super) fn lower(&mut self) {
         let before = self.entries.len();
-        self.entries.retain_mut(|entry| {
-            entry.count -= 1;
-            0 < entry.count
-        });
-        if self.entries.len() < before {
+        let mut left = 0;
+        for place in 0..before {
+            self.entries[place].count -= 1;
+            if 0 < self.entries[place].count {
+                self.entries.swap(left, place);
+                left += 1;
+            }
+        }
+        // Those that go are behind the others now: wiped before the list is cut.
+        self.entries[left..].iter_mut().for_each(Zeroize::zeroize);
+        self.entries.truncate(left);
+        if left < before {
             let mut kept = Vec::with_capacity(self.arena.len());
             self.entries.iter_mut().for_each(|entry| entry.key.move_to(&self.arena, &mut kept));
             std::mem::swap(&mut self.arena, &mut kept);
@@ -354,6 +368,6 @@ mod tests {
         assert_eq!(integer, 0);
         let mut bytes = counts::<Placed>(&[(7, b"a")]).entries.remove(0).key;
         bytes.wipe();
-        assert_eq!(bytes.hash, 0);
+        assert_eq!((bytes.hash, bytes.start, bytes.len), (0, 0, 0));
     }
 }

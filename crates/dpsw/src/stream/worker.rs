@@ -33,7 +33,6 @@ pub struct Worker {
 }
 
 /// What a worker made of events.
-#[derive(Debug)]
 #[non_exhaustive]
 pub struct Counted {
     /// One for each substream of the range, oldest first, also where nothing happened; after [`Worker::follow`], one for each
@@ -45,13 +44,27 @@ pub struct Counted {
     pub times: Option<(u64, u64)>,
 }
 
+/// Shows nothing: where presence is private, how many events there were and when is secret.
+impl std::fmt::Debug for Counted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Counted")
+    }
+}
+
 /// How many events lie outside a range.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Outside {
     /// Before its start.
     pub before: usize,
     /// At its end or after it.
     pub after: usize,
+}
+
+/// Shows nothing, for the same reason.
+impl std::fmt::Debug for Outside {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Outside")
+    }
 }
 
 /// The events of one id, while they come in batch after batch. Exact and **secret**.
