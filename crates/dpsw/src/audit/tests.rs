@@ -4,16 +4,22 @@
 //! narrower limits, and what it leaks lies seven standard errors and more beyond them.
 
 use crate::audit::run::audit_claim;
+use crate::audit::tables::Tables;
 use crate::audit::*;
+use crate::item::batch::Batch;
 use crate::item::domain::{Discovery, Domain, Tracking};
 use crate::item::keys::Keys;
 use crate::item::value::Kind;
+use crate::noise::generator::Noise;
 use crate::plan::settings::{
     Clock, CounterLayout, Method, NoiseChoice, PaperMethod, Settings, Shares, TimeWindow, TunedMethod, Unit,
     Window,
 };
+use crate::plan::structure::Plan;
 use crate::privacy::parameters::{Delta, Epsilon};
 use crate::ratio::Ratio;
+use crate::stream::sketch::DpswSketch;
+use crate::stream::state::StateKey;
 use crate::testing::fault::{Fault, planted};
 
 const CORRECT: Effort = Effort { runs: 4_000, seals: 2_000, false_alarm: 1e-7 };
@@ -145,6 +151,33 @@ fn plans_with_tracked_keys_hold() {
         let report = audit_claim(&settings, CORRECT).expect("an audit");
         assert!(report.claim_holds(), "{settings:?}\n{report}");
     }
+}
+
+/// A stream that is resumed where it stands, on a boundary, goes on with the same substream, and has given up all that it had all the
+/// same: who was tracked too.
+#[test]
+fn a_stream_that_is_resumed_on_a_boundary_is_judged_right() {
+    let window = TimeWindow { len: 100, lateness: 20, clock: Clock::Caller, expected_items: 1000 };
+    let counters = CounterLayout::Hashed { rows: 2, columns: 64 };
+    let method = TunedMethod { substreams: 5, counters, tracked: 4, rungs: 2, ..TunedMethod::default() };
+    let settings =
+        Settings { window: Window::Time(window), method: Some(Method::Tuned(method)), ..identity() };
+    let mut sketch = feed::start(&Plan::new(settings).expect("a plan"), [0; 32]).expect("a sketch");
+    let (key, mut tables, mut wrong) = (StateKey::from_bytes([1; 32]), Tables::default(), 0);
+    for step in 0..60 {
+        let now = 20 * step;
+        sketch.extend(Batch::integers(&[step / 8; 200]).at(&[now; 200])).expect("in time");
+        sketch.advance(now + 20).expect("a clock");
+        wrong += tables.look(&sketch.view());
+        if step % 7 == 6 {
+            assert!(!sketch.view().readable.released.leases().is_empty(), "somebody is tracked");
+            let state = sketch.save(&key, &mut feed::Backup).expect("a state");
+            sketch = DpswSketch::resume(&state.bytes, &key, Noise::from_system(), now + 20).expect("resumed");
+            tables.resume(sketch.position() / 20);
+            wrong += tables.look(&sketch.view());
+        }
+    }
+    assert_eq!(wrong, 0);
 }
 
 #[test]
@@ -504,10 +537,10 @@ fn a_tiny_plan_keeps_the_calibration() {
         of_substreams(10, by_users(2, NoiseChoice::Laplace)),
         of_substreams(10, by_users(2, NoiseChoice::Gaussian)),
     ] {
-        let real = crate::Plan::new(settings.clone()).expect("a plan");
+        let real = Plan::new(settings.clone()).expect("a plan");
         let tiny = tiny::tiny(&settings, tiny::Size::TINY).expect("a tiny plan");
-        let tiny = crate::Plan::new(tiny).expect("a plan");
-        let laws = |plan: &crate::Plan| {
+        let tiny = Plan::new(tiny).expect("a plan");
+        let laws = |plan: &Plan| {
             plan.ranges().iter().map(|range| (range.role(), range.law())).collect::<Vec<_>>()
         };
         assert_eq!(laws(&tiny), laws(&real));
@@ -520,9 +553,9 @@ fn a_tiny_plan_keeps_the_calibration() {
 #[test]
 fn a_tiny_plan_of_several_rungs_keeps_the_noise() {
     for settings in [cut(identity()), cut(timed(Unit::AddRemove))] {
-        let real = crate::Plan::new(settings.clone()).expect("a plan");
+        let real = Plan::new(settings.clone()).expect("a plan");
         let tiny = tiny::tiny(&settings, tiny::Size::TINY).expect("a tiny plan");
-        let tiny = crate::Plan::new(tiny).expect("a plan");
+        let tiny = Plan::new(tiny).expect("a plan");
         assert_eq!((tiny.claim(), tiny.settings().unit), (real.claim(), settings.unit));
         assert!(tiny.ranges().iter().all(|range| range.law() == real.ranges()[0].law()));
         assert_eq!((real.rungs().count(), tiny.rungs().count()), (4, 3));
