@@ -102,7 +102,9 @@ impl Plan {
         let ranges: Vec<&PlannedRange> =
             self.ranges().iter().filter(|range| range.role() != Role::Node).collect();
         if let [only] = ranges[..] {
-            return vec![format!("{} on every counter", only.law())];
+            // Keys with counters of their own have other noise there.
+            let which = if 0 < self.tracked() { "every shared counter" } else { "every counter" };
+            return vec![format!("{} on {which}", only.law())];
         }
         let one = |range: &&PlannedRange| {
             let Range { start, end } = range.offsets();
@@ -228,7 +230,7 @@ fn listed(discovery: &PlannedDiscovery, share: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::settings::Settings;
+    use crate::plan::settings::{CounterLayout, Settings, TunedMethod};
 
     fn plan(settings: Settings) -> Plan {
         settings.plan().expect("a plan")
@@ -247,6 +249,17 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part:?} in {text}");
         }
+    }
+
+    #[test]
+    fn where_keys_have_counters_of_their_own_the_noise_of_both_kinds_is_said() {
+        let counters = CounterLayout::Hashed { rows: 2, columns: 64 };
+        let method = TunedMethod { substreams: 5, counters, tracked: 4, ..TunedMethod::default() };
+        let settings =
+            Settings::last_items(1000, 1.0).expect("settings").with_keys(0..500).with_method(method);
+        let text = plan(settings).to_string();
+        assert!(text.contains("discrete Laplace noise of scale 4 on every shared counter"), "{text}");
+        assert!(text.contains("have their own, with discrete Laplace noise of scale 2"), "{text}");
     }
 
     #[test]
