@@ -540,9 +540,8 @@ fn a_tiny_plan_keeps_the_calibration() {
         let real = Plan::new(settings.clone()).expect("a plan");
         let tiny = tiny::tiny(&settings, tiny::Size::TINY).expect("a tiny plan");
         let tiny = Plan::new(tiny).expect("a plan");
-        let laws = |plan: &Plan| {
-            plan.ranges().iter().map(|range| (range.role(), range.law())).collect::<Vec<_>>()
-        };
+        let laws =
+            |plan: &Plan| plan.ranges().iter().map(|range| (range.role(), range.law())).collect::<Vec<_>>();
         assert_eq!(laws(&tiny), laws(&real));
         assert_eq!((tiny.claim(), tiny.settings().unit), (real.claim(), settings.unit));
         assert!(tiny.shape().columns <= 64 && tiny.substream_len() <= 40);
