@@ -6,7 +6,8 @@ use anyhow::Result;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use dpsw::{
-    Claim, Direction, Estimate, Item, List, Plan, Prediction, Ranked, Shown, Threshold, Unit, WindowView,
+    Claim, Direction, Estimate, Item, ListRequest, Plan, Prediction, Ranked, Shown, Threshold, Unit,
+    WindowView,
 };
 use dpsw_faces::wish;
 use serde::Serialize;
@@ -37,16 +38,12 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// The rows to show, at most so many.
-    fn of(self, list: List<'_>, most: usize) -> Chosen<'_> {
-        let list = if self.strict { list.strict() } else { list };
-        let (mut rows, hidden) = match self.all {
-            true => (list.rows.into_iter().chain(list.hidden).collect(), 0),
-            false => (list.rows, list.hidden.len()),
+    fn request(self, most: usize, threshold: Option<f64>) -> Result<ListRequest> {
+        let request = match threshold {
+            Some(share) => ListRequest::heavy_hitters(Threshold::new(share)?).at_most(most),
+            None => ListRequest::top(most),
         };
-        let more = rows.len().saturating_sub(most);
-        rows.truncate(most);
-        Chosen { rows, hidden, more }
+        Ok(request.with_noise(self.all).strict(self.strict))
     }
 }
 
@@ -235,11 +232,8 @@ impl Question {
             _ if view.covered().is_empty() => return Ok(Chosen::default()),
             Which::Listed { most, threshold, rows } => (*most, *threshold, rows),
         };
-        let list = match threshold {
-            Some(share) => view.heavy_hitters(Threshold::new(share)?)?,
-            None => view.top(most)?,
-        };
-        Ok(rows.of(list, most))
+        let list = view.list(rows.request(most, threshold)?)?;
+        Ok(Chosen { hidden: list.hidden.len(), more: list.more, rows: list.rows })
     }
 
     fn row(&self, view: &WindowView, total: Option<u64>, rank: usize, ranked: &Ranked<'_>) -> Row {

@@ -138,6 +138,9 @@ Reading the answer:
   The true count lies in the interval with 95 % probability.
   \"~\" marks rows whose true count may be less than a quarter of what is
   shown. Rows that may be noise alone are hidden; --all shows them.
+  Rows are corrected for having been chosen by size, however few keys
+  there are. Only --all with --top at least the number of keys, without
+  --threshold, chooses nothing and shows plain estimates.
   The trend compares the newer half of the window with the older half, or
   with --retention 2 this window with the one before it. It says \"rising\"
   or \"falling\" if the change is more than noise and chance explain, and
@@ -292,8 +295,8 @@ pub(crate) struct Show {
     /// Show the rows that may be noise alone as well
     #[arg(long)]
     pub(crate) all: bool,
-    /// Intervals that hold for 95 % of the rows whatever the stream is like; they are wider. Without it, a row shows what it
-    /// probably counts: rows of a list were chosen for their size, unlike the items of `dpsw count`
+    /// Intervals that hold for 95 % of the rows shown whatever the stream is like; they are wider. Without it, a row shows what
+    /// it probably counts: rows of a list were chosen for their size, unlike the items of `dpsw count`
     #[arg(long)]
     pub(crate) strict: bool,
     /// Answer repeatedly: after each number of items (1000, 10k), or at each interval (10s, 5m) of the times in the records, or

@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use dpsw::{Certainty, Claim, Direction, Estimate, Item, List, Ranked, Threshold, Unit, WindowView};
+use dpsw::{
+    Certainty, Claim, Direction, Estimate, Item, List, ListRequest, Ranked, Threshold, Unit, WindowView,
+};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString};
 
@@ -237,16 +239,25 @@ impl View {
         Ok(rows.iter().map(row).collect::<PyResult<_>>()?)
     }
 
-    fn top(&self, py: Python<'_>, count: usize, is_strict: bool, has_trend: bool) -> Result<Rows, Fault> {
+    fn top(
+        &self,
+        py: Python<'_>,
+        count: usize,
+        is_strict: bool,
+        has_noise: bool,
+        has_trend: bool,
+    ) -> Result<Rows, Fault> {
         // Before anything is sealed there is nothing to list.
         if self.view.covered().is_empty() {
             self.view.keys()?;
             return Ok(Default::default());
         }
-        let list = py.detach(|| self.view.top(count))?;
-        Ok(self.rows(py, &strict(list, is_strict), has_trend)?)
+        let request = ListRequest::top(count).with_noise(has_noise).strict(is_strict);
+        let list = py.detach(|| self.view.list(request))?;
+        Ok(self.rows(py, &list, has_trend)?)
     }
 
+    #[expect(clippy::too_many_arguments, reason = "Python hands them over one by one")]
     fn heavy_hitters(
         &self,
         py: Python<'_>,
@@ -254,6 +265,7 @@ impl View {
         certainty: &str,
         among: Option<&Bound<'_, PyList>>,
         is_strict: bool,
+        has_noise: bool,
         has_trend: bool,
     ) -> Result<Rows, Fault> {
         let threshold = Threshold::new(threshold)?;
@@ -271,16 +283,18 @@ impl View {
                 )));
             }
         };
+        let request = ListRequest::heavy_hitters(threshold).with_certainty(certainty);
+        let request = request.with_noise(has_noise).strict(is_strict);
         match among {
             None => {
-                let list = py.detach(|| self.view.heavy_hitters_with(threshold, certainty))?;
-                Ok(self.rows(py, &strict(list, is_strict), has_trend)?)
+                let list = py.detach(|| self.view.list(request))?;
+                Ok(self.rows(py, &list, has_trend)?)
             }
             Some(items) => {
                 let asked = items.iter().map(|item| Asked::new(&item)).collect::<Result<Vec<_>, _>>()?;
                 let asked: Vec<Item<'_>> = asked.iter().map(Asked::item).collect();
-                let list = self.view.heavy_hitters_among(&asked, threshold)?;
-                Ok(self.rows(py, &strict(list, is_strict), has_trend)?)
+                let list = self.view.list_among(&asked, request)?;
+                Ok(self.rows(py, &list, has_trend)?)
             }
         }
     }
@@ -297,10 +311,6 @@ impl View {
         let count = |estimate: &Estimate| self.count(estimate, dpsw::CONFIDENCE);
         Ok((self.direction(asked.item()), count(&trend.now)?, count(&trend.before)?))
     }
-}
-
-fn strict(list: List<'_>, is_strict: bool) -> List<'_> {
-    if is_strict { list.strict() } else { list }
 }
 
 /// An item that somebody asks for.

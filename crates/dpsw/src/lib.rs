@@ -186,6 +186,7 @@ pub use stream::state::{SavedState, StateKey};
 pub use stream::worker::{Counted, Counting, Outside, Worker};
 pub use view::estimate::{CONFIDENCE, Certainty, Deviations, Estimate, Ranked, Shown};
 pub use view::list::List;
+pub use view::list_request::ListRequest;
 pub use view::succession::SuccessionError;
 pub use view::trend::{Direction, Trend};
 pub use view::window_view::WindowView;

@@ -1,7 +1,7 @@
 //! Rows listed by `top`.
 
 use anyhow::Result;
-use dpsw::{Item, Ranked, WindowView};
+use dpsw::{Item, ListRequest, Ranked, WindowView};
 use serde::{Deserialize, Serialize};
 
 use super::arrivals::Occurrences;
@@ -76,7 +76,7 @@ impl Listed {
             Some(Judged { shown: shown(ranked), naive_width, count: truth.count(item, &window) })
         };
         let list = view.top(LISTED)?;
-        let strict = list.clone().strict();
+        let strict = view.list(ListRequest::top(LISTED).with_noise(true).strict(true))?;
         self.strict +=
             strict.all().filter_map(judged).filter(|row| row.shown.holds(row.count)).count() as u64;
         self.judge(&list.rows.iter().filter_map(judged).collect::<Vec<_>>(), bar, top.len() as u64);

@@ -140,12 +140,15 @@ class View:
         """How often each of these items occurred, in their order."""
         return self._rows((self._native.frequencies(_listed(items), trend), [], None))
 
-    def top(self, count: int = ROWS, *, strict: bool = False, trend: bool = False) -> Rows:
-        """The most frequent keys, with what they probably count.
+    def top(self, count: int = ROWS, *, strict: bool = False, trend: bool = False, all: bool = False) -> Rows:
+        """The most frequent keys, with what they probably count: the largest of many noisy numbers are large because of
+        their noise.
 
-        ``strict`` intervals hold for 95 % of the rows whatever the stream is like; ``trend`` says what rises and falls.
+        ``strict`` intervals hold for 95 % of the rows whatever the stream is like; ``trend`` says what rises and falls;
+        ``all`` also lists rows that may be noise alone. With ``all`` and a ``count`` of at least the number of keys nothing is
+        chosen, and rows show plain estimates.
         """
-        return self._rows(self._native.top(whole("count", count, 1), strict, trend))
+        return self._rows(self._native.top(whole("count", count, 1), strict, all, trend))
 
     def heavy_hitters(
         self,
@@ -155,6 +158,7 @@ class View:
         among: Iterable[Item] | None = None,
         strict: bool = False,
         trend: bool = False,
+        all: bool = False,
     ) -> Rows:
         """The keys with at least this share of the window, such as ``0.01``.
 
@@ -165,7 +169,7 @@ class View:
             raise ParameterError('candidates that are named are listed with certainty="plain" alone')
         candidates = None if among is None else _listed(among)
         share = real("threshold", threshold)
-        rows = self._rows(self._native.heavy_hitters(share, certainty, candidates, strict, trend))
+        rows = self._rows(self._native.heavy_hitters(share, certainty, candidates, strict, all, trend))
         is_low = not rows and not rows.hidden and not self.covered.is_empty
         return replace(rows, why=f"no item has {percent(share)} of the window") if is_low else rows
 

@@ -6,7 +6,7 @@ use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::HeaderMap;
-use dpsw::{Certainty, Item, List, Threshold, WindowView};
+use dpsw::{Certainty, Item, List, ListRequest, Threshold, WindowView};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::auth::Role;
@@ -25,9 +25,10 @@ use crate::wire::report::CandidatesQuestion;
 #[derive(Debug, Clone, Copy, Default, IntoParams)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Rows {
-    /// Also rows that may be noise alone.
+    /// Also rows that may be noise alone. With that, no threshold, and a count of at least the number of keys nothing is chosen
+    /// by size, and rows show plain estimates; in every other case they are corrected.
     pub(crate) all: Option<bool>,
-    /// Intervals that hold whatever the stream is like; they are half as wide again.
+    /// Intervals that hold for 95 % of the rows shown whatever the stream is like; they are about half as wide again.
     pub(crate) strict: Option<bool>,
     /// Whether rows say how they move.
     pub(crate) trend: Option<bool>,
@@ -43,14 +44,17 @@ impl Rows {
         self.trend == Some(true)
     }
 
+    fn of(self, request: ListRequest) -> ListRequest {
+        request.with_noise(self.all == Some(true)).strict(self.strict == Some(true))
+    }
+
     fn answer(self, view: &WindowView, list: List<'_>) -> Answer {
-        let list = if self.strict == Some(true) { list.strict() } else { list };
-        Answer::listed(view, list, self.all == Some(true), self.has_trends())
+        Answer::listed(view, list, self.has_trends())
     }
 
     /// The same of a list that is as long as it is.
     fn answer_at_most(self, view: &WindowView, list: List<'_>, most: usize) -> Result<Answer, Problem> {
-        let len = list.rows.len() + if self.all == Some(true) { list.hidden.len() } else { 0 };
+        let len = list.rows.len();
         if most < len {
             let detail = format!(
                 "{len} items reach the threshold, and an answer has at most {most}; raise the threshold"
@@ -70,7 +74,7 @@ pub(crate) fn read_count(app: &App, params: &mut Params) -> Result<usize, Proble
 
 /// The most frequent items of a view.
 pub(crate) fn top_of(view: &WindowView, count: usize, rows: Rows) -> Result<Answer, Problem> {
-    Ok(rows.answer(view, view.top(count)?))
+    Ok(rows.answer(view, view.list(rows.of(ListRequest::top(count)))?))
 }
 
 /// The most frequent items.
@@ -160,9 +164,8 @@ pub(crate) async fn heavy_hitters(
     let most = app.limits.answer_rows;
     // About as many keys reach a share as it fits into the whole.
     let effort = Effort::of((1.0 / share) as usize, rows.has_trends());
-    let answer = move |view: &WindowView| {
-        rows.answer_at_most(view, view.heavy_hitters_with(threshold, side.into())?, most)
-    };
+    let request = rows.of(ListRequest::heavy_hitters(threshold).with_certainty(side.into()));
+    let answer = move |view: &WindowView| rows.answer_at_most(view, view.list(request)?, most);
     ask(&app, &asker, &stream, (scope, effort), answer).await.map(Json)
 }
 
@@ -190,7 +193,7 @@ pub(crate) async fn heavy_hitters_among(
     let answer = move |view: &WindowView| {
         let items = of_body(&question.items, view, most)?;
         let items: Vec<Item<'_>> = items.iter().map(AskedItem::item).collect();
-        Ok(rows.answer(view, view.heavy_hitters_among(&items, threshold)?))
+        Ok(rows.answer(view, view.list_among(&items, rows.of(ListRequest::heavy_hitters(threshold)))?))
     };
     ask(&app, &asker, &stream, (scope, Effort::Long), answer).await.map(Json)
 }

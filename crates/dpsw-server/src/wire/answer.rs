@@ -162,12 +162,8 @@ pub(crate) fn promised(claim: Claim) -> (Option<f64>, Option<f64>) {
 
 impl Answer {
     /// The rows of a list, which were chosen for their size.
-    pub(crate) fn listed(view: &WindowView, list: List<'_>, all: bool, trends: bool) -> Self {
-        let (rows, hidden) = match all {
-            true => (list.rows.into_iter().chain(list.hidden).collect(), 0),
-            false => (list.rows, list.hidden.len()),
-        };
-        Self { hidden, ..Self::of(view, &rows, listed, trends) }
+    pub(crate) fn listed(view: &WindowView, list: List<'_>, trends: bool) -> Self {
+        Self { hidden: list.hidden.len(), ..Self::of(view, &list.rows, listed, trends) }
     }
 
     /// Items that were asked for.

@@ -99,6 +99,18 @@ impl Estimate {
         }
     }
 
+    /// The probability on one side, at most 1/2, for which the lower end of the interval is this count.
+    pub(crate) fn chance_below(&self, count: f64) -> f64 {
+        let distance = self.value - count;
+        let (tail, deviations) = match self.deviations {
+            Some(deviations) if self.error_bound.is_finite() => {
+                (self.tail, (distance - WHOLE_COUNTS) / deviations.total())
+            }
+            _ => (Tail::NORMAL, distance / self.error_bound * NORMAL_95),
+        };
+        if 0.0 < deviations { tail.beyond(deviations) } else { 0.5 }
+    }
+
     /// Whether the count cannot be told from zero: it lies below the noise floor.
     #[must_use]
     pub fn is_below_noise(&self) -> bool {
@@ -139,12 +151,13 @@ pub struct Shown {
     pub marked: bool,
 }
 
-/// A count below this may be none.
-const LEAST: f64 = 1.0;
 /// A row is marked if its lower end is a smaller part of the value than this.
 const MARKED: f64 = 0.25;
 
 impl Shown {
+    /// A count below this may be none.
+    pub(crate) const LEAST: f64 = 1.0;
+
     pub(crate) fn new(value: f64, lower: f64, upper: f64) -> Self {
         Self { value, lower, upper, marked: lower < MARKED * value }
     }
@@ -159,7 +172,7 @@ impl Shown {
     /// Whether the key may not have occurred at all.
     #[must_use]
     pub fn may_be_none(&self) -> bool {
-        self.lower < LEAST
+        self.lower < Self::LEAST
     }
 }
 

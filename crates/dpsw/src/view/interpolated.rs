@@ -8,6 +8,7 @@ use crate::item::value::Item;
 use crate::view::asked::Asked;
 use crate::view::estimate::{Deviations, Estimate, Ranked, WHOLE_COUNTS};
 use crate::view::list::{List, shown};
+use crate::view::list_request::Selection;
 use crate::view::paths::{Path, Paths};
 use crate::view::prior::{Errors, Row};
 use crate::view::reading::{Answer, KeySums, Reading};
@@ -15,7 +16,7 @@ use crate::view::source::Source;
 use crate::view::weights::Node;
 
 /// Keys are looked at that lie this many standard errors below a threshold.
-pub(crate) const SLACK: f64 = 6.0;
+const SLACK: f64 = 6.0;
 
 /// A window and how it is read.
 pub(crate) struct Interpolated<'a> {
@@ -113,11 +114,11 @@ impl Interpolated<'_> {
     }
 
     /// Rows chosen from all keys by their estimates.
-    pub(crate) fn list<'k>(&self, keys: &'k Keys, choose: impl FnOnce(&[f64]) -> Vec<usize>) -> List<'k> {
+    pub(crate) fn list<'k>(&self, keys: &'k Keys, selection: &Selection) -> List<'k> {
         let sums = self.sums(keys);
         let values = self.values_of(&sums);
         let answer = |place| self.answer_at(place, &sums);
-        self.chosen(self.errors(), &values, choose(&values), answer, |place| keys.get(place))
+        self.chosen(self.errors(), &values, selection, answer, |place| keys.get(place))
     }
 
     /// The estimates of all keys.
@@ -140,13 +141,9 @@ impl Interpolated<'_> {
     }
 
     /// Rows chosen from candidates by their estimates.
-    pub(crate) fn list_among<'i>(
-        &self,
-        candidates: &[Item<'i>],
-        choose: impl FnOnce(&[f64]) -> Vec<usize>,
-    ) -> List<'i> {
+    pub(crate) fn list_among<'i>(&self, candidates: &[Item<'i>], selection: &Selection) -> List<'i> {
         let answers: Vec<Answer> = candidates.iter().map(|item| self.answer(*item)).collect();
-        self.chosen_among(self.errors(), candidates, &answers, choose)
+        self.chosen_among(self.errors(), candidates, &answers, selection)
     }
 
     /// The same with these answers.
@@ -155,36 +152,32 @@ impl Interpolated<'_> {
         errors: Errors,
         candidates: &[Item<'i>],
         answers: &[Answer],
-        choose: impl FnOnce(&[f64]) -> Vec<usize>,
+        selection: &Selection,
     ) -> List<'i> {
         let values: Vec<f64> = answers.iter().map(|answer| answer.value).collect();
         let answer = |place: usize| answers[place].clone();
-        self.chosen(errors, &values, choose(&values), answer, |place| candidates[place])
+        self.chosen(errors, &values, selection, answer, |place| candidates[place])
     }
 
-    /// Rows at these places, chosen from all values; `errors` are those of rare keys.
+    /// Rows chosen from all values; `errors` are those of rare keys.
     pub(crate) fn chosen<'k>(
         &self,
         errors: Errors,
         values: &[f64],
-        places: Vec<usize>,
+        selection: &Selection,
         answer: impl Fn(usize) -> Answer,
         item: impl Fn(usize) -> Item<'k>,
     ) -> List<'k> {
+        let places = selection.choose(values, |least| SLACK * errors.deviation(least));
         let row = |&place: &usize| {
             let answer = answer(place);
             let row = Row { value: answer.value, unrest: answer.unrest(), errors: answer.errors() };
             (row, self.estimate(answer))
         };
         let rows: Vec<(Row, Estimate)> = places.iter().map(row).collect();
-        let shown = shown(errors, values, &rows);
+        let shown = shown(errors, values, &rows, selection);
         let ranked = |((place, (_, estimate)), shown)| Ranked { item: item(place), estimate, shown };
-        List::new(places.into_iter().zip(rows).zip(shown).map(ranked).collect(), values.len())
-    }
-
-    /// How far a key with this count may be estimated below it.
-    pub(crate) fn slack(&self, count: f64) -> f64 {
-        SLACK * self.errors().deviation(count)
+        List::new(places.into_iter().zip(rows).zip(shown).map(ranked).collect(), selection)
     }
 
     fn sums(&self, keys: &Keys) -> Cow<'_, [KeySums]> {

@@ -2,7 +2,8 @@
 
 use std::ops::Deref;
 
-use crate::view::estimate::{CONFIDENCE, Certainty, Estimate, Ranked, Shown, WHOLE_COUNTS};
+use crate::view::estimate::{CONFIDENCE, Estimate, Ranked, Shown, WHOLE_COUNTS};
+use crate::view::list_request::Selection;
 use crate::view::prior::{Errors, Posterior, Prior, Row};
 
 /// Keys chosen for their size, largest first: those that occurred, and apart from them those that may be noise alone.
@@ -11,59 +12,26 @@ use crate::view::prior::{Errors, Posterior, Prior, Row};
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct List<'a> {
-    /// Rows whose true count is at least 1 with probability 95 %.
+    /// Rows whose true count is at least 1 with probability 95 %; all rows, if those that may be noise alone were asked for.
     pub rows: Vec<Ranked<'a>>,
     /// Rows that were chosen as well and may be noise alone.
     pub hidden: Vec<Ranked<'a>>,
-    /// How many keys the rows were chosen from.
-    keys: usize,
+    /// How many rows reach the threshold beyond those that were asked for.
+    pub more: usize,
 }
 
 impl<'a> List<'a> {
-    /// Sorts rows that were chosen from so many keys.
-    pub(crate) fn new(mut rows: Vec<Ranked<'a>>, keys: usize) -> Self {
-        let by_shown = |a: &Ranked<'_>, b: &Ranked<'_>| {
+    /// Sorts rows and leaves out those that were not asked for.
+    pub(crate) fn new(mut rows: Vec<Ranked<'a>>, selection: &Selection) -> Self {
+        rows.retain(|row| selection.is_reached(&row.shown));
+        rows.sort_by(|a, b| {
             b.shown.value.total_cmp(&a.shown.value).then(b.estimate.value.total_cmp(&a.estimate.value))
-        };
-        rows.sort_by(by_shown);
-        let (hidden, rows) = rows.into_iter().partition(|row| row.shown.may_be_none());
-        Self { rows, hidden, keys }
-    }
-
-    /// All rows as they are.
-    pub(crate) fn of(rows: Vec<Ranked<'a>>) -> Self {
-        Self { keys: rows.len(), rows, hidden: Vec::new() }
-    }
-
-    /// Only the rows that reach a count.
-    pub(crate) fn at_least(mut self, count: f64, certainty: Certainty) -> Self {
-        let reaches = |row: &Ranked<'_>| {
-            let end = match certainty {
-                Certainty::Plain => row.shown.value,
-                Certainty::Sure => row.shown.lower,
-                Certainty::Possible => row.shown.upper,
-            };
-            count <= end
-        };
-        self.rows.retain(reaches);
-        self.hidden.retain(reaches);
-        self
-    }
-
-    /// The same rows with intervals that hold for 95 % of them whatever the stream is like (false coverage rate; Benjamini and
-    /// Yekutieli 2005). The values are the plain estimates, and the intervals are half as wide again.
-    #[must_use]
-    pub fn strict(self) -> Self {
-        let side = (1.0 - CONFIDENCE) / 2.0;
-        let rows: Vec<Ranked<'a>> = self.rows.into_iter().chain(self.hidden).collect();
-        let chosen = rows.len() as f64 / self.keys.max(1) as f64;
-        let strict = |row: Ranked<'a>| {
-            let Estimate { value, .. } = row.estimate;
-            let lower = (value - row.estimate.reach(side * chosen)).max(0.0);
-            let upper = (value + row.estimate.reach(side)).max(0.0);
-            Ranked { shown: Shown::new(value.max(0.0), lower, upper), ..row }
-        };
-        Self::new(rows.into_iter().map(strict).collect(), self.keys)
+        });
+        let (hidden, mut rows): (Vec<_>, Vec<_>) =
+            rows.into_iter().partition(|row| selection.is_hidden(&row.shown));
+        let more = rows.len().saturating_sub(selection.most());
+        rows.truncate(selection.most());
+        Self { rows, hidden, more }
     }
 
     /// Every row, also those that may be noise alone.
@@ -99,89 +67,277 @@ impl<'l, 'a> IntoIterator for &'l List<'a> {
 }
 
 /// What is shown of rows that were chosen from these values.
-pub(crate) fn shown(errors: Errors, values: &[f64], rows: &[(Row, Estimate)]) -> Vec<Shown> {
-    let plain = |(_, estimate): &(Row, Estimate)| Shown::plain(estimate);
-    // Where all are listed none was chosen, and exact counters have nothing to shrink.
-    if rows.len() == values.len() || errors.base.variance <= 0.0 {
-        return rows.iter().map(plain).collect();
+pub(crate) fn shown(
+    errors: Errors,
+    values: &[f64],
+    rows: &[(Row, Estimate)],
+    selection: &Selection,
+) -> Vec<Shown> {
+    // Exact counters have nothing to shrink.
+    if selection.hides_nothing(values.len()) || errors.base.variance <= 0.0 {
+        return rows.iter().map(|(_, estimate)| Shown::plain(estimate)).collect();
+    }
+    if selection.is_strict() {
+        return strict(rows.iter().map(|(_, estimate)| estimate), values.len(), selection);
     }
     let only: Vec<Row> = rows.iter().map(|(row, _)| *row).collect();
     let prior = Prior::new(errors, values, &only);
-    let one = |row: &(Row, Estimate)| match prior.posterior(row.0) {
+    let one = |(row, estimate): &(Row, Estimate)| match prior.posterior(*row) {
         Some(Posterior { value, lower, upper }) => {
             let (lower, upper) = ((lower - WHOLE_COUNTS).max(0.0), upper + WHOLE_COUNTS);
             Shown::new(value, lower, upper)
         }
-        None => plain(row),
+        None => Shown::plain(estimate),
     };
     rows.iter().map(one).collect()
+}
+
+/// Intervals of which at most 5 % are wrong on average among the rows that the list shows, whatever the stream is like. Large
+/// estimates are listed, so only the lower tail has to be the shorter the fewer of all keys are shown.
+pub(crate) fn strict<'e>(
+    estimates: impl Iterator<Item = &'e Estimate> + Clone,
+    keys: usize,
+    selection: &Selection,
+) -> Vec<Shown> {
+    let side = (1.0 - CONFIDENCE) / 2.0;
+    let share = shown_of(estimates.clone(), keys, side, selection) as f64 / keys.max(1) as f64;
+    let strict = |estimate: &Estimate| {
+        let value = estimate.value;
+        let (down, up) = (estimate.reach(side * share), estimate.reach(side));
+        let [value, lower, upper] = [value, value - down, value + up].map(|end| end.max(0.0));
+        Shown::new(value, lower, upper)
+    };
+    estimates.map(strict).collect()
+}
+
+/// How many rows a strict list shows: the most of which all reach what they must with a lower tail of their share of all keys.
+/// Rows that the list leaves out for what they turn out to be are not shown, so they must not lengthen the tails of the others.
+fn shown_of<'e>(
+    estimates: impl Iterator<Item = &'e Estimate>,
+    keys: usize,
+    side: f64,
+    selection: &Selection,
+) -> usize {
+    let is_reached = |estimate: &&Estimate| {
+        let [value, upper] = [0.0, estimate.reach(side)].map(|up| (estimate.value + up).max(0.0));
+        selection.is_reached(&Shown::new(value, f64::INFINITY, upper))
+    };
+    let chance =
+        |estimate: &Estimate| selection.least_lower().map_or(0.0, |least| estimate.chance_below(least));
+    let mut chances: Vec<f64> = estimates.filter(is_reached).map(chance).collect();
+    chances.sort_unstable_by(f64::total_cmp);
+    let fits = |(place, chance): &(usize, &f64)| **chance <= side * (place + 1) as f64 / keys as f64;
+    let shown = chances.iter().enumerate().filter(fits).next_back().map_or(0, |(place, _)| place + 1);
+    shown.clamp(1, selection.most().max(1))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::item::value::Item;
-    use crate::noise::tail::Tail;
-    use crate::view::estimate::Deviations;
+    use crate::noise::generator::{Generator, Noise};
+    use crate::noise::law::Law;
+    use crate::noise::tail::{Moments, Tail};
+    use crate::privacy::parameters::Threshold;
+    use crate::ratio::Ratio;
+    use crate::view::estimate::{Certainty, Deviations};
+    use crate::view::list_request::ListRequest;
+
+    fn law() -> Law {
+        Law::Laplace { scale: Ratio::new(20, 1).expect("a ratio") }
+    }
+
+    /// Noise of five substreams.
+    const DRAWS: usize = 5;
+
+    fn errors() -> Errors {
+        Errors { base: Moments::of(law(), DRAWS as f64), chance_per_item: 0.0 }
+    }
 
     fn estimate(value: f64) -> Estimate {
-        let deviations = Deviations { noise: 10.0, collisions: 0.0, misfit: 0.0 };
+        let tail = Tail::new(errors().base);
+        let deviation = errors().deviation(0.0);
         Estimate {
             value,
-            error_bound: 20.1,
+            error_bound: tail.reach_95() * deviation + WHOLE_COUNTS,
             any_order: 0.0..value,
-            deviations: Some(deviations),
-            tail: Tail::NORMAL,
+            deviations: Some(Deviations { noise: deviation, collisions: 0.0, misfit: 0.0 }),
+            tail,
             covered: 0..10,
             window: 0..10,
             capped: None,
         }
     }
 
-    fn list(values: &[f64], keys: usize) -> List<'static> {
-        let row = |&value: &f64| Ranked::plain(Item::from(value as u64), estimate(value));
-        List::new(values.iter().map(row).collect(), keys)
+    fn selection(request: ListRequest, least: Option<f64>) -> Selection {
+        Selection { request, least }
     }
 
-    fn values(rows: &[Ranked<'_>]) -> Vec<f64> {
-        rows.iter().map(|row| row.estimate.value).collect()
+    /// The list of keys that are named by their place.
+    fn list(values: &[f64], selection: &Selection) -> List<'static> {
+        let places = selection.choose(values, |least| 6.0 * errors().deviation(least));
+        let row = |place: &usize| {
+            let value = values[*place];
+            (Row { value, unrest: 0.0, errors: errors() }, estimate(value))
+        };
+        let rows: Vec<(Row, Estimate)> = places.iter().map(row).collect();
+        let shown = shown(errors(), values, &rows, selection);
+        let ranked = |((place, (_, estimate)), shown): ((usize, (Row, Estimate)), Shown)| Ranked {
+            item: Item::from(place as u64),
+            estimate,
+            shown,
+        };
+        List::new(places.into_iter().zip(rows).zip(shown).map(ranked).collect(), selection)
+    }
+
+    fn estimates(counts: &[f64], generator: &mut Generator) -> Vec<f64> {
+        let noise = |generator: &mut Generator| -> f64 {
+            (0..DRAWS).map(|_| law().draw_exactly(generator) as f64).sum()
+        };
+        counts.iter().map(|count| count + noise(generator)).collect()
+    }
+
+    fn threshold() -> Threshold {
+        Threshold::new(0.5).expect("in range")
+    }
+
+    /// Keys with these counts, and their estimates in some streams.
+    struct Streams {
+        counts: Vec<f64>,
+        estimates: Vec<Vec<f64>>,
+    }
+
+    impl Streams {
+        fn new(counts: Vec<f64>, streams: u64) -> Self {
+            let of = |seed| estimates(&counts, &mut Noise::seeded(seed).generator().expect("seeded"));
+            Self { estimates: (0..streams).map(of).collect(), counts }
+        }
+
+        /// The share of rows that hold their counts.
+        fn held<'l>(&self, lists: impl Iterator<Item = List<'l>>) -> f64 {
+            let holds = |row: &Ranked<'_>| {
+                let Item::Integer(place) = row.item else { unreachable!("keys are places") };
+                (row.shown.lower..=row.shown.upper).contains(&self.counts[place as usize])
+            };
+            let held: Vec<bool> = lists.flat_map(|list| list.rows).map(|row| holds(&row)).collect();
+            assert!(300 < held.len(), "{} rows", held.len());
+            held.iter().filter(|held| **held).count() as f64 / held.len() as f64
+        }
+
+        fn held_if(&self, asked: &Selection) -> f64 {
+            self.held(self.estimates.iter().map(|values| list(values, asked)))
+        }
+
+        /// If rows that stand out of the noise are shown as if they had been chosen beforehand.
+        fn held_plainly(&self) -> f64 {
+            let plain = |values: &Vec<f64>| {
+                let row = |(place, value)| Ranked::plain(Item::from(place), estimate(value));
+                let rows = (0..).zip(values.iter().copied()).map(row).collect();
+                List::new(rows, &asked(ListRequest::top(usize::MAX)))
+            };
+            self.held(self.estimates.iter().map(plain))
+        }
+    }
+
+    fn asked(request: ListRequest) -> Selection {
+        selection(request, None)
+    }
+
+    /// However a list is asked for, its rows are those that stand out of the noise.
+    ///
+    /// More than 300 rows: a share of 95 % deviates by at most 1.3 %, so 90 % is exceeded by chance with probability 1e-4 for
+    /// each request, and the seeds are fixed.
+    #[test]
+    fn rows_hold_their_counts_whatever_the_request_is() {
+        let few = Streams::new([vec![250.0, 400.0, 900.0], vec![0.0; 17]].concat(), 400);
+        let many = Streams::new([vec![700.0; 20], vec![0.0; 2000]].concat(), 20);
+        let low = ListRequest::heavy_hitters(threshold());
+        for streams in [few, many] {
+            let plainly = streams.held_plainly();
+            assert!(plainly < 0.88, "{plainly}");
+            for is_strict in [false, true] {
+                for request in [
+                    asked(ListRequest::top(20).strict(is_strict)),
+                    asked(ListRequest::top(usize::MAX).strict(is_strict)),
+                    selection(low.strict(is_strict), Some(30.0)),
+                    selection(low.with_certainty(Certainty::Sure).strict(is_strict), Some(30.0)),
+                ] {
+                    let held = streams.held_if(&request);
+                    assert!(0.9 <= held, "{request:?} among {} keys: {held}", streams.counts.len());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn only_a_request_that_hides_nothing_shows_plain_rows() {
+        let values = [-30.0, 200.0, 260.0, 300.0];
+        let is_plain = |asked: Selection| {
+            let list = list(&values, &asked);
+            assert!(!list.is_empty(), "{asked:?}");
+            list.all().all(|row| row.shown == Shown::plain(&row.estimate))
+        };
+        let all = ListRequest::top(4).with_noise(true);
+        assert!(is_plain(asked(all)) && is_plain(asked(all.at_most(usize::MAX))));
+        assert!(is_plain(asked(all.strict(true))), "nothing was chosen");
+        assert!(!is_plain(asked(all.at_most(3))), "one is left out");
+        assert!(!is_plain(asked(all.with_noise(false))), "noise would be hidden");
+        assert!(!is_plain(asked(all.with_noise(false).at_most(usize::MAX))));
+        let low = ListRequest::heavy_hitters(threshold()).with_noise(true);
+        assert!(!is_plain(selection(low, Some(-1e6))), "a threshold could leave some out");
+        assert!(!is_plain(selection(low.strict(true), Some(100.0))));
     }
 
     #[test]
     fn rows_that_may_be_noise_alone_are_apart() {
-        let list = list(&[5.0, 300.0, 24.0, 20.0, 100.0], 1000);
-        assert_eq!(values(&list), [300.0, 100.0, 24.0]);
-        assert_eq!(values(&list.hidden), [20.0, 5.0]);
-        assert_eq!((list.len(), list.all().count()), (3, 5));
-        assert_eq!(list.iter().map(|row| row.shown.marked).collect::<Vec<_>>(), [false, false, true]);
+        let values = [vec![5.0, 600.0, 120.0, 400.0], vec![0.0; 40]].concat();
+        let places =
+            |rows: &[Ranked<'_>]| -> Vec<String> { rows.iter().map(|row| row.item.to_string()).collect() };
+        let top = ListRequest::top(4);
+        let hiding = list(&values, &asked(top));
+        assert_eq!(
+            (places(&hiding), places(&hiding.hidden)),
+            (vec!["1".into(), "3".into()], vec!["2".into(), "0".into()])
+        );
+        let showing = list(&values, &asked(top.with_noise(true)));
+        assert_eq!((showing.len(), showing.hidden.len()), (4, 0));
+        assert_eq!(hiding.all().collect::<Vec<_>>(), showing.iter().collect::<Vec<_>>());
+        let two = list(&values, &selection(ListRequest::heavy_hitters(threshold()).at_most(1), Some(50.0)));
+        assert_eq!((two.len(), two.more), (1, 1));
     }
 
+    /// One row of 1,000 keys has a lower tail of 0.025 / 1,000, two have twice that.
     #[test]
-    fn strict_intervals_reach_farther_down_the_fewer_keys_were_chosen() {
-        let lower = |keys: usize| list(&[300.0], keys).strict().rows[0].shown.lower;
-        assert!((lower(1) - (300.0 - 19.6 - WHOLE_COUNTS)).abs() < 0.01);
-        // A tail of 0.025 / 1000 lies 4.06 deviations away.
-        assert!((lower(1000) - (300.0 - 40.6 - WHOLE_COUNTS)).abs() < 0.1);
-        assert!(list(&[30.0], 1000).strict().rows.is_empty(), "a row may turn out to be noise");
+    fn strict_intervals_reach_farther_down_the_fewer_keys_are_shown() {
+        let lower = |large: &[f64], keys: usize, request: ListRequest| {
+            let values = [large.to_vec(), vec![0.0; keys - large.len()]].concat();
+            let list = list(&values, &asked(request.strict(true)));
+            assert_eq!(list.len(), large.len(), "the others may be noise");
+            list[0].estimate.value - list[0].shown.lower
+        };
+        let reach = |share: f64| estimate(0.0).reach(0.025 * share);
+        let is_near = |one: f64, other: f64| (one - other).abs() < 1e-6;
+        assert!(is_near(lower(&[900.0], 1000, ListRequest::top(20)), reach(0.001)));
+        assert!(is_near(lower(&[900.0, 800.0], 1000, ListRequest::top(20)), reach(0.002)));
+        assert!(is_near(lower(&[900.0, 800.0], 1000, ListRequest::top(usize::MAX)), reach(0.002)));
+        assert!(is_near(lower(&[900.0], 1, ListRequest::top(1)), reach(1.0)));
+        let all = list(
+            &[vec![900.0], vec![0.0; 9]].concat(),
+            &asked(ListRequest::top(5).with_noise(true).strict(true)),
+        );
+        assert_eq!(all.len(), 5);
+        assert!(is_near(all[0].estimate.value - all[0].shown.lower, reach(0.5)), "all five are shown");
     }
 
     #[test]
     fn a_threshold_is_held_against_the_end_that_was_asked_for() {
-        let of = |certainty| values(&list(&[300.0, 100.0, 85.0], 3).at_least(90.0, certainty));
-        assert_eq!(of(Certainty::Plain), [300.0, 100.0]);
-        assert_eq!(of(Certainty::Sure), [300.0]);
-        assert_eq!(of(Certainty::Possible), [300.0, 100.0, 85.0]);
-    }
-
-    #[test]
-    fn where_all_are_listed_none_was_chosen() {
-        let errors = Errors { base: Default::default(), chance_per_item: 0.0 };
-        let rows = [
-            (Row { value: -3.0, unrest: 0.0, errors }, estimate(-3.0)),
-            (Row { value: 50.0, unrest: 0.0, errors }, estimate(50.0)),
-        ];
-        let shown = shown(errors, &[-3.0, 50.0], &rows);
-        assert_eq!((shown[0].value, shown[0].lower, shown[0].upper), (0.0, 0.0, 17.1));
-        assert_eq!((shown[1].value, shown[1].lower, shown[1].upper), (50.0, 29.9, 70.1));
+        let far = [vec![3000.0, 1000.0, 850.0], vec![0.0; 10]].concat();
+        let of = |certainty| -> Vec<f64> {
+            let request = ListRequest::heavy_hitters(threshold()).with_certainty(certainty);
+            list(&far, &selection(request, Some(900.0))).iter().map(|row| row.estimate.value).collect()
+        };
+        assert_eq!(of(Certainty::Plain), [3000.0, 1000.0]);
+        assert_eq!(of(Certainty::Sure), [3000.0]);
+        assert_eq!(of(Certainty::Possible), [3000.0, 1000.0, 850.0]);
     }
 }

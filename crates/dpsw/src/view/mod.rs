@@ -7,6 +7,7 @@ pub(crate) mod fit;
 pub(crate) mod fits;
 pub(crate) mod interpolated;
 pub(crate) mod list;
+pub(crate) mod list_request;
 pub(crate) mod merge;
 pub(crate) mod nearest;
 pub(crate) mod paths;

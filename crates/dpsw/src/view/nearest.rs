@@ -9,8 +9,9 @@ use crate::plan::bound::minimum_error;
 use crate::plan::settings::Window;
 use crate::view::asked::Asked;
 use crate::view::cover::{Cover, Part, misfit, positions};
-use crate::view::estimate::{CONFIDENCE, Estimate, Ranked};
-use crate::view::list::List;
+use crate::view::estimate::{CONFIDENCE, Estimate, Ranked, Shown};
+use crate::view::list::{List, strict};
+use crate::view::list_request::Selection;
 use crate::view::ranking::by_value;
 
 /// A window with its cover.
@@ -38,24 +39,36 @@ impl<'a> Nearest<'a> {
         items.fold(0, u64::saturating_add)
     }
 
-    /// The chosen keys, largest first, as they are: their bounds are worst cases.
-    pub(crate) fn list<'k>(&self, keys: &'k Keys, choose: impl FnOnce(&[f64]) -> Vec<usize>) -> List<'k> {
+    /// The chosen keys, largest first, as they are: their bounds are worst cases, and none is hidden.
+    pub(crate) fn list<'k>(&self, keys: &'k Keys, selection: &Selection) -> List<'k> {
         let values = self.asked.readable.estimates(&self.cover, keys);
         let bound = self.error_bound();
-        let ranked = |i: usize| Ranked::plain(keys.get(i), self.estimate(values[i], bound));
-        List::of(by_value(choose(&values), &values).into_iter().map(ranked).collect())
+        self.ranked(&values, selection, |place| (keys.get(place), self.estimate(values[place], bound)))
     }
 
     /// The chosen candidates.
-    pub(crate) fn list_among<'i>(
-        &self,
-        candidates: &[Item<'i>],
-        choose: impl FnOnce(&[f64]) -> Vec<usize>,
-    ) -> List<'i> {
+    pub(crate) fn list_among<'i>(&self, candidates: &[Item<'i>], selection: &Selection) -> List<'i> {
         let estimates: Vec<Estimate> = candidates.iter().map(|item| self.frequency(*item)).collect();
         let values: Vec<f64> = estimates.iter().map(|estimate| estimate.value).collect();
-        let ranked = |place: usize| Ranked::plain(candidates[place], estimates[place].clone());
-        List::of(by_value(choose(&values), &values).into_iter().map(ranked).collect())
+        self.ranked(&values, selection, |place| (candidates[place], estimates[place].clone()))
+    }
+
+    fn ranked<'k>(
+        &self,
+        values: &[f64],
+        selection: &Selection,
+        row: impl Fn(usize) -> (Item<'k>, Estimate),
+    ) -> List<'k> {
+        let selection = Selection { request: selection.request.with_noise(true), ..*selection };
+        let places = by_value(selection.choose(values, |_| 0.0), values);
+        let rows: Vec<(Item<'k>, Estimate)> = places.into_iter().map(row).collect();
+        let estimates = rows.iter().map(|(_, estimate)| estimate);
+        let shown = match selection.is_strict() {
+            true => strict(estimates, values.len(), &selection),
+            false => estimates.map(Shown::plain).collect(),
+        };
+        let ranked = |((item, estimate), shown)| Ranked { item, estimate, shown };
+        List::new(rows.into_iter().zip(shown).map(ranked).collect(), &selection)
     }
 
     fn estimate(&self, value: f64, error_bound: f64) -> Estimate {

@@ -7,8 +7,9 @@ use crate::item::value::Item;
 use crate::noise::tail::Moments;
 use crate::plan::misfit::Misfit;
 use crate::view::estimate::Estimate;
-use crate::view::interpolated::{Interpolated, SLACK};
+use crate::view::interpolated::Interpolated;
 use crate::view::list::List;
+use crate::view::list_request::Selection;
 use crate::view::prior::Errors;
 use crate::view::reading::{Answer, Order};
 use crate::view::weights::{Changes, Edges};
@@ -54,28 +55,19 @@ impl Sites<'_> {
     }
 
     /// Rows chosen from all keys by their estimates.
-    pub(crate) fn list<'k>(&self, keys: &'k Keys, choose: impl FnOnce(&[f64]) -> Vec<usize>) -> List<'k> {
+    pub(crate) fn list<'k>(&self, keys: &'k Keys, selection: &Selection) -> List<'k> {
         let mut values = vec![0.0; keys.len()];
         for site in &self.apart {
             values.iter_mut().zip(site.values(keys)).for_each(|(sum, value)| *sum += value);
         }
         let answer = |place| self.answer(keys.get(place));
-        self.together.chosen(self.errors(), &values, choose(&values), answer, |place| keys.get(place))
+        self.together.chosen(self.errors(), &values, selection, answer, |place| keys.get(place))
     }
 
     /// Rows chosen from candidates by their estimates.
-    pub(crate) fn list_among<'i>(
-        &self,
-        candidates: &[Item<'i>],
-        choose: impl FnOnce(&[f64]) -> Vec<usize>,
-    ) -> List<'i> {
+    pub(crate) fn list_among<'i>(&self, candidates: &[Item<'i>], selection: &Selection) -> List<'i> {
         let answers: Vec<Answer> = candidates.iter().map(|item| self.answer(*item)).collect();
-        self.together.chosen_among(self.errors(), candidates, &answers, choose)
-    }
-
-    /// How far a key with this count may be estimated below it.
-    pub(crate) fn slack(&self, count: f64) -> f64 {
-        SLACK * self.errors().deviation(count)
+        self.together.chosen_among(self.errors(), candidates, &answers, selection)
     }
 
     /// By how much keys are off that are rare at all sites.

@@ -16,8 +16,8 @@ use crate::view::asked::Asked;
 use crate::view::estimate::{Certainty, Estimate, NORMAL_95, Ranked};
 use crate::view::interpolated::Interpolated;
 use crate::view::list::List;
+use crate::view::list_request::{ListRequest, Selection};
 use crate::view::nearest::Nearest;
-use crate::view::ranking::{at_least, largest};
 use crate::view::readable::Readable;
 use crate::view::reading::Reading;
 use crate::view::sites::Sites;
@@ -182,10 +182,33 @@ impl WindowView {
         items.iter().map(|&item| Ok(Ranked::plain(item, self.frequency(item)?))).collect()
     }
 
-    /// The keys, public or found, whose count reaches the threshold, largest first; in the paper's method
-    /// (γ - 1/columns) w. The first call after a seal looks at every key in every sketch, later ones at one number per key.
+    /// The keys, public or found, that a request asks for, largest first. The first call after a seal looks at every key in every
+    /// sketch, later ones at one number per key.
     ///
-    /// Rows of a list were chosen for their size: they show what they probably count (see [`Ranked::shown`]).
+    /// Rows of a list were chosen for their size: they show what they probably count (see [`Ranked::shown`]). Only the rows of a
+    /// [`ListRequest`] that hides nothing were not; they show plain estimates.
+    ///
+    /// # Errors
+    /// There is no list: keys can only be asked for by name.
+    pub fn list(&self, request: ListRequest) -> Result<List<'_>, QueryError> {
+        Ok(self.answers().list(self.keys()?, &self.selection(request)))
+    }
+
+    /// The same of candidates, where there is no list.
+    ///
+    /// # Errors
+    /// See [`frequency`](Self::frequency).
+    pub fn list_among<'i>(
+        &self,
+        candidates: &[Item<'i>],
+        request: ListRequest,
+    ) -> Result<List<'i>, QueryError> {
+        candidates.iter().try_for_each(|&item| self.check(item))?;
+        Ok(self.answers().list_among(candidates, &self.selection(request)))
+    }
+
+    /// The keys, public or found, whose count reaches the threshold, largest first; in the paper's method
+    /// (γ - 1/columns) w. See [`list`](Self::list).
     ///
     /// # Errors
     /// There is no list (keys can only be asked for by name), or the threshold is out of range.
@@ -194,7 +217,7 @@ impl WindowView {
         T: TryInto<Threshold>,
         ParameterError: From<T::Error>,
     {
-        self.heavy_hitters_with(threshold, Certainty::Plain)
+        self.list(ListRequest::heavy_hitters(checked(threshold)?))
     }
 
     /// The same with a choice on which side to err.
@@ -206,20 +229,15 @@ impl WindowView {
         T: TryInto<Threshold>,
         ParameterError: From<T::Error>,
     {
-        let least = self.least(checked(threshold)?);
-        let answers = self.answers();
-        let low = least - answers.slack(least);
-        let choose = |values: &[f64]| at_least(values, low).collect();
-        Ok(answers.list(self.keys()?, choose).at_least(least, certainty))
+        self.list(ListRequest::heavy_hitters(checked(threshold)?).with_certainty(certainty))
     }
 
-    /// The `count` keys, public or found, with the largest estimates, largest first. Costs as much as
-    /// [`heavy_hitters`](Self::heavy_hitters), and shows what the rows probably count as well.
+    /// The `count` keys, public or found, with the largest estimates, largest first. See [`list`](Self::list).
     ///
     /// # Errors
     /// There is no list: keys can only be asked for by name.
     pub fn top(&self, count: usize) -> Result<List<'_>, QueryError> {
-        Ok(self.answers().list(self.keys()?, |values| largest(values, count)))
+        self.list(ListRequest::top(count))
     }
 
     /// The candidates whose count reaches the threshold, largest first: heavy hitters without a public domain.
@@ -235,12 +253,7 @@ impl WindowView {
         T: TryInto<Threshold>,
         ParameterError: From<T::Error>,
     {
-        let least = self.least(checked(threshold)?);
-        candidates.iter().try_for_each(|&item| self.check(item))?;
-        let answers = self.answers();
-        let low = least - answers.slack(least);
-        let choose = |values: &[f64]| at_least(values, low).collect();
-        Ok(answers.list_among(candidates, choose).at_least(least, Certainty::Plain))
+        self.list_among(candidates, ListRequest::heavy_hitters(checked(threshold)?))
     }
 
     /// The keys that may be listed: the public ones, or those that were found so far.
@@ -272,6 +285,10 @@ impl WindowView {
             return Err(QueryError::Kind { wanted, got: item.kind() });
         }
         if self.readable.released.knows(item) { Ok(()) } else { Err(QueryError::NotInDomain) }
+    }
+
+    fn selection(&self, request: ListRequest) -> Selection {
+        Selection { request, least: request.threshold.map(|threshold| self.least(threshold)) }
     }
 
     /// The smallest estimate of a heavy hitter.
@@ -387,28 +404,19 @@ impl Answers<'_> {
         }
     }
 
-    fn list<'k>(&self, keys: &'k Keys, choose: impl FnOnce(&[f64]) -> Vec<usize>) -> List<'k> {
+    fn list<'k>(&self, keys: &'k Keys, selection: &Selection) -> List<'k> {
         match self {
-            Self::Nearest(nearest) => nearest.list(keys, choose),
-            Self::Interpolated(interpolated) => interpolated.list(keys, choose),
-            Self::Sites(sites) => sites.list(keys, choose),
+            Self::Nearest(nearest) => nearest.list(keys, selection),
+            Self::Interpolated(interpolated) => interpolated.list(keys, selection),
+            Self::Sites(sites) => sites.list(keys, selection),
         }
     }
 
-    fn list_among<'i>(&self, candidates: &[Item<'i>], choose: impl FnOnce(&[f64]) -> Vec<usize>) -> List<'i> {
+    fn list_among<'i>(&self, candidates: &[Item<'i>], selection: &Selection) -> List<'i> {
         match self {
-            Self::Nearest(nearest) => nearest.list_among(candidates, choose),
-            Self::Interpolated(interpolated) => interpolated.list_among(candidates, choose),
-            Self::Sites(sites) => sites.list_among(candidates, choose),
-        }
-    }
-
-    /// How far below its count a key may be estimated; nothing where estimates are taken as they are.
-    fn slack(&self, count: f64) -> f64 {
-        match self {
-            Self::Nearest(_) => 0.0,
-            Self::Interpolated(interpolated) => interpolated.slack(count),
-            Self::Sites(sites) => sites.slack(count),
+            Self::Nearest(nearest) => nearest.list_among(candidates, selection),
+            Self::Interpolated(interpolated) => interpolated.list_among(candidates, selection),
+            Self::Sites(sites) => sites.list_among(candidates, selection),
         }
     }
 }
