@@ -12,7 +12,7 @@ use dpsw::{Drift, Epsilon, Expectation, Threshold};
 use dpsw_eval::against::{self, Contest, Entry};
 use dpsw_eval::catalog::{self, FIGURES};
 use dpsw_eval::compare::{self, Comparison};
-use dpsw_eval::coverage;
+use dpsw_eval::coverage::{self, Requests};
 use dpsw_eval::dataset::{self, Column, Dataset, Format, Synthetic};
 use dpsw_eval::discovery;
 use dpsw_eval::evaluate::{self, Evaluation};
@@ -74,7 +74,7 @@ enum Command {
     /// Run every figure and write the report
     All(AllArguments),
     /// Measure how often 95 % intervals hold the truth, and which listed rows are ghosts
-    Coverage(TableArguments),
+    Coverage(CoverageArguments),
     /// Measure how well keys are found without a list, and how soon
     Discovery(TableArguments),
     /// Draw which keys are cut into how many nodes
@@ -175,6 +175,37 @@ struct TableArguments {
     /// Print one JSON array of rows
     #[arg(long)]
     json: bool,
+}
+
+#[derive(Debug, Args)]
+struct CoverageArguments {
+    #[command(flatten)]
+    table: TableArguments,
+    /// Measure lists alone, by what they are asked for: all keys, few keys, thresholds below the noise, strict ones, short windows
+    #[arg(long)]
+    requests: bool,
+    /// Streams of --requests: synthetic ones, and real ones of the data folder
+    #[arg(
+        long,
+        value_delimiter = ',',
+        default_value = "zipf,kosarak,retail,movielens-small,nasa,void-touches,sotu-words,web07,flights-2001"
+    )]
+    streams: Vec<String>,
+    /// Privacy budgets of --requests
+    #[arg(long, value_delimiter = ',', default_values_t = [1.0, 0.2])]
+    epsilon: Vec<f64>,
+    /// Windows of --requests
+    #[arg(long, value_delimiter = ',', default_values_t = [100_000, 10_000, 2_000])]
+    windows: Vec<u64>,
+    /// Seeds of --requests
+    #[arg(long, default_value_t = 3)]
+    seeds: u64,
+    /// Query times per seed of --requests
+    #[arg(long, default_value_t = 10)]
+    queries: usize,
+    /// Only the questions of --requests whose name contains this, such as short or strict
+    #[arg(long, default_value = "", hide_default_value = true)]
+    only: String,
 }
 
 #[derive(Debug, Args)]
@@ -308,9 +339,24 @@ fn one_figure(arguments: &FigureArguments) -> Result<()> {
     Ok(())
 }
 
-fn coverage(arguments: &TableArguments) -> Result<()> {
-    let results = run_table(arguments, "coverage")?;
-    print_rows(&results.coverage, arguments.json, coverage::table)
+fn coverage(arguments: &CoverageArguments) -> Result<()> {
+    let table = &arguments.table;
+    if !arguments.requests {
+        let results = run_table(table, "coverage")?;
+        return print_rows(&results.coverage, table.json, coverage::table);
+    }
+    let CoverageArguments { seeds, queries, .. } = *arguments;
+    ensure!(0 < seeds.min(queries as u64), "seeds and queries are at least 1");
+    let requests = Requests {
+        streams: arguments.streams.clone(),
+        epsilons: arguments.epsilon.clone(),
+        windows: arguments.windows.clone(),
+        seeds,
+        queries,
+        only: arguments.only.clone(),
+    };
+    let rows = requests.run(&Shelf::new(Some(table.run.data.path())))?;
+    print_rows(&rows, table.json, coverage::request_table)
 }
 
 fn discovery(arguments: &TableArguments) -> Result<()> {
