@@ -147,6 +147,9 @@ pub enum IngestError {
     /// So much is waiting already that this has to wait. How much is not said: it tells what others send.
     #[error("too much of source {0:?} is waiting to be counted; send the batch again later")]
     Busy(String),
+    /// A stream was added while the batch was read, and its column was left out.
+    #[error("the streams of source {0:?} changed while the batch was read; nothing was taken, send it again")]
+    StreamsChanged(String),
     /// The source has a broker.
     #[error("source {0:?} takes its events from its broker; send them there, or to a source without one")]
     Brokered(String),

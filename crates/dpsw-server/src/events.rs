@@ -59,6 +59,8 @@ pub struct Events {
     columns: Vec<(String, Column)>,
     times: Option<Vec<u64>>,
     users: Option<Strings>,
+    /// The version of what was wanted when they were read; `None` if they were not read from a body or a broker.
+    wanted_version: Option<u64>,
 }
 
 /// The items of one column.
@@ -108,6 +110,16 @@ impl Events {
     pub fn with_users(self, users: Strings) -> Result<Self, EventsError> {
         self.fits("users", users.len())?;
         Ok(Self { users: Some(users), ..self })
+    }
+
+    /// The same, read when this version of columns was wanted.
+    pub(crate) fn read_for(self, wanted_version: u64) -> Self {
+        Self { wanted_version: Some(wanted_version), ..self }
+    }
+
+    /// Whether they were read before this version of columns was wanted.
+    pub(crate) fn is_read_before(&self, wanted_version: u64) -> bool {
+        self.wanted_version.is_some_and(|version| version < wanted_version)
     }
 
     /// How many events there are.

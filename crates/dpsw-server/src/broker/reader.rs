@@ -157,7 +157,7 @@ impl Session<'_> {
 
     fn read_batch(&mut self) -> Result<(), Trouble> {
         let app = &self.reader.app;
-        let wanted = app.wanted(&self.reader.source)?;
+        let wanted = app.engine.wanted(&self.reader.source)?;
         if wanted.columns.is_empty() || app.is_closing() {
             return Err(Trouble::Over);
         }
@@ -180,6 +180,7 @@ impl Session<'_> {
             return Ok(());
         }
         let (events, step) = batch.finish()?;
+        let events = events.read_for(wanted.version);
         self.position = step.to.clone();
         self.pending.push_back(app.engine.ingest_read(&self.reader.source, events, step)?);
         Ok(())
@@ -204,7 +205,7 @@ impl Session<'_> {
     /// So many events are durable, which is said where arrivals are public.
     fn note(&self, events: usize) {
         let Reader { app, source, .. } = self.reader;
-        if app.wanted(source).is_ok_and(|wanted| wanted.has_public_arrivals) {
+        if app.engine.wanted(source).is_ok_and(|wanted| wanted.has_public_arrivals) {
             app.metrics.add_events(source, events);
         }
     }

@@ -46,7 +46,7 @@ pub(crate) enum Trouble {
     NotBuilt(&'static str),
     #[error("cannot keep what it reads, and tries again: {0}")]
     Engine(IngestError),
-    #[error("begins to read again, because its topic has more partitions")]
+    #[error("begins to read again, because its topic has more partitions or the source has more streams")]
     Grown,
     /// Nobody wants the source read any more.
     #[error("is read no longer")]
@@ -72,6 +72,7 @@ impl From<IngestError> for Trouble {
     fn from(error: IngestError) -> Self {
         match error {
             IngestError::Unknown(_) | IngestError::Unavailable(Unavailable::ShuttingDown) => Self::Over,
+            IngestError::StreamsChanged(_) => Self::Grown,
             error => Self::Engine(error),
         }
     }

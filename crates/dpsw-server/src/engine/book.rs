@@ -15,6 +15,7 @@ use crate::engine::registry::{Room, Source, Stream};
 use crate::engine::{BatchId, Receipt};
 use crate::error::IngestError;
 use crate::events::Events;
+use crate::input::Wanted;
 use crate::store::journal::Batch;
 use crate::store::position::{Position, Step};
 use crate::store::records::{Saved, StreamId};
@@ -42,6 +43,8 @@ pub(crate) struct Book {
     /// What is durable of each stream.
     streams: BTreeMap<StreamId, (Arc<Stream>, Saved)>,
     needs: Needs,
+    /// The version of [`Wanted`] that added a column last: a batch that was read before may lack it.
+    widened: u64,
     /// How far it has read its broker.
     pub(crate) position: Position,
     /// The records of the journal: their last batch, and their bytes.
@@ -82,6 +85,7 @@ impl Book {
             ids,
             streams: BTreeMap::new(),
             needs: Needs::default(),
+            widened: 0,
             journal: VecDeque::new(),
             journal_bytes: 0,
             is_emptying: false,
@@ -112,6 +116,13 @@ impl Book {
             times: self.streams.values().any(|(stream, _)| clock(stream) == Some(Clock::Events)),
             users: self.source.config.protects == Protects::Users,
         };
+        let before = self.source.wanted();
+        let items = self.needs.items.iter().map(String::as_str);
+        let wanted = Wanted::new(&self.source.config, items, before.version + 1);
+        if !before.covers(&wanted) {
+            self.widened = wanted.version;
+        }
+        self.source.set_wanted(wanted);
     }
 
     /// The time now, which does not go back.
@@ -163,6 +174,11 @@ impl Group {
     /// Takes a batch, unless it was taken before.
     pub(crate) fn take(&mut self, ingest: Ingest, book: &mut Book, now_ms: u64) {
         let Ingest { id, events, step, room, reply, busy, source } = ingest;
+        // The batch would count as null items in a stream that was made meanwhile.
+        if events.is_read_before(book.widened) {
+            let _ = reply.send(Err(IngestError::StreamsChanged(source.config.name.clone())));
+            return;
+        }
         if step.as_ref().is_some_and(|step| step.from != *self.position(book)) {
             let _ = reply.send(Err(IngestError::Elsewhere(source.config.name.clone())));
             return;

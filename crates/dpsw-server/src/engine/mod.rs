@@ -46,6 +46,7 @@ use crate::engine::report::{Contract, Counted, Health, LedgerReport, SourceRepor
 use crate::engine::threads::Threads;
 use crate::error::{ChangeError, IngestError, OpenError, Unavailable, Unknown};
 use crate::events::Events;
+use crate::input::Wanted;
 use crate::ledger;
 use crate::store::disk::{Disk, Folders};
 use crate::store::position::Step;
@@ -292,6 +293,11 @@ impl Engine {
         }
     }
 
+    /// What is taken of the events of a source now.
+    pub(crate) fn wanted(&self, source: &str) -> Result<Arc<Wanted>, Unknown> {
+        Ok(self.shared.sources.get(source)?.wanted())
+    }
+
     /// The source that a stream belongs to; `None` if there is no such stream, or it is sealed elsewhere.
     #[must_use]
     pub fn source_of(&self, stream: &str) -> Option<String> {
@@ -389,4 +395,42 @@ fn stream_report(stream: &Stream) -> StreamReport {
 
 fn elsewhere_report(stream: &Elsewhere) -> StreamReport {
     StreamReport { name: stream.name.clone(), plan: Arc::clone(&stream.plan), counted: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Key;
+    use crate::clock::SystemClock;
+
+    fn stream(name: &str, item: &str) -> StreamConfig {
+        let keys = "keys = { list = ['a'] }";
+        toml::from_str(&format!("name = '{name}'\nitem = '{item}'\nwindow = 1000\nepsilon = 1.0\n{keys}"))
+            .expect("a stream")
+    }
+
+    /// It would count as null items in the new stream.
+    #[test]
+    fn a_batch_that_was_read_before_a_column_was_wanted_is_refused_and_taken_when_it_is_read_again() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let settings = EngineSettings::new(folder.path().join("data"), Key::from_bytes([7; 32]));
+        let engine = Engine::open(&settings, Arc::new(SystemClock)).expect("a folder");
+        let source =
+            "name = 'web'\nprotects = 'event'\nepsilon = 9\ncolumns = { page = 'text', site = 'text' }";
+        engine.create_source(toml::from_str(source).expect("a source")).expect("a source");
+        let read = || Events::new(3).expect("few").read_for(engine.wanted("web").expect("a source").version);
+        let send = |events| engine.ingest("web", None, events).expect("room").wait();
+        let refused = Err(IngestError::StreamsChanged("web".to_owned()));
+        for (name, item, is_refused) in
+            [("one", "page", true), ("two", "page", false), ("three", "site", true)]
+        {
+            let before = read();
+            engine.create_stream("web", stream(name, item)).expect("a stream");
+            assert_eq!(send(before) == refused, is_refused, "{name}");
+            send(read()).expect("it was read again");
+        }
+        let before = read();
+        engine.delete_stream("three").expect("it is there");
+        send(before).expect("it has more than is wanted");
+    }
 }

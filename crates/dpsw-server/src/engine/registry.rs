@@ -14,6 +14,7 @@ use crate::engine::gauge::{Busy, Gauge};
 use crate::engine::health::Vitals;
 use crate::engine::published::Published;
 use crate::error::{ChangeError, IngestError, Unknown};
+use crate::input::Wanted;
 use crate::ledger::Charge;
 use crate::store::position::Position;
 use crate::store::records::{SourceId, StreamId};
@@ -47,6 +48,8 @@ pub(crate) struct Source {
     pub(crate) id: SourceId,
     pub(crate) config: SourceConfig,
     charges: Mutex<Vec<Charge>>,
+    /// What its streams take of events. The committer changes it together with the streams; whoever reads events asks here.
+    wanted: RwLock<Arc<Wanted>>,
     /// How far it has read its broker, durably.
     position: Mutex<Position>,
     /// Bytes that wait to be made durable and counted.
@@ -154,7 +157,16 @@ impl Source {
         let begins_at_end = config.broker.as_ref().is_some_and(|broker| broker.start == Start::Newest);
         let position = position.unwrap_or(Position { begins_at_end, ..Position::default() });
         let (charges, position) = (Mutex::new(charges), Mutex::new(position));
-        Self { id, config, charges, position, waiting: AtomicUsize::new(0) }
+        let wanted = RwLock::new(Arc::new(Wanted::new(&config, [], 0)));
+        Self { id, config, charges, wanted, position, waiting: AtomicUsize::new(0) }
+    }
+
+    pub(crate) fn wanted(&self) -> Arc<Wanted> {
+        Arc::clone(&self.wanted.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn set_wanted(&self, wanted: Wanted) {
+        *self.wanted.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(wanted);
     }
 
     pub(crate) fn position(&self) -> Position {

@@ -75,7 +75,6 @@ pub(crate) async fn create_source(
         Ok::<_, Problem>(engine.source(&name)?)
     });
     let report = made.await??;
-    app.forget_wanted();
     Ok((StatusCode::CREATED, Json(report.into())))
 }
 
@@ -116,7 +115,6 @@ pub(crate) async fn delete_source(
     params.done()?;
     asker.may(Role::Admin)?;
     app.engine(move |engine| engine.delete_source(&name)).await??;
-    app.forget_wanted();
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -179,7 +177,6 @@ pub(crate) async fn create_stream(
         Ok::<_, Problem>(engine.stream(&name)?)
     });
     let report = made.await??;
-    app.forget_wanted();
     Ok((StatusCode::CREATED, Json((&report).into())))
 }
 
@@ -241,7 +238,6 @@ pub(crate) async fn replace_stream(
         Ok::<_, Problem>(engine.stream(&name)?)
     });
     let report = made.await??;
-    app.forget_wanted();
     Ok(Json((&report).into()))
 }
 
@@ -259,7 +255,6 @@ pub(crate) async fn delete_stream(
     params.done()?;
     asker.may_stream(&app, Role::Admin, &name)?;
     app.engine(move |engine| engine.delete_stream(&name)).await??;
-    app.forget_wanted();
     Ok(StatusCode::NO_CONTENT)
 }
 

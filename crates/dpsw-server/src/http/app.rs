@@ -1,20 +1,18 @@
 //! What handlers share.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Deref;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use tokio::sync::{Semaphore, watch};
 
 use crate::auth::keeper::Keeper;
 use crate::clock::Clock;
 use crate::engine::Engine;
-use crate::error::Unknown;
 use crate::http::problem::Problem;
 use crate::http::request::RequestIds;
 use crate::http::work::Workers;
-use crate::input::Wanted;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
 
@@ -63,15 +61,6 @@ pub struct Shared {
     pub(crate) live_clients: Arc<Semaphore>,
     /// Set when the service shuts down.
     pub(crate) closing: watch::Sender<bool>,
-    wanted: RwLock<Remembered>,
-}
-
-/// What is taken of the events of sources, until sources or streams change.
-#[derive(Debug, Default)]
-struct Remembered {
-    /// How often they have changed.
-    changes: u64,
-    wanted: BTreeMap<String, Arc<Wanted>>,
 }
 
 /// Room for bodies is counted in pieces of this many bytes, as a semaphore counts to less than 2^32 on some machines.
@@ -90,7 +79,6 @@ impl App {
             bodies: Semaphore::new(Limits::bytes(limits.bodies) / BODY_UNIT),
             live_clients: Arc::new(Semaphore::new(limits.live_clients)),
             closing: watch::Sender::new(false),
-            wanted: RwLock::default(),
             engine,
             keeper,
             limits,
@@ -114,40 +102,6 @@ impl Shared {
     /// Whether the service shuts down.
     pub(crate) fn is_closing(&self) -> bool {
         *self.closing.borrow()
-    }
-
-    /// What is taken of the events of a source.
-    pub(crate) fn wanted(&self, source: &str) -> Result<Arc<Wanted>, Unknown> {
-        let changes = {
-            let remembered = self.wanted.read().unwrap_or_else(PoisonError::into_inner);
-            if let Some(wanted) = remembered.wanted.get(source) {
-                return Ok(Arc::clone(wanted));
-            }
-            remembered.changes
-        };
-        let wanted = Arc::new(self.wanted_now(source)?);
-        let mut remembered = self.wanted.write().unwrap_or_else(PoisonError::into_inner);
-        // What was looked up before a change must not outlive it: a new stream would count nothing.
-        if remembered.changes == changes {
-            remembered.wanted.insert(source.to_owned(), Arc::clone(&wanted));
-        }
-        Ok(wanted)
-    }
-
-    fn wanted_now(&self, source: &str) -> Result<Wanted, Unknown> {
-        let report = self.engine.source(source)?;
-        // A stream that is deleted meanwhile wants nothing.
-        let streams = report.streams.iter().filter_map(|stream| self.engine.stream(stream).ok());
-        let columns: Vec<String> =
-            streams.filter_map(|stream| stream.counted).map(|counted| counted.config.item).collect();
-        Ok(Wanted::new(&report.config, columns.iter().map(String::as_str)))
-    }
-
-    /// Call it whenever sources or streams have changed.
-    pub(crate) fn forget_wanted(&self) {
-        let mut remembered = self.wanted.write().unwrap_or_else(PoisonError::into_inner);
-        remembered.changes += 1;
-        remembered.wanted.clear();
     }
 }
 

@@ -61,13 +61,13 @@ pub(crate) async fn ingest(
 ) -> Result<Response, Problem> {
     asker.may_source(Role::Ingest, &source)?;
     params.done()?;
-    let wanted = app.wanted(&source)?;
-    let receipt = take(&app, &source, &wanted, &headers, body).await;
-    if let (Ok(receipt), true) = (&receipt, wanted.has_public_arrivals) {
+    let has_public_arrivals = app.engine.wanted(&source)?.has_public_arrivals;
+    let receipt = take(&app, &source, &headers, body).await;
+    if let (Ok(receipt), true) = (&receipt, has_public_arrivals) {
         count(&app, &source, receipt);
     }
     let mut response = receipt.map(acknowledge).unwrap_or_else(IntoResponse::into_response);
-    if wanted.has_public_arrivals {
+    if has_public_arrivals {
         response.extensions_mut().insert(PublicArrival);
     }
     Ok(response)
@@ -84,18 +84,14 @@ fn acknowledge(receipt: Receipt) -> Response {
     (status, Json(ReceiptShape::from(receipt))).into_response()
 }
 
-async fn take(
-    app: &App,
-    source: &str,
-    wanted: &Arc<Wanted>,
-    headers: &HeaderMap,
-    body: Body,
-) -> Result<Receipt, Problem> {
+async fn take(app: &App, source: &str, headers: &HeaderMap, body: Body) -> Result<Receipt, Problem> {
     let id = batch_id(headers)?;
-    let reading = Reading::new(app, headers, wanted)?;
+    let form = BodyForm::new(app, headers)?;
     let received = receive(app, headers, body).await?;
+    // Streams may have changed while the body came.
+    let reading = Reading { form, wanted: app.engine.wanted(source)? };
     let bytes = received.bytes.clone();
-    let events = match reading.packing.is_none() && bytes.len() <= SMALL {
+    let events = match reading.form.packing.is_none() && bytes.len() <= SMALL {
         true => reading.read(bytes)?,
         false => app.workers.bodies.run(move || reading.read(bytes)).await??,
     };
@@ -103,35 +99,43 @@ async fn take(
     Ok(app.engine.ingest(source, id, events)?.await?)
 }
 
-/// How a body is read.
-struct Reading {
+/// The form of a body, as its headers state it, and how large it may be.
+struct BodyForm {
     format: Format,
     packing: Option<Packing>,
-    wanted: Arc<Wanted>,
     limits: InputLimits,
     unpacked_max: usize,
 }
 
-impl Reading {
-    fn new(app: &App, headers: &HeaderMap, wanted: &Arc<Wanted>) -> Result<Self, Problem> {
+/// How a body is read, and what is taken of it.
+struct Reading {
+    form: BodyForm,
+    wanted: Arc<Wanted>,
+}
+
+impl BodyForm {
+    fn new(app: &App, headers: &HeaderMap) -> Result<Self, Problem> {
         let format = one(headers, &CONTENT_TYPE)?.and_then(Format::of);
         let unknown = "send events as application/x-ndjson, application/json, text/csv, text/plain or \
                        application/vnd.apache.arrow.stream";
         Ok(Self {
             format: format.ok_or_else(|| Problem::new(Code::UnknownContent, unknown))?,
             packing: packing(headers)?,
-            wanted: Arc::clone(wanted),
             limits: app.limits.input(),
             unpacked_max: Limits::bytes(app.limits.unpacked_body),
         })
     }
+}
 
+impl Reading {
     fn read(&self, body: Bytes) -> Result<Events, InputError> {
-        let body = match self.packing {
-            Some(packing) => unpack(packing, &body, self.unpacked_max)?,
+        let BodyForm { format, packing, limits, unpacked_max } = self.form;
+        let body = match packing {
+            Some(packing) => unpack(packing, &body, unpacked_max)?,
             None => body,
         };
-        input::read(self.format, body, &self.wanted, self.limits)
+        let events = input::read(format, body, &self.wanted, limits)?;
+        Ok(events.read_for(self.wanted.version))
     }
 }
 

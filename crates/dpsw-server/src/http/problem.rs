@@ -126,6 +126,9 @@ impl From<IngestError> for Problem {
                 Code::HasBroker,
                 "the source takes its events from its broker; send them there, or to a source without one",
             ),
+            IngestError::StreamsChanged(_) => Self::busy(
+                "the streams of the source changed while the batch was read; nothing was taken, send it again",
+            ),
             IngestError::Busy(_) => {
                 Self::busy("too much is waiting to be counted; nothing was taken, send the batch again")
             }

@@ -58,6 +58,8 @@ impl Format {
 /// What of each event is taken: the columns that streams count, the time and the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Wanted {
+    /// How often it has changed before. The engine refuses events that were read before a column was added.
+    pub(crate) version: u64,
     pub(crate) columns: Vec<(String, ColumnKind)>,
     pub(crate) time: Option<String>,
     pub(crate) user: Option<String>,
@@ -69,7 +71,11 @@ pub(crate) struct Wanted {
 
 impl Wanted {
     /// What the streams that count these columns need of a source.
-    pub(crate) fn new<'c>(source: &SourceConfig, counted: impl IntoIterator<Item = &'c str>) -> Self {
+    pub(crate) fn new<'c>(
+        source: &SourceConfig,
+        counted: impl IntoIterator<Item = &'c str>,
+        version: u64,
+    ) -> Self {
         let mut names: Vec<&str> = counted.into_iter().collect();
         names.sort_unstable();
         names.dedup();
@@ -77,12 +83,18 @@ impl Wanted {
         let is_alone =
             source.columns.len() == 1 && source.time_column.is_none() && source.user_column.is_none();
         Self {
+            version,
             columns: names.into_iter().filter_map(known).collect(),
             time: source.time_column.clone(),
             user: source.user_column.clone(),
             only: source.columns.keys().next().filter(|_| is_alone).cloned(),
             has_public_arrivals: source.protects != Protects::Presence,
         }
+    }
+
+    /// Whether it has every column of the other.
+    pub(crate) fn covers(&self, other: &Self) -> bool {
+        other.columns.iter().all(|column| self.columns.contains(column))
     }
 
     /// Every name that is looked for: columns, then the time, then the user.
@@ -182,6 +194,7 @@ pub(crate) mod testing {
     /// A source with a text and an integer column, times and users.
     pub(crate) fn wanted() -> Wanted {
         Wanted {
+            version: 0,
             columns: vec![("page".to_owned(), ColumnKind::Text), ("status".to_owned(), ColumnKind::Integer)],
             time: Some("at".to_owned()),
             user: Some("who".to_owned()),

@@ -2,14 +2,18 @@
 
 use std::io::Write;
 use std::sync::Arc;
+use std::time::Duration;
 
 use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use arrow_ipc::writer::StreamWriter;
 use axum::body::Body;
 use axum::http::{Method, StatusCode};
+use dpsw_server::{ChangeError, StreamConfig};
+use futures_util::stream;
 use serde_json::{Value, json};
+use tower::ServiceExt;
 
-use crate::support::{Reply, Rig};
+use crate::support::{Reply, Rig, SOURCE, pages};
 
 async fn estimate(rig: &Rig, item: &str) -> f64 {
     rig.settle().await;
@@ -135,4 +139,57 @@ async fn users_and_times_come_in_columns_of_their_own() {
     let answer = rig.get("/v1/streams/pages/frequency?item=a").await.expect(StatusCode::OK);
     assert_eq!(answer["items"][0]["estimate"], 2.0, "{answer}");
     rig.batch("text/plain", "a\n").await.problem(415, "unknown-content");
+}
+
+/// Where the client goes away at whichever point, a stream that was made counts; one that was not made is made by somebody else.
+#[tokio::test]
+async fn a_stream_whose_client_went_away_while_it_was_made_counts() {
+    for polls in 0.. {
+        let rig = Rig::new();
+        rig.make(SOURCE, &[]).await;
+        rig.batch("text/plain", "a\n").await.expect(StatusCode::ACCEPTED);
+        let request = rig.request(Method::POST, "/v1/sources/web/streams");
+        let request =
+            request.header("content-type", "application/json").body(Body::from(pages().to_string()));
+        let mut making = Box::pin(rig.router.clone().oneshot(request.expect("a request")));
+        let mut is_made = false;
+        for _ in 0..polls {
+            tokio::select! {
+                biased;
+                _ = &mut making => { is_made = true; break; }
+                () = tokio::time::sleep(Duration::from_millis(1)) => {}
+            }
+        }
+        drop(making);
+        let stream: StreamConfig = serde_json::from_value(pages()).expect("settings");
+        let engine = Arc::clone(&rig.engine);
+        let ensured = tokio::task::spawn_blocking(move || engine.ensure_stream("web", &stream)).await;
+        // The request may make it at the same moment.
+        assert!(matches!(ensured.expect("a thread"), Ok(()) | Err(ChangeError::Exists { .. })));
+        rig.count(&["a"], 1000).await;
+        assert_eq!(estimate(&rig, "a").await, 1000.0, "the client went away after {polls} polls");
+        if is_made {
+            break;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_is_made_while_a_body_comes_counts_its_events() {
+    let rig = Rig::new();
+    rig.make(SOURCE, &[]).await;
+    let (sender, pieces) = tokio::sync::mpsc::channel::<String>(1);
+    let pieces = stream::unfold(pieces, |mut pieces| async {
+        pieces.recv().await.map(|piece| (Ok::<_, std::convert::Infallible>(piece), pieces))
+    });
+    let request = rig.batch_request("text/plain").body(Body::from_stream(pieces)).expect("a request");
+    let sending = async {
+        sender.send("a\n".repeat(500)).await.expect("it is read");
+        rig.post("/v1/sources/web/streams", pages()).await.expect(StatusCode::CREATED);
+        sender.send("a\n".repeat(500)).await.expect("it is read");
+        drop(sender);
+    };
+    let (reply, ()) = tokio::join!(rig.send(request), sending);
+    reply.expect(StatusCode::ACCEPTED);
+    assert_eq!(estimate(&rig, "a").await, 1000.0);
 }
