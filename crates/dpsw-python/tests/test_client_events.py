@@ -10,7 +10,7 @@ import pandas
 import polars
 import pyarrow
 import pytest
-from services import BUDGET, EPSILON, START, counts, fed, made, numbers, until
+from services import BUDGET, EPSILON, START, Home, counts, fed, made, numbers, until
 
 import dpsw
 from dpsw import _arrow, _events
@@ -162,9 +162,10 @@ def test_several_columns_are_sent_together(client: dpsw.Client) -> None:
         (5, {}, "cannot count a int"),
         (["a"], {"times": [START]}, "takes no times"),
         (["a"], {"users": ["u"]}, "takes no users"),
-        (["a"], {"batch_id": "two words"}, "no blank"),
-        (["a"], {"batch_id": "x" * 49}, "1 to 48"),
-        (["a"], {"batch_id": "a/1"}, "no slash"),
+        (["a"], {"batch_id": "monday"}, "such as \"web-1/42\""),
+        (["a"], {"batch_id": "two words/1"}, "such as"),
+        (["a"], {"batch_id": "x" * 65 + "/1"}, "such as"),
+        (["a"], {"batch_id": "a/01"}, "such as"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_before_anything_is_sent(
@@ -188,8 +189,8 @@ def test_a_large_input_goes_in_several_batches_and_counts_once(client: dpsw.Clie
         stream = made(client)
         source = client.sources()[stream.name]
         assert 10 < len(list(_events.bodies(source, items, None, None, (None, False))))
-        assert fed(client, stream, items, batch_id="monday") == dpsw.Sent(4000, 0, "monday")
-        assert client.send(stream.name, items, batch_id="monday") == dpsw.Sent(4000, 4000, "monday")
+        assert fed(client, stream, items, batch_id="monday/7") == dpsw.Sent(4000, 0, "monday/7")
+        assert client.send(stream.name, items, batch_id="monday/7") == dpsw.Sent(4000, 4000, "monday/7")
         fed(client, stream, ["c"] * 1000, last=5000)
         assert stream.view().retained.end <= 5000, "what was sent again counts once"
 
@@ -200,9 +201,48 @@ def test_what_goes_wrong_late_says_what_was_taken_and_under_which_name(client: d
         client.send(stream.name, ["a"] * 99_999 + [1.5])
     assert caught.value.__notes__[0].startswith("0 events were taken before")
     with pytest.raises(dpsw.InputError) as caught:
-        client.send(stream.name, iter(["a"] * 99_999 + [1.5]), batch_id="mine")
-    assert caught.value.__notes__[0].startswith("65536 events were taken before; send all again with batch_id=\"mine\"")
-    assert client.send(stream.name, iter(["a"] * 100_000), batch_id="mine") == dpsw.Sent(100_000, 65_536, "mine")
+        client.send(stream.name, iter(["a"] * 99_999 + [1.5]), batch_id="mine/3")
+    assert caught.value.__notes__[0].startswith("65536 events were taken before; send all again with batch_id=\"mine/3\"")
+    assert client.send(stream.name, iter(["a"] * 100_000), batch_id="mine/3") == dpsw.Sent(100_000, 65_536, "mine/3")
+
+
+def test_each_call_has_numbers_of_its_own_also_after_an_error(client: dpsw.Client, home: Home) -> None:
+    stream = made(client)
+    own = dpsw.Client(home.url, home.token)
+    first = own.send(stream.name, ["a"])
+    sender = first.batch_id.removesuffix("/1")
+    assert first == dpsw.Sent(1, 0, f"{sender}/1") and own.send(stream.name, ["a"]).batch_id == f"{sender}/2"
+    with pytest.raises(dpsw.InputError) as caught:
+        own.send(stream.name, iter(["a"] * 99_999 + [1.5]))
+    assert f'batch_id="{sender}/3"' in caught.value.__notes__[0]
+    assert own.send(stream.name, ["b"]).batch_id == f"{sender}/4", "3 was taken"
+    assert own.send(stream.name, ["b"], batch_id=f"{sender}/9").repeated == 0
+    assert own.send(stream.name, ["b"]).batch_id == f"{sender}/10"
+
+
+def test_a_batch_that_is_too_old_is_an_error_and_counts_nowhere(client: dpsw.Client) -> None:
+    stream = made(client)
+    client.send(stream.name, ["a"], batch_id="old/5000")
+    assert client.send(stream.name, ["a"], batch_id="old/3976").repeated == 0
+    with pytest.raises(dpsw.ServiceError, match="taken before, or is too old") as caught:
+        client.send(stream.name, ["a"], batch_id="old/3975")
+    assert (caught.value.code, caught.value.status) == ("batch-too-old", 409)
+
+
+def test_a_sender_for_life_goes_on_in_the_next_process_and_is_not_shared(
+    client: dpsw.Client, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = made(client)
+    for _ in range(2):
+        assert dpsw.Client(home.url, home.token, sender="cron").send(stream.name, ["a"]).repeated == 0
+    monkeypatch.setattr(_events.clock, "time_ns", lambda: 1_000_000)
+    one, other = (dpsw.Client(home.url, home.token, sender="twins") for _ in range(2))
+    one.send(stream.name, ["a"])
+    with pytest.raises(dpsw.ServiceError, match="another program send as 'twins'") as caught:
+        other.send(stream.name, ["b"])
+    assert caught.value.code == "sender-shared"
+    with pytest.raises(dpsw.ParameterError, match="a sender has 1 to 64"):
+        dpsw.Client(home.url, home.token, sender="two words")
 
 
 def test_bytes_that_are_no_text_need_pyarrow(client: dpsw.Client, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,13 +48,21 @@ def test_a_busy_service_is_asked_again_after_as_long_as_it_says(monkeypatch: pyt
     assert waits[0] == 3 and 0 < waits[1] < 1
 
 
+def test_a_batch_whose_outcome_is_unknown_is_sent_again_with_its_id(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_http.time, "sleep", lambda _: None)
+    with scripted(SOURCES, problem(500, "outcome-unknown"), RECEIPT) as (server, client):
+        assert client.send("web", ["a"]).events == 1
+        ids = [headers["Batch-Id"] for _, _, headers in server.asked[1:]]
+    assert len(ids) == 2 and len(set(ids)) == 1
+
+
 def test_a_service_that_stays_busy_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_http.time, "sleep", lambda _: None)
     with scripted(SOURCES, *[problem(503)] * 20) as (server, client):
         with pytest.raises(dpsw.ServiceError, match="later") as caught:
-            client.send("web", ["a"], batch_id="mine")
+            client.send("web", ["a"], batch_id="mine/1")
         assert (caught.value.code, caught.value.status, len(server.asked)) == ("busy", 503, 1 + _http.TRIES_MAX)
-    assert 'batch_id="mine"' in caught.value.__notes__[0]
+    assert 'batch_id="mine/1"' in caught.value.__notes__[0]
 
 
 def test_a_service_that_asks_for_a_long_pause_is_not_waited_for() -> None:

@@ -4,6 +4,8 @@ use dpsw_sealer::disk::DiskError;
 use thiserror::Error;
 
 use crate::config::ConfigError;
+use crate::engine::{BATCH_NUMBER_MAX, SENDER_LEN_MAX};
+use crate::store::sender::NUMBERS_BEFORE;
 
 /// The service cannot start on its folders.
 #[derive(Debug, Error)]
@@ -58,7 +60,7 @@ pub enum OpenError {
     Entropy(String),
 }
 
-/// A source or stream that cannot be made or removed. Nothing was changed.
+/// A source or stream that cannot be made or removed. Nothing was changed, unless it is [`Unavailable::Unconfirmed`].
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ChangeError {
@@ -137,7 +139,7 @@ pub enum ChangeError {
     Unavailable(#[from] Unavailable),
 }
 
-/// A batch that was not taken. Nothing of it was counted.
+/// A batch that was not taken. Nothing of it is ever counted, unless it is [`Unavailable::Unconfirmed`].
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum IngestError {
@@ -156,16 +158,28 @@ pub enum IngestError {
     /// What was read of a broker does not begin where the source stands.
     #[error("source {0:?} does not stand where the batch begins; read again from where it stands")]
     Elsewhere(String),
-    /// A batch id that cannot be kept.
-    #[error("a batch id has 1 to {BATCH_ID_LEN_MAX} bytes, got {0}")]
-    BatchId(usize),
+    /// A batch id of another form.
+    #[error(
+        "a batch id is the name of its sender, a slash, and a number that grows, as in web-1/42: up to {SENDER_LEN_MAX} letters, \
+        digits, `-`, `_` and `.`, then 0 to {BATCH_NUMBER_MAX} without leading zeros"
+    )]
+    BatchId,
+    /// Its number is too far below the highest one of its sender: it may have been taken.
+    #[error(
+        "the batch was taken before, or is too old: its number is more than {NUMBERS_BEFORE} below the highest one of its sender, \
+        or the service was restored from a backup; nothing was taken. New batches need higher numbers or another sender"
+    )]
+    BatchTooOld,
+    /// Its sender is new, and there are as many as are remembered.
+    #[error(
+        "the token has {0} senders at this source, which is the most, and none is ever forgotten; nothing was taken. Give each \
+        producer one sender name for life, use a token of another name, or raise `senders` in [limits]"
+    )]
+    TooManySenders(u32),
     /// It could not be made durable.
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
 }
-
-/// The longest batch id, in bytes.
-pub const BATCH_ID_LEN_MAX: usize = 64;
 
 /// There is no source or stream of this name.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -189,6 +203,11 @@ pub enum Unavailable {
         "the storage did not confirm that data is durable: {0}; check the disk and start the service again"
     )]
     Lost(String),
+    /// The disk failed while it took this, or the service stopped: nobody knows whether it is there.
+    #[error(
+        "nobody knows whether it was taken: {0}; send a batch again with the same id, and it counts once"
+    )]
+    Unconfirmed(String),
     /// The service is shutting down.
     #[error("the service is shutting down; send it again when it is back")]
     ShuttingDown,

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use crate::config::ConfigError;
+use crate::engine::SENDERS_MAX;
 use crate::events::EVENTS_MAX;
 use crate::input::InputLimits;
 use crate::quantity::{Millis, Size};
@@ -49,6 +50,8 @@ pub struct Limits {
     pub streams: usize,
     /// Tokens that exist at a time.
     pub tokens: usize,
+    /// Senders of the tokens of one name that a source remembers; none is ever forgotten.
+    pub senders: u32,
     /// How long a client may take to send the head of a request, or to begin with one.
     pub head_time: Millis,
     /// How long it may take to send the body.
@@ -77,6 +80,7 @@ impl Default for Limits {
             merged_views: 64,
             streams: 1000,
             tokens: 1000,
+            senders: SENDERS_MAX,
             head_time: Millis(10_000),
             body_time: Millis(30_000),
             write_time: Millis(30_000),
@@ -101,6 +105,7 @@ impl Limits {
             ("question_items", self.question_items),
             ("answer_rows", self.answer_rows),
             ("tokens", self.tokens),
+            ("senders", self.senders as usize),
         ];
         let sizes = [("body", self.body), ("unpacked_body", self.unpacked_body), ("bodies", self.bodies)];
         let sizes = sizes.map(|(name, Size(bytes))| (name, usize::try_from(bytes).unwrap_or(usize::MAX)));

@@ -173,6 +173,7 @@ fn start_log(settings: &Settings) {
 fn open_engine(settings: &Settings) -> Result<Arc<Engine>, Failure> {
     let mut engine = EngineSettings::new(&settings.data, key(settings)?);
     engine.marker_folder = settings.marker_folder();
+    engine.senders_max = settings.limits.senders;
     Ok(Arc::new(Engine::open(&engine, Arc::new(SystemClock))?))
 }
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from . import _events, _inputs, _live, _wire
 from ._errors import InputError, ParameterError, ServiceError
-from ._events import How, Sent
+from ._events import Sent
 from ._http import Params, Service, Shape
 from ._inputs import OnError, TimeUnit
 from ._plan import Keys, Window
@@ -32,6 +32,9 @@ class Client:
         timeout: how many seconds the service may be silent.
         ca_file: the certificates of the authority that signed that of the service, if the system does not know it.
         insecure: allows to send the token over plain ``http`` to another machine. Certificates are checked all the same.
+        sender: the name under which :meth:`send` names its batches. By default it is random, which is right for programs that run
+            for long. The service remembers a limited number of names for good: give a program that starts often one name for
+            life, and never the same name to two programs that run at the same time.
 
     >>> import dpsw
     >>> dpsw.Client("http://127.0.0.1:7878", "a-token")
@@ -42,7 +45,7 @@ class Client:
     dpsw._errors.ParameterError: the token would travel unprotected to dpsw.example.org: use https://, ...
     """
 
-    __slots__ = ("_service", "_sources")
+    __slots__ = ("_sender", "_service", "_sources")
 
     def __init__(
         self,
@@ -52,9 +55,11 @@ class Client:
         timeout: float = 10.0,
         ca_file: str | os.PathLike[str] | None = None,
         insecure: bool = False,
+        sender: str | None = None,
     ) -> None:
         authority = None if ca_file is None else os.fspath(ca_file)
         self._service = Service(url, token, timeout=timeout, ca_file=authority, insecure=insecure)
+        self._sender = _events.Sender(sender)
         # What a source is like never changes.
         self._sources: dict[str, Source] = {}
 
@@ -94,23 +99,28 @@ class Client:
         the event takes its place and counts nowhere. What is of no type that can be counted is an error, before any of a list is
         sent; a program that goes on by itself after that needs ``on_error="skip"``: it is then missing.
 
-        Large inputs go in several batches. What is lost on the way or comes to a busy service is sent again for some time. To go
-        on after an error, or in another process, send the same events under the same ``batch_id`` again: what arrived before
-        counts once.
+        Large inputs go in several batches, each with a sender's name and a number: ``"web-1/42"``. What is lost on the way, comes to a
+        busy service or has an unknown outcome is sent again for some time. To go on after an error, or in another process, send the same
+        events under the same ``batch_id`` again: what arrived before counts once. A number of your own must be higher than those
+        before; one that is more than 1,024 below the sender's highest is an error with the code ``batch-too-old``, and is not
+        counted. Threads that share a client wait for one another.
         """
-        name, shape = _events.batch_id(batch_id), self._source(source)
-        how: How = (time_unit, _inputs.skips(on_error))
+        shape, how = self._source(source), (time_unit, _inputs.skips(on_error))
         path, events, repeated = f"/v1/sources/{_checked(source)}/events", 0, 0
-        try:
-            for number, (kind, body) in enumerate(_events.bodies(shape, items, times, users, how)):
-                headers = {"Content-Type": kind, "Batch-Id": f"{name}/{number}" if number else name}
-                reply = self._service.send("POST", path, body, headers)
-                taken, is_repeated = self._service.told(_receipt, reply)
-                events, repeated = events + taken, repeated + taken * is_repeated
-        except (ServiceError, InputError) as error:
-            error.add_note(f'{events} events were taken before; send all again with batch_id="{name}", and they count once')
-            raise
-        return Sent(events, repeated, name)
+        with self._sender.batches(batch_id) as batches:
+            try:
+                for kind, body in _events.bodies(shape, items, times, users, how):
+                    headers = {"Content-Type": kind, "Batch-Id": batches.name()}
+                    reply, tries = self._service.send("POST", path, body, headers)
+                    taken, is_repeated = self._service.told(_receipt, reply)
+                    if is_repeated and tries == 1 and batch_id is None and self._sender.is_given:
+                        raise _shared(headers["Batch-Id"], batches.sender)
+                    events, repeated = events + taken, repeated + taken * is_repeated
+            except (ServiceError, InputError) as error:
+                again = f'send all again with batch_id="{batches.batch_id}", and they count once'
+                error.add_note(f"{events} events were taken before; {again}")
+                raise
+            return Sent(events, repeated, batches.batch_id)
 
     def create_source(
         self,
@@ -340,6 +350,11 @@ def _sources(answer: Any) -> dict[str, Source]:
 def _streams(answer: Any) -> dict[str, StreamInfo]:
     found = [StreamInfo.of(said) for said in answer["streams"]]
     return {stream.name: stream for stream in found}
+
+
+def _shared(batch_id: str, sender: str) -> ServiceError:
+    words = f"batch {batch_id} is new here and was taken before, so it was not counted: does another program send as {sender!r}?"
+    return ServiceError(f"{words} Give each its own sender=", code="sender-shared")
 
 
 def _receipt(answer: Any) -> tuple[int, bool]:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import re
 import secrets
+import threading
+import time as clock
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from typing import Any
@@ -17,8 +20,8 @@ from ._inputs import TimeUnit
 from ._wire import Source
 from ._words import millis
 
-# The service takes 64 characters; pieces of a large input add a number.
-BATCH_ID = re.compile("[!-.0-~]{1,48}")
+SENDER = re.compile("[A-Za-z0-9._-]{1,64}")
+BATCH_ID = re.compile("([A-Za-z0-9._-]{1,64})/(0|[1-9][0-9]{0,18})")
 TEXT = (str, bytes)
 ITEM = (str, bytes, int, type(None))
 TIME = (date, int, float, type(None))
@@ -39,16 +42,65 @@ class Sent:
     repeated: int
     """How many of them an earlier call with the same ``batch_id``, or a try whose reply was lost, had brought already."""
     batch_id: str
-    """What they are called: sent again under this name, the same events count once."""
+    """What the first batch is called, the next ones having the next numbers: sent again under this name, the same events count once."""
 
 
-def batch_id(given: str | None) -> str:
-    """The name of a batch; one that nobody else has if none is given."""
-    if given is None:
-        return secrets.token_hex(16)
-    if not isinstance(given, str) or not BATCH_ID.fullmatch(given):
-        raise ParameterError(f"a batch_id has 1 to 48 ASCII characters, no blank and no slash, got {given!r}")
-    return given
+class Sender:
+    """The name under which a client sends, and the number of its next batch."""
+
+    __slots__ = ("_next", "_turn", "is_given", "name")
+
+    def __init__(self, given: str | None) -> None:
+        if given is not None and not (isinstance(given, str) and SENDER.fullmatch(given)):
+            raise ParameterError(f"a sender has 1 to 64 letters, digits, -, _ and ., got {given!r}")
+        self.is_given = given is not None
+        # Nobody else has this one.
+        self.name = given or f"py-{secrets.token_hex(8)}"
+        # Numbers grow from one process to the next: nobody sends a million batches per second.
+        self._next = clock.time_ns() // 1000 if self.is_given else 1
+        self._turn = threading.RLock()
+
+    @contextmanager
+    def batches(self, given: str | None) -> Iterator[Batches]:
+        """The numbers of one call, which follow each other; calls that share a sender wait for one another."""
+        name, first = (self.name, None) if given is None else _parsed(given)
+        if name != self.name:
+            yield Batches(name, first or 0)
+            return
+        with self._turn:
+            batches = Batches(name, self._next if first is None else first)
+            try:
+                yield batches
+            finally:
+                # What was tried may have arrived: its number is never used for other events.
+                self._next = max(self._next, batches.next)
+
+
+class Batches:
+    """Names for the batches of one call."""
+
+    __slots__ = ("first", "next", "sender")
+
+    def __init__(self, sender: str, first: int) -> None:
+        self.sender = sender
+        self.first = self.next = first
+
+    def name(self) -> str:
+        """The name of the next batch."""
+        number, self.next = self.next, self.next + 1
+        return f"{self.sender}/{number}"
+
+    @property
+    def batch_id(self) -> str:
+        """The name of the first."""
+        return f"{self.sender}/{self.first}"
+
+
+def _parsed(given: str) -> tuple[str, int]:
+    found = BATCH_ID.fullmatch(given) if isinstance(given, str) else None
+    if found is None:
+        raise ParameterError(f'a batch_id is a sender and the number of its next batch, such as "web-1/42", got {given!r}')
+    return found[1], int(found[2])
 
 
 def bodies(source: Source, items: Any, times: Any, users: Any, how: How) -> Iterator[tuple[str, bytes]]:

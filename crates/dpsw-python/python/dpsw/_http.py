@@ -25,8 +25,8 @@ PROBLEM_LEN_MAX = 1 << 16
 TRIES_MAX = 6
 FIRST_WAIT = 0.1
 LONGEST_WAIT = 30.0
-# A connection that was lost, no reply in time: another try may go through.
-LOST = ("unreachable", "timeout")
+# A connection that was lost, no reply in time, a disk that did not confirm: another try may go through.
+LOST = ("unreachable", "timeout", "outcome-unknown")
 BUSY = (429, 503)
 
 Params = Sequence[tuple[str, str]]
@@ -93,12 +93,12 @@ class Service:
         except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError) as error:
             raise self._stranger("replied what dpsw-server of this version does not say") from error
 
-    def send(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> bytes:
-        """The reply to a body that may be sent again: again and again, if the service is busy or the connection is lost."""
+    def send(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> tuple[bytes, int]:
+        """The reply to a body that may be sent again, if the service is busy or the connection is lost; and how often it was sent."""
         for attempt in range(TRIES_MAX):
             try:
                 with self.exchange(method, path, (), body, headers) as (response, _):
-                    return self._whole(response)
+                    return self._whole(response), attempt + 1
             except ServiceError as error:
                 if attempt + 1 == TRIES_MAX or not wait(error, attempt):
                     raise

@@ -77,6 +77,8 @@ pub struct TokenReport {
 pub(crate) struct Caller {
     pub(crate) id: String,
     pub(crate) grant: Grant,
+    /// Whose batch ids it uses: those of its name, so that a token can be replaced by another; without a name its own.
+    pub(crate) batch_owner: String,
     hash: TokenHash,
     bucket: Mutex<Bucket>,
 }
@@ -116,6 +118,13 @@ struct KeptToken {
     hash: String,
     grant: Grant,
     made_ms: u64,
+}
+
+impl KeptToken {
+    /// No name can be taken for an id.
+    fn batch_owner(&self) -> String {
+        if self.name.is_empty() { format!("id {}", self.id) } else { format!("name {}", self.name) }
+    }
 }
 
 impl Keeper {
@@ -237,7 +246,10 @@ impl Keeper {
         for token in &file.tokens {
             let hash = TokenHash::from_text(&token.hash).ok_or_else(|| self.damaged("a hash is none"))?;
             // A caller who stays keeps its bucket.
-            let same = |caller: &&Arc<Caller>| caller.hash.equals(&hash) && caller.grant == token.grant;
+            let owner = token.batch_owner();
+            let same = |caller: &&Arc<Caller>| {
+                caller.hash.equals(&hash) && caller.grant == token.grant && caller.batch_owner == owner
+            };
             let caller = match known.callers.get(&token.id).filter(same) {
                 Some(caller) => Arc::clone(caller),
                 None => Arc::new(self.new_caller(token, hash)),
@@ -250,7 +262,8 @@ impl Keeper {
 
     fn new_caller(&self, token: &KeptToken, hash: TokenHash) -> Caller {
         let bucket = Mutex::new(Bucket::new(self.per_second, self.burst, Instant::now()));
-        Caller { id: token.id.clone(), grant: token.grant.clone(), hash, bucket }
+        let (id, grant, batch_owner) = (token.id.clone(), token.grant.clone(), token.batch_owner());
+        Caller { id, grant, batch_owner, hash, bucket }
     }
 
     /// Changes the file as it is now, alone.

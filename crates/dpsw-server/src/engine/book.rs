@@ -1,6 +1,6 @@
 //! What the committer knows of a source, and the batches that are to be committed together.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
@@ -10,14 +10,15 @@ use tokio::sync::oneshot;
 use crate::config::Protects;
 use crate::engine::count::Work;
 use crate::engine::gauge::Busy;
-use crate::engine::ids::Ids;
 use crate::engine::registry::{Room, Source, Stream};
+use crate::engine::senders::{CommitSenders, Known};
 use crate::engine::{BatchId, Receipt};
-use crate::error::IngestError;
+use crate::error::{IngestError, Unavailable};
 use crate::events::Events;
 use crate::input::Wanted;
 use crate::store::journal::Batch;
 use crate::store::position::{Position, Step};
+use crate::store::read::ReadError;
 use crate::store::records::{Saved, StreamId};
 
 /// A batch that waits to be committed.
@@ -39,7 +40,6 @@ pub(crate) struct Book {
     pub(crate) next: u64,
     /// The latest time of the source. It never goes back.
     pub(crate) now_ms: u64,
-    pub(crate) ids: Ids,
     /// What is durable of each stream.
     streams: BTreeMap<StreamId, (Arc<Stream>, Saved)>,
     needs: Needs,
@@ -67,22 +67,20 @@ struct Needs {
 #[derive(Default)]
 pub(crate) struct Group {
     pub(crate) batches: Vec<Batch>,
-    pub(crate) ids: Vec<BatchId>,
+    pub(crate) senders: CommitSenders,
     /// How far the source has read its broker with these batches.
     pub(crate) position: Option<Position>,
-    known: HashSet<BatchId>,
     rest: Vec<(Room, Busy)>,
     replies: Vec<(oneshot::Sender<Result<Receipt, IngestError>>, Receipt)>,
 }
 
 impl Book {
-    pub(crate) fn new(source: Arc<Source>, next: u64, ids: Ids, counter: Sender<Work>) -> Self {
+    pub(crate) fn new(source: Arc<Source>, next: u64, counter: Sender<Work>) -> Self {
         Self {
             position: source.position(),
             source,
             next,
             now_ms: 0,
-            ids,
             streams: BTreeMap::new(),
             needs: Needs::default(),
             widened: 0,
@@ -172,30 +170,61 @@ impl Book {
 
 impl Group {
     /// Takes a batch, unless it was taken before.
-    pub(crate) fn take(&mut self, ingest: Ingest, book: &mut Book, now_ms: u64) {
-        let Ingest { id, events, step, room, reply, busy, source } = ingest;
-        // The batch would count as null items in a stream that was made meanwhile.
-        if events.is_read_before(book.widened) {
-            let _ = reply.send(Err(IngestError::StreamsChanged(source.config.name.clone())));
-            return;
+    ///
+    /// # Errors
+    /// The database cannot be read. The batch is not taken.
+    pub(crate) fn take(
+        &mut self,
+        ingest: Ingest,
+        book: &mut Book,
+        now_ms: u64,
+        known: impl FnOnce(&mut CommitSenders, &BatchId) -> Result<Known, ReadError>,
+    ) -> Result<(), ReadError> {
+        if let Some(refusal) = self.refusal(&ingest, book) {
+            let _ = ingest.reply.send(Err(refusal));
+            return Ok(());
         }
-        if step.as_ref().is_some_and(|step| step.from != *self.position(book)) {
-            let _ = reply.send(Err(IngestError::Elsewhere(source.config.name.clone())));
-            return;
-        }
-        let is_repeated = id.as_ref().is_some_and(|id| book.ids.knows(id) || self.known.contains(id));
+        let known = match ingest.id.as_ref().map(|id| known(&mut self.senders, id)).transpose() {
+            Ok(known) => known.unwrap_or(Known::New),
+            Err(error) => {
+                let _ = ingest.reply.send(Err(Unavailable::Storage(error.to_string()).into()));
+                return Err(error);
+            }
+        };
+        let Ingest { events, step, room, reply, busy, .. } = ingest;
+        let is_repeated = match known {
+            Known::New => false,
+            Known::Taken => true,
+            Known::TooOld => {
+                let _ = reply.send(Err(IngestError::BatchTooOld));
+                return Ok(());
+            }
+            Known::TooManySenders(most) => {
+                let _ = reply.send(Err(IngestError::TooManySenders(most)));
+                return Ok(());
+            }
+        };
+        // Also one that was taken before waits for the commit: the first may be in the same one.
         self.replies.push((reply, Receipt { events: events.len(), is_repeated }));
         if is_repeated {
-            return;
+            return Ok(());
         }
         self.position = step.map(|step| step.to).or(self.position.take());
-        if let Some(id) = id {
-            self.known.insert(id.clone());
-            self.ids.push(id);
-        }
         let (sequence, arrival_ms) = (book.next + self.batches.len() as u64, book.tell_time(now_ms));
         self.batches.push(Batch { sequence, arrival_ms, events: Arc::new(book.needed(events)) });
         self.rest.push((room, busy));
+        Ok(())
+    }
+
+    /// Why a batch is not taken, whoever sent it.
+    fn refusal(&self, ingest: &Ingest, book: &Book) -> Option<IngestError> {
+        let source = || ingest.source.config.name.clone();
+        // The batch would count as null items in a stream that was made meanwhile.
+        if ingest.events.is_read_before(book.widened) {
+            return Some(IngestError::StreamsChanged(source()));
+        }
+        let is_elsewhere = ingest.step.as_ref().is_some_and(|step| step.from != *self.position(book));
+        is_elsewhere.then(|| IngestError::Elsewhere(source()))
     }
 
     /// How far the source has read its broker.
@@ -207,7 +236,6 @@ impl Group {
     pub(crate) fn accept(self, book: &mut Book) {
         if let Some(batch) = self.batches.last() {
             book.next = batch.sequence + 1;
-            book.ids.remember(batch.sequence, self.ids);
         }
         if let Some(position) = self.position {
             book.move_to(position);
@@ -222,7 +250,7 @@ impl Group {
         }
     }
 
-    /// The batches are not durable, and their senders are told.
+    /// The commit failed, and the senders of the batches are told.
     pub(crate) fn refuse(self, error: &IngestError) {
         for (reply, _) in self.replies {
             let _ = reply.send(Err(error.clone()));

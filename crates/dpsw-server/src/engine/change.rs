@@ -9,7 +9,6 @@ use crate::engine::book::Book;
 use crate::engine::commit::{Committer, Request};
 use crate::engine::count::{Counting, Work};
 use crate::engine::feed;
-use crate::engine::ids::Ids;
 use crate::engine::published::Published;
 use crate::engine::registry::{Shared, Source, Stream};
 use crate::error::{ChangeError, Unavailable, Unknown};
@@ -71,7 +70,7 @@ impl Committer {
         let name = record.config.name.clone();
         let source = Arc::new(Source::new(id, record.config, Vec::new(), None));
         let counter = (self.start_counter)(&name, Vec::new());
-        self.books.insert(id, Book::new(Arc::clone(&source), 0, Ids::default(), counter));
+        self.books.insert(id, Book::new(Arc::clone(&source), 0, counter));
         self.names.insert(name.clone());
         self.shared.sources.insert(&name, source);
         Ok(())
@@ -90,8 +89,8 @@ impl Committer {
             is_deleted: true,
             charges: source.charges().clone(),
         };
-        let forgotten = book.ids.last().map(|last| (source.id, last)).into_iter().collect();
-        let changes = Changes { sources: vec![(source.id, &record)], forgotten, ..Changes::default() };
+        let changes =
+            Changes { sources: vec![(source.id, &record)], gone: vec![source.id], ..Changes::default() };
         self.make(self.meta, changes)?;
         self.books.remove(&source.id);
         self.shared.sources.remove(name);

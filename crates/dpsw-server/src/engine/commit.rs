@@ -9,15 +9,16 @@ use dpsw::{Plan, StateKey, WindowView};
 use tokio::sync::oneshot;
 
 use crate::config::{SourceConfig, StreamConfig};
+use crate::engine::BatchId;
 use crate::engine::book::{Book, Group, Ingest};
 use crate::engine::count::{Counting, Work};
 use crate::engine::elsewhere::SentView;
 use crate::engine::gauge::Busy;
-use crate::engine::ids;
 use crate::engine::registry::{Shared, Stream};
 use crate::engine::release::{Committed, Release};
+use crate::engine::senders::CommitSenders;
 use crate::error::{ChangeError, Unavailable, Unknown};
-use crate::store::changes::Changes;
+use crate::store::changes::{Changes, SenderChange};
 use crate::store::cipher::random;
 use crate::store::journal::encoded_len;
 use crate::store::read::has_state;
@@ -84,6 +85,26 @@ pub(crate) enum Request {
     Stop,
 }
 
+impl Request {
+    /// Says that it was not touched, because the service shuts down.
+    fn refuse(self) {
+        match self {
+            Self::Ingest(ingest) => drop(ingest.reply.send(Err(Unavailable::ShuttingDown.into()))),
+            Self::CreateSource { reply, .. }
+            | Self::DeleteSource { reply, .. }
+            | Self::CreateStream { reply, .. }
+            | Self::ReplaceStream { reply, .. }
+            | Self::PutView { reply, .. }
+            | Self::DeleteStream { reply, .. } => drop(reply.send(Err(Unavailable::ShuttingDown.into()))),
+            Self::Checkpoint(_)
+            | Self::Released { .. }
+            | Self::Tick { .. }
+            | Self::SaveAll { .. }
+            | Self::Stop => {}
+        }
+    }
+}
+
 pub(crate) type Reply = oneshot::Sender<Result<(), ChangeError>>;
 
 /// The saved state of a stream, and what can be seen of it once it is durable.
@@ -119,6 +140,10 @@ pub(crate) struct Committer {
     pub(crate) start_counter: StartCounter,
     /// Beyond this many bytes of a source's journal no batch is taken until some are gone.
     pub(crate) journal_bytes_max: usize,
+    /// The most senders of one owner that a source remembers.
+    pub(crate) senders_max: u32,
+    /// What takes back what a commit that was not confirmed has noted of senders.
+    pub(crate) unconfirmed: Vec<SenderChange>,
 }
 
 impl Committer {
@@ -126,15 +151,17 @@ impl Committer {
     pub(crate) fn run(mut self) {
         while !self.shared.is_stopped() {
             let first = match self.requests.recv_timeout(self.pause()) {
-                Ok(Request::Stop) | Err(RecvTimeoutError::Disconnected) => return,
+                Ok(Request::Stop) | Err(RecvTimeoutError::Disconnected) => break,
                 Ok(request) => Some(request),
                 Err(RecvTimeoutError::Timeout) => None,
             };
             if !self.work(first) {
-                return;
+                break;
             }
             self.tick_if_due();
         }
+        // What came after the last commit was not touched. Whoever gets no answer has to take it for unconfirmed.
+        self.requests.try_iter().for_each(Request::refuse);
     }
 
     fn pause(&self) -> Duration {
@@ -170,6 +197,11 @@ impl Committer {
     }
 
     fn take(&mut self, ingest: Ingest, groups: &mut BTreeMap<SourceId, Group>) {
+        // What is known of senders is in the database.
+        if let Err(unavailable) = self.ensure_open() {
+            let _ = ingest.reply.send(Err(unavailable.into()));
+            return;
+        }
         let id = ingest.source.id;
         let Some(book) = self.books.get_mut(&id) else {
             let unknown = Unknown { what: "source", name: ingest.source.config.name.clone() };
@@ -182,7 +214,14 @@ impl Committer {
             let _ = ingest.reply.send(Err(Unavailable::Storage(full.to_owned()).into()));
             return;
         }
-        groups.entry(id).or_default().take(ingest, book, self.shared.clock.now_ms());
+        let (store, senders_max) = (&self.store, self.senders_max);
+        let known =
+            |senders: &mut CommitSenders, batch: &BatchId| senders.take(store, id, batch, senders_max);
+        if let Err(error) =
+            groups.entry(id).or_default().take(ingest, book, self.shared.clock.now_ms(), known)
+        {
+            self.fail(&StoreError::new(error.to_string()));
+        }
     }
 
     /// A newer checkpoint takes the place of one that waits. One of a stream that was deleted meanwhile is dropped.
@@ -218,6 +257,8 @@ impl Committer {
         match self.try_commit(&groups, &ready) {
             Ok(meta) => self.committed(groups, &ready, meta, began.elapsed()),
             Err(unavailable) => {
+                let undone = groups.iter().flat_map(|(id, group)| group.senders.undone(*id));
+                self.unconfirmed.extend(undone);
                 let refusal = unavailable.into();
                 groups.into_values().for_each(|group| group.refuse(&refusal));
             }
@@ -238,16 +279,15 @@ impl Committer {
     fn write(&mut self, groups: &BTreeMap<SourceId, Group>, ready: &[StreamId]) -> Result<Meta, StoreError> {
         let mut changes = Changes::default();
         for (id, group) in groups {
-            let Some(last) = group.batches.last() else { continue };
+            if group.batches.is_empty() {
+                continue;
+            }
             let book = &self.books[id];
             if !book.streams().is_empty() {
                 changes.journal.push((*id, &group.batches));
             }
-            if !group.ids.is_empty() {
-                changes.batch_ids.push((*id, last.sequence, ids::encode(&group.ids)));
-            }
+            changes.senders.extend(group.senders.changes(*id));
             changes.positions.extend(group.position.as_ref().map(|position| (*id, position)));
-            changes.forgotten.extend(book.ids.forgettable(group.ids.len()).map(|last| (*id, last)));
         }
         for id in ready {
             let checkpoint = &self.checkpoints[id];
@@ -257,7 +297,7 @@ impl Committer {
         let meta = self.meta_with(ready)?;
         changes.meta = (meta != self.meta).then_some(meta);
         self.store.commit(&changes)?;
-        self.read_back(ready)?;
+        self.read_back(ready).map_err(StoreError::unconfirmed)?;
         Ok(meta)
     }
 
@@ -288,7 +328,7 @@ impl Committer {
     fn read_back(&self, ready: &[StreamId]) -> Result<(), StoreError> {
         for id in ready {
             if !has_state(self.store.database()?, *id, &self.checkpoints[id].record.state)? {
-                return Err(StoreError("what was read back is not what was committed".to_owned()));
+                return Err(StoreError::new("what was read back is not what was committed"));
             }
         }
         Ok(())
@@ -306,9 +346,6 @@ impl Committer {
             let Some(book) = self.books.get_mut(&id) else { continue };
             if let Some(last) = group.batches.last().filter(|_| !book.streams().is_empty()) {
                 book.note_record(last.sequence, encoded_len(&group.batches));
-            }
-            if let Some(last) = book.ids.forgettable(group.ids.len()) {
-                book.ids.forget(last);
             }
             group.accept(book);
         }

@@ -119,8 +119,9 @@ impl Committer {
         let record = ViewRecord { name: name.to_owned(), view: bytes };
         let meta = Meta { next_stream: self.meta.next_stream.max(StreamId(id.0 + 1)), ..self.meta };
         self.make(meta, Changes { views: vec![(id, &record)], ..Changes::default() })?;
-        if self.kept(id)? != record {
-            let error = StoreError("what was read back is not what was committed".to_owned());
+        let kept = self.store.view(id);
+        if !kept.is_ok_and(|kept| kept == record) {
+            let error = StoreError::new("what was read back is not what was committed").unconfirmed();
             return Err(self.fail(&error).into());
         }
         self.shared.show(id, name, view);
@@ -128,7 +129,7 @@ impl Committer {
     }
 
     fn kept(&mut self, id: StreamId) -> Result<ViewRecord, Unavailable> {
-        self.store.view(id).map_err(|error| self.fail(&StoreError(error.to_string())))
+        self.store.view(id).map_err(|error| self.fail(&StoreError::new(error.to_string())))
     }
 
     /// Forgets a stream that is sealed elsewhere; whether there was one.

@@ -11,13 +11,14 @@ use crate::engine::registry::Shared;
 use crate::error::OpenError;
 use crate::quantity::Span;
 use crate::store::Store;
-use crate::store::changes::Changes;
+use crate::store::changes::{Changes, SenderChange};
 use crate::store::cipher::random;
 use crate::store::journal::Batch;
 use crate::store::marker::{Marker, Shown};
 use crate::store::position::Position;
 use crate::store::read::Catalogue;
 use crate::store::records::{Generation, Meta, SourceId, StateRecord, StreamId, StreamRecord};
+use crate::store::sender::TakenNumbers;
 
 /// Where nobody knows how far a count window was shown, it goes on this many positions later: no source sends so many events
 /// between a backup and its restore.
@@ -54,9 +55,16 @@ pub(crate) fn give_up(
     let counted = next.into_iter().collect();
     let positions = ends_of_topics(store, catalogue)?;
     let positions = positions.iter().map(|(id, position)| (*id, position)).collect();
-    commit(store, &Changes { meta: Some(meta), states, counted, positions, ..Changes::default() })?;
+    let senders = closed_senders(store)?;
+    commit(store, &Changes { meta: Some(meta), states, counted, positions, senders, ..Changes::default() })?;
     write_marker(store, &marker)?;
     Ok((meta, marker))
+}
+
+/// A sender may have gone on after the backup, and nobody knows how far: none of its numbers counts any more.
+fn closed_senders(store: &Store) -> Result<Vec<SenderChange>, OpenError> {
+    let senders = store.all_senders().map_err(|error| damaged(store, error))?.into_iter();
+    Ok(senders.map(|(id, key)| SenderChange::Numbers(id, key, Some(TakenNumbers::closed()))).collect())
 }
 
 /// What brokers have now may have been counted before: their sources go on after it.

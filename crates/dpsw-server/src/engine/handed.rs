@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use tokio::sync::oneshot;
 use tokio::sync::oneshot::error::TryRecvError;
 
-use crate::error::{BATCH_ID_LEN_MAX, IngestError, Unavailable};
+use crate::error::{IngestError, Unavailable};
 use crate::key::Key;
 
 /// Where the engine keeps its data, and how much may wait.
@@ -24,13 +24,14 @@ pub struct EngineSettings {
     pub waiting_bytes_max: usize,
     /// The most bytes of a source's journal. Batches wait there until what they seal can be shown; beyond this, none is taken.
     pub journal_bytes_max: usize,
+    /// The most senders of one owner that a source remembers. None is ever forgotten.
+    pub senders_max: u32,
     /// Whether commits wait for the disk. Off only to measure what that costs: a crash then loses what was acknowledged.
     pub is_durable: bool,
 }
 
-/// What a batch of a source is called, so that it counts once however often it is sent.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct BatchId(pub(crate) Box<[u8]>);
+/// The most senders of one owner that a source remembers, unless the settings say otherwise.
+pub const SENDERS_MAX: u32 = 1 << 16;
 
 /// A batch that is on its way to the disk. Await it, or [`wait`](Self::wait) for it.
 #[derive(Debug)]
@@ -59,20 +60,8 @@ impl EngineSettings {
             key,
             waiting_bytes_max: 64 << 20,
             journal_bytes_max: 1 << 30,
+            senders_max: SENDERS_MAX,
             is_durable: true,
-        }
-    }
-}
-
-impl BatchId {
-    /// # Errors
-    /// It is empty or longer than [`BATCH_ID_LEN_MAX`](crate::error::BATCH_ID_LEN_MAX).
-    pub fn new(id: impl Into<Vec<u8>>) -> Result<Self, IngestError> {
-        let id = id.into();
-        if (1..=BATCH_ID_LEN_MAX).contains(&id.len()) {
-            Ok(Self(id.into()))
-        } else {
-            Err(IngestError::BatchId(id.len()))
         }
     }
 }
@@ -83,16 +72,16 @@ impl Pending {
         match self.0.try_recv() {
             Ok(result) => Some(result),
             Err(TryRecvError::Empty) => None,
-            Err(TryRecvError::Closed) => Some(Err(Unavailable::ShuttingDown.into())),
+            Err(TryRecvError::Closed) => Some(Err(stopped())),
         }
     }
 
     /// Blocks the thread until the batch is durable.
     ///
     /// # Errors
-    /// It was not taken.
+    /// It was not taken, or nobody knows whether it was.
     pub fn wait(self) -> Result<Receipt, IngestError> {
-        self.0.blocking_recv().unwrap_or(Err(Unavailable::ShuttingDown.into()))
+        self.0.blocking_recv().unwrap_or_else(|_| Err(stopped()))
     }
 }
 
@@ -101,6 +90,11 @@ impl Future for Pending {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let reply = Pin::new(&mut self.0).poll(context);
-        reply.map(|reply| reply.unwrap_or(Err(Unavailable::ShuttingDown.into())))
+        reply.map(|reply| reply.unwrap_or_else(|_| Err(stopped())))
     }
+}
+
+/// Whoever commits has stopped without an answer, perhaps in the middle of it.
+fn stopped() -> IngestError {
+    Unavailable::Unconfirmed("the service stopped".to_owned()).into()
 }

@@ -1,5 +1,6 @@
 //! The engine: takes batches, makes them durable, counts them, seals, and publishes what is sealed.
 
+mod batch_id;
 mod book;
 mod change;
 mod commit;
@@ -10,7 +11,6 @@ mod gauge;
 mod give_up;
 mod handed;
 mod health;
-mod ids;
 pub(crate) mod published;
 mod publish;
 mod read;
@@ -19,6 +19,7 @@ mod registry;
 mod release;
 pub(crate) mod report;
 mod retry;
+mod senders;
 mod threads;
 
 use std::sync::Arc;
@@ -29,10 +30,10 @@ use bytes::Bytes;
 use dpsw::Plan;
 use tokio::sync::{oneshot, watch};
 
+pub use batch_id::{BATCH_NUMBER_MAX, BatchId, SENDER_LEN_MAX};
 pub use change::{SOURCES_MAX, STREAMS_MAX};
 pub use feed::ITEM_LEN_MAX;
-pub use handed::{BatchId, EngineSettings, Pending, Receipt};
-pub use ids::BATCH_IDS_MAX;
+pub use handed::{EngineSettings, Pending, Receipt, SENDERS_MAX};
 
 use crate::clock::Clock;
 use crate::config::{SourceConfig, StreamConfig};
@@ -190,7 +191,7 @@ impl Engine {
         }
         let (reply, answer) = oneshot::channel();
         self.threads.send(request(reply))?;
-        answer.blocking_recv().map_err(|_| Unavailable::ShuttingDown)?
+        answer.blocking_recv().map_err(|_| Unavailable::Unconfirmed("the service stopped".to_owned()))?
     }
 
     /// Hands over a batch. It is acknowledged, through [`Pending`], when it is durable.

@@ -8,7 +8,6 @@ use dpsw::{Clock, DpswSketch, FreshnessStore, Noise, StateId, StateKey};
 
 use crate::engine::count::Counting;
 use crate::engine::give_up;
-use crate::engine::ids::{self, Ids};
 use crate::engine::published::Published;
 use crate::engine::registry::{Shared, Source, Stream};
 use crate::error::OpenError;
@@ -35,7 +34,6 @@ pub(crate) struct RecoveredSource {
     pub(crate) next: u64,
     /// The latest time that it has seen.
     pub(crate) now_ms: u64,
-    pub(crate) ids: Ids,
     pub(crate) streams: Vec<Counting>,
     /// The records of the journal: their last batch and their bytes.
     pub(crate) journal: Vec<(u64, usize)>,
@@ -56,8 +54,9 @@ pub(crate) fn recover(store: &mut Store, shared: &Shared, key: &StateKey) -> Res
         Standing::Unknown { shown, reason } => {
             shared.vitals.notice(format!(
                 "{reason}, so this may not be the newest data: what was open was given up, and everything released before is \
-                no longer answered. Events sent again from before this start would count a second time: let producers go on \
-                with new ones"
+                no longer answered. Batches of the senders that the data knows are refused as too old: let producers go on with \
+                new events under new sender names. Events sent again without an id, or by a sender that began after the backup, \
+                would count a second time"
             ));
             (meta, marker) = give_up::give_up(store, shared, key, meta, &catalogue, shown.as_ref())?;
         }
@@ -138,10 +137,8 @@ fn recover_source(
     let source = Arc::new(Source::new(id, record.config, record.charges, position));
     let own = streams.iter().filter(|(_, stream)| stream.source == id).collect::<Vec<_>>();
     let streams = restore_all(store, shared, key, &source, &own)?;
-    let (ids, now_ms, journal) = (read_ids(store, id)?, 0, Vec::new());
-    let counted = streams.iter().map(|counting| counting.counted);
-    let next = counted.chain(ids.last().map(|last| last + 1)).fold(next, u64::max);
-    let mut recovered = RecoveredSource { source, next, now_ms, ids, streams, journal };
+    let next = streams.iter().map(|counting| counting.counted).fold(next, u64::max);
+    let mut recovered = RecoveredSource { source, next, now_ms: 0, streams, journal: Vec::new() };
     recovered.count_journal(store, shared)?;
     recovered.now_ms = recovered.streams.iter().map(latest).fold(recovered.now_ms, u64::max);
     Ok(recovered)
@@ -151,18 +148,6 @@ fn recover_source(
 fn latest(counting: &Counting) -> u64 {
     let clock = counting.sketch.plan().settings().window.time().map(|time| time.clock);
     if clock == Some(Clock::Caller) { counting.sketch.position() } else { 0 }
-}
-
-fn read_ids(store: &Store, id: SourceId) -> Result<Ids, OpenError> {
-    let (mut ids, mut is_cut) = (Ids::default(), false);
-    let read = store.batch_ids(id, |last, record| match ids::decode(record) {
-        Some(list) => ids.remember(last, list),
-        None => is_cut = true,
-    });
-    read.map_err(|error| damaged(store, error))?;
-    let cut =
-        || ReadError::Damaged { what: "a record of batch ids".to_owned(), reason: "it is cut".to_owned() };
-    if is_cut { Err(damaged(store, cut())) } else { Ok(ids) }
 }
 
 impl RecoveredSource {

@@ -14,12 +14,13 @@ use crate::store::read::Catalogue;
 const RETRY: Duration = Duration::from_millis(200);
 
 impl Committer {
-    /// Notes that the database refused, and says so.
+    /// Notes that the database refused, and says what that means for what was to be made durable.
     pub(crate) fn fail(&mut self, error: &StoreError) -> Unavailable {
         let unavailable = self.store.refusal(error);
         self.shared.vitals.ail(Ailment::Storage, &unavailable.to_string());
         self.failed = Some((Instant::now(), unavailable.clone()));
-        unavailable
+        // It is taken out when the database is open again. Until then the service may be killed, and the next start finds it.
+        if error.is_unconfirmed { Unavailable::Unconfirmed(error.reason.clone()) } else { unavailable }
     }
 
     /// Opens a database that refused before, if it is time to try, and takes out what was not acknowledged.
@@ -46,8 +47,10 @@ impl Committer {
         let refused = self.books.iter().map(|(id, book)| (*id, book.next)).collect();
         let brokered = self.books.iter().filter(|(_, book)| book.source.config.broker.is_some());
         let positions = brokered.map(|(id, book)| (*id, &book.position)).collect();
-        let changes = Changes { refused, positions, ..Changes::default() };
+        let senders = self.unconfirmed.clone();
+        let changes = Changes { refused, positions, senders, ..Changes::default() };
         self.store.commit(&changes).map_err(|error| storage(&error))?;
+        self.unconfirmed.clear();
         // A commit that was not confirmed may be there all the same: nothing of it was shown.
         let meta = self.store.meta().map_err(|error| storage(&error))?;
         self.meta = meta.ok_or_else(|| storage(&"the database is empty"))?;

@@ -73,6 +73,8 @@ impl Threads {
             names: names.into_iter().collect(),
             start_counter,
             journal_bytes_max: settings.journal_bytes_max,
+            senders_max: settings.senders_max,
+            unconfirmed: Vec::new(),
             shared: Arc::clone(shared),
         };
         let releasing = Releaser {
@@ -136,7 +138,7 @@ fn open_book(
     shared: &Shared,
     publisher: &Sender<Shown>,
 ) -> Book {
-    let RecoveredSource { source, next, now_ms, ids, streams, journal } = recovered;
+    let RecoveredSource { source, next, now_ms, streams, journal } = recovered;
     let durable: Vec<_> =
         streams.iter().map(|counting| (Arc::clone(&counting.stream), counting.saved)).collect();
     for (stream, saved) in &durable {
@@ -152,7 +154,7 @@ fn open_book(
     }
     shared.sources.insert(&source.config.name, Arc::clone(&source));
     let counter: Sender<Work> = start_counter(&source.config.name, streams);
-    let mut book = Book::new(source, next, ids, counter);
+    let mut book = Book::new(source, next, counter);
     durable.into_iter().for_each(|(stream, saved)| book.note(stream, saved));
     book.tell_time(now_ms);
     journal.into_iter().for_each(|(last, bytes)| book.note_record(last, bytes));

@@ -27,6 +27,7 @@ use crate::wire::problem::Code;
 use crate::wire::report::ReceiptShape;
 
 const BATCH_ID: HeaderName = HeaderName::from_static("batch-id");
+/// What other services call it, in another form.
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// Bodies up to this many bytes are read at once, within a tenth of a millisecond: handing them to another thread costs as much.
@@ -34,8 +35,11 @@ const SMALL: usize = 64 << 10;
 
 /// Sends a batch of events.
 ///
-/// It is acknowledged when it is durable. With a `Batch-Id` it counts once, however often it is sent; ids name batches, never
-/// their content. An item that is missing, too long or of another type counts nowhere and takes its place.
+/// It is acknowledged when it is durable. With a `Batch-Id` it counts once, however often it is sent: the name of a sender and a
+/// number that grows, as in `web-1/42`. Ids belong to tokens of one name, and name batches, never their content. Numbers may come
+/// in any order, up to 1,024 below the highest one of their sender; lower ones are refused with 409 `batch-too-old`. After 500
+/// `outcome-unknown`, or no reply, send the batch again with the same id. An item that is missing, too long or of another type
+/// counts nowhere and takes its place.
 ///
 /// `text/plain` has an item per line (where the source has one column and nothing else), `application/x-ndjson` a document per
 /// line, `application/json` an array of documents, `text/csv` names in its first record, `application/vnd.apache.arrow.stream`
@@ -43,13 +47,13 @@ const SMALL: usize = 64 << 10;
 #[utoipa::path(
     post, path = "/v1/sources/{source}/events", tag = "events",
     params(("source" = String, Path, description = "The source"),
-           ("Batch-Id" = Option<String>, Header, description = "What the batch is called; `Idempotency-Key` is another word for it",
-            min_length = 1, max_length = 64),
+           ("Batch-Id" = Option<String>, Header, description = "The name of a sender, a slash, and a number that grows",
+            pattern = "^[A-Za-z0-9._-]{1,64}/(0|[1-9][0-9]{0,18})$", example = "web-1/42"),
            ("Content-Encoding" = Option<String>, Header, description = "`gzip` or `zstd`")),
     request_body(content((Documents = "application/json"), (Text = "application/x-ndjson"), (Text = "text/csv"),
                          (Text = "text/plain"), (Binary = "application/vnd.apache.arrow.stream")), description = "The events"),
     responses((status = 202, description = "The batch is durable and will be counted once", body = ReceiptShape),
-              (status = 200, description = "A batch of this id was taken before; nothing was done", body = ReceiptShape),
+              (status = 200, description = "A batch of this id was taken before; this one is not counted", body = ReceiptShape),
               Problem))]
 pub(crate) async fn ingest(
     State(app): State<App>,
@@ -62,7 +66,7 @@ pub(crate) async fn ingest(
     asker.may_source(Role::Ingest, &source)?;
     params.done()?;
     let has_public_arrivals = app.engine.wanted(&source)?.has_public_arrivals;
-    let receipt = take(&app, &source, &headers, body).await;
+    let receipt = take(&app, &asker, &source, &headers, body).await;
     if let (Ok(receipt), true) = (&receipt, has_public_arrivals) {
         count(&app, &source, receipt);
     }
@@ -84,8 +88,14 @@ fn acknowledge(receipt: Receipt) -> Response {
     (status, Json(ReceiptShape::from(receipt))).into_response()
 }
 
-async fn take(app: &App, source: &str, headers: &HeaderMap, body: Body) -> Result<Receipt, Problem> {
-    let id = batch_id(headers)?;
+async fn take(
+    app: &App,
+    asker: &Asker,
+    source: &str,
+    headers: &HeaderMap,
+    body: Body,
+) -> Result<Receipt, Problem> {
+    let id = batch_id(asker, headers)?;
     let form = BodyForm::new(app, headers)?;
     let received = receive(app, headers, body).await?;
     // Streams may have changed while the body came.
@@ -150,15 +160,14 @@ fn packing(headers: &HeaderMap) -> Result<Option<Packing>, Problem> {
     }
 }
 
-fn batch_id(headers: &HeaderMap) -> Result<Option<BatchId>, Problem> {
-    let id = match (headers.contains_key(BATCH_ID), headers.contains_key(IDEMPOTENCY_KEY)) {
-        (true, true) => {
-            return Err(Problem::new(Code::BadHeader, "send Batch-Id or Idempotency-Key, not both"));
-        }
-        (true, false) => one(headers, &BATCH_ID)?,
-        (false, _) => one(headers, &IDEMPOTENCY_KEY)?,
-    };
-    Ok(id.map(BatchId::new).transpose()?)
+fn batch_id(asker: &Asker, headers: &HeaderMap) -> Result<Option<BatchId>, Problem> {
+    // Passed over, the batch would count as often as it is sent.
+    if headers.contains_key(IDEMPOTENCY_KEY) {
+        let detail = "Idempotency-Key is not understood; send Batch-Id with a sender and a number that grows, as in web-1/42";
+        return Err(Problem::new(Code::BadHeader, detail));
+    }
+    let id = one(headers, &BATCH_ID)?;
+    Ok(id.map(|id| BatchId::new(&asker.0.batch_owner, id)).transpose()?)
 }
 
 /// The value of a header that stands there at most once.

@@ -48,6 +48,10 @@ impl Problem {
         Self::new(Code::Busy, detail).after(SOON)
     }
 
+    fn unconfirmed(detail: &str) -> Self {
+        Self::new(Code::OutcomeUnknown, detail).after(LATER)
+    }
+
     pub(crate) fn internal() -> Self {
         Self::new(
             Code::Internal,
@@ -107,6 +111,12 @@ impl From<Unknown> for Problem {
 impl From<Unavailable> for Problem {
     fn from(error: Unavailable) -> Self {
         let (code, detail) = match error {
+            Unavailable::Unconfirmed(_) => {
+                return Self::unconfirmed(
+                    "the storage did not confirm the change, so it may have been made or not; look whether it was before you \
+                     ask for it again",
+                );
+            }
             Unavailable::ShuttingDown => {
                 (Code::ShuttingDown, "the service is shutting down; nothing was taken, send it again later")
             }
@@ -120,8 +130,14 @@ impl From<IngestError> for Problem {
     fn from(error: IngestError) -> Self {
         match error {
             IngestError::Unknown(unknown) => unknown.into(),
+            IngestError::Unavailable(Unavailable::Unconfirmed(_)) => Self::unconfirmed(
+                "the storage did not confirm the batch, so it may have been taken or not; send it again with the same Batch-Id, \
+                 and it counts once",
+            ),
             IngestError::Unavailable(unavailable) => unavailable.into(),
-            IngestError::BatchId(_) => Self::new(Code::BadBatchId, error.to_string()),
+            IngestError::BatchId => Self::new(Code::BadBatchId, error.to_string()),
+            IngestError::BatchTooOld => Self::new(Code::BatchTooOld, error.to_string()),
+            IngestError::TooManySenders(_) => Self::new(Code::TooManySenders, error.to_string()),
             IngestError::Brokered(_) | IngestError::Elsewhere(_) => Self::new(
                 Code::HasBroker,
                 "the source takes its events from its broker; send them there, or to a source without one",
@@ -229,6 +245,15 @@ mod tests {
     #[test]
     fn waiting_times_are_rounded_up() {
         assert_eq!([0, 1, 1000, 1001].map(|ms| whole_seconds(Duration::from_millis(ms))), [0, 1, 1, 2]);
+    }
+
+    #[test]
+    fn what_was_not_confirmed_has_a_status_of_its_own_and_never_says_that_nothing_was_taken() {
+        let unconfirmed = Unavailable::Unconfirmed("input/output error".to_owned());
+        for problem in [Problem::from(IngestError::from(unconfirmed.clone())), Problem::from(unconfirmed)] {
+            assert_eq!((problem.code, problem.retry_after), (Code::OutcomeUnknown, Some(LATER)));
+            assert!(!problem.detail.contains("nothing was taken"), "{}", problem.detail);
+        }
     }
 
     #[test]

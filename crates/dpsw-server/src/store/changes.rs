@@ -9,8 +9,10 @@ use crate::store::position::Position;
 use crate::store::records::{
     Meta, Saved, SourceId, SourceRecord, StateRecord, StreamId, StreamRecord, ViewRecord,
 };
+use crate::store::sender::{SenderKey, TakenNumbers};
 use crate::store::{
-    BATCH_IDS, JOURNAL, META, POSITIONS, Place, SOURCES, STATES, STREAMS, Store, StoreError, VIEWS,
+    JOURNAL, META, POSITIONS, Place, SENDER_COUNTS, SENDERS, SOURCES, STATES, STREAMS, Store, StoreError,
+    VIEWS,
 };
 
 /// Everything that one transaction changes: all of it or nothing.
@@ -22,31 +24,41 @@ pub(crate) struct Changes<'a> {
     pub(crate) ended: Vec<StreamId>,
     /// The batches of a source, in order.
     pub(crate) journal: Vec<(SourceId, &'a [Batch])>,
-    /// The ids of batches up to this one.
-    pub(crate) batch_ids: Vec<(SourceId, u64, Vec<u8>)>,
+    /// What is remembered of senders of batches.
+    pub(crate) senders: Vec<SenderChange>,
     pub(crate) states: Vec<(StreamId, &'a StateRecord)>,
     /// Batches before this one are in the states of all streams.
     pub(crate) counted: Vec<(SourceId, u64)>,
     /// Batches from this one on were not acknowledged.
     pub(crate) refused: Vec<(SourceId, u64)>,
-    /// Ids of batches up to this one are forgotten.
-    pub(crate) forgotten: Vec<(SourceId, u64)>,
+    /// Sources that are gone, with all their senders: their names are never given again.
+    pub(crate) gone: Vec<SourceId>,
     /// Views of streams that are sealed elsewhere.
     pub(crate) views: Vec<(StreamId, &'a ViewRecord)>,
     /// How far sources have read their brokers.
     pub(crate) positions: Vec<(SourceId, &'a Position)>,
 }
 
+/// What is remembered of senders of batches.
+#[derive(Debug, Clone)]
+pub(crate) enum SenderChange {
+    /// Which batches of a sender were taken; `None` if nothing is known of it.
+    Numbers(SourceId, SenderKey, Option<TakenNumbers>),
+    /// How many senders an owner has.
+    Count(SourceId, SenderKey, u32),
+}
+
 impl Store {
     /// Makes all changes in one transaction. Durable when it returns.
     ///
     /// # Errors
-    /// The database refuses, and has to be opened again. Whether the changes are there then can only be told by looking.
+    /// The database refuses, and has to be opened again. Where the error is unconfirmed, whether the changes are there then can
+    /// only be told by looking.
     pub(crate) fn commit(&mut self, changes: &Changes<'_>) -> Result<(), StoreError> {
         let mut scratch = std::mem::take(&mut self.scratch);
         let transaction = self.database()?.begin_write()?;
         changes.write(&transaction, self.cipher(), &mut scratch)?;
-        transaction.commit()?;
+        transaction.commit().map_err(|error| StoreError::from(error).unconfirmed())?;
         if scratch.capacity() <= SCRATCH_LEN_MAX {
             self.scratch = scratch;
         }
@@ -66,7 +78,7 @@ impl Changes<'_> {
         self.write_views(transaction, cipher)?;
         self.write_journal(transaction, cipher, scratch)?;
         self.write_positions(transaction, cipher)?;
-        self.write_batch_ids(transaction, cipher)
+        self.write_senders(transaction, cipher)
     }
 
     fn write_records(&self, transaction: &WriteTransaction, cipher: &Cipher) -> Result<(), StoreError> {
@@ -150,17 +162,25 @@ impl Changes<'_> {
         Ok(())
     }
 
-    fn write_batch_ids(&self, transaction: &WriteTransaction, cipher: &Cipher) -> Result<(), StoreError> {
-        let mut batch_ids = transaction.open_table(BATCH_IDS)?;
-        for (id, last, ids) in &self.batch_ids {
-            let record = cipher.seal(&Place::BatchIds(*id, *last).bytes(), ids)?;
-            batch_ids.insert((id.0, *last), record.as_slice())?;
+    fn write_senders(&self, transaction: &WriteTransaction, cipher: &Cipher) -> Result<(), StoreError> {
+        let mut senders = transaction.open_table(SENDERS)?;
+        let mut counts = transaction.open_table(SENDER_COUNTS)?;
+        for change in &self.senders {
+            match change {
+                SenderChange::Numbers(id, key, Some(numbers)) => {
+                    let record = cipher.seal(&Place::Sender(*id, *key).bytes(), &numbers.to_bytes())?;
+                    senders.insert((id.0, key.0), record.as_slice())?;
+                }
+                SenderChange::Numbers(id, key, None) => drop(senders.remove((id.0, key.0))?),
+                SenderChange::Count(id, key, count) => {
+                    let record = cipher.seal(&Place::SenderCount(*id, *key).bytes(), &count.to_le_bytes())?;
+                    counts.insert((id.0, key.0), record.as_slice())?;
+                }
+            }
         }
-        for (id, last) in &self.forgotten {
-            batch_ids.retain_in((id.0, 0)..(id.0, *last + 1), |_, _| false)?;
-        }
-        for (id, next) in &self.refused {
-            batch_ids.retain_in((id.0, *next)..(id.0 + 1, 0), |_, _| false)?;
+        for id in &self.gone {
+            senders.retain_in((id.0, [0; 16])..=(id.0, [u8::MAX; 16]), |_, _| false)?;
+            counts.retain_in((id.0, [0; 16])..=(id.0, [u8::MAX; 16]), |_, _| false)?;
         }
         Ok(())
     }
@@ -173,7 +193,7 @@ const SCRATCH_LEN_MAX: usize = 16 << 20;
 const PIECE_LEN: usize = (128 << 10) - 256;
 
 fn sealed(cipher: &Cipher, place: Place, record: &impl Serialize) -> Result<Vec<u8>, StoreError> {
-    let text = serde_json::to_vec(record).map_err(|error| StoreError(error.to_string()))?;
+    let text = serde_json::to_vec(record).map_err(|error| StoreError::new(error.to_string()))?;
     Ok(cipher.seal(&place.bytes(), &text)?)
 }
 
@@ -229,21 +249,13 @@ mod tests {
         numbers
     }
 
-    fn ids(store: &Store) -> Vec<u64> {
-        let mut all = Vec::new();
-        store.batch_ids(SourceId(1), |last, ids| all.extend([last, ids.len() as u64])).expect("records");
-        all
-    }
-
     #[test]
     fn batches_are_kept_until_all_have_counted_them_and_taken_out_if_they_were_refused() {
         let mut store = store();
         let groups = [vec![batch(0, 3), batch(1, 3)], vec![batch(2, 3)], vec![batch(3, 3), batch(4, 3)]];
         for group in &groups {
-            let last = group.last().expect("a batch").sequence;
-            let batch_ids = vec![(SourceId(1), last, vec![5; 4])];
             let journal = vec![(SourceId(1), group.as_slice()), (SourceId(2), group.as_slice())];
-            store.commit(&Changes { journal, batch_ids, ..Changes::default() }).expect("memory");
+            store.commit(&Changes { journal, ..Changes::default() }).expect("memory");
         }
         assert_eq!(
             (numbers(&store, 1, 0), numbers(&store, 1, 1)),
@@ -255,10 +267,35 @@ mod tests {
         assert_eq!((numbers(&store, 1, 0), numbers(&store, 2, 0)), (vec![2, 3, 4], vec![0, 1, 2, 3, 4]));
         let refused = vec![(SourceId(1), 3)];
         store.commit(&Changes { refused, ..Changes::default() }).expect("memory");
-        assert_eq!((numbers(&store, 1, 0), ids(&store)), (vec![2], vec![1, 4, 2, 4]));
-        let forgotten = vec![(SourceId(1), 1)];
-        store.commit(&Changes { forgotten, ..Changes::default() }).expect("memory");
-        assert_eq!((ids(&store), numbers(&store, 2, 0)), (vec![2, 4], vec![0, 1, 2, 3, 4]));
+        assert_eq!((numbers(&store, 1, 0), numbers(&store, 2, 0)), (vec![2], vec![0, 1, 2, 3, 4]));
+    }
+
+    #[test]
+    fn senders_are_remembered_until_their_source_is_gone() {
+        let mut store = store();
+        let (one, other) = (store.cipher().name(&["token", "a"]), store.cipher().name(&["tokena", ""]));
+        assert_ne!(one, other, "names cannot run into each other");
+        let numbers =
+            |source, key| SenderChange::Numbers(SourceId(source), key, Some(TakenNumbers::first(7)));
+        let senders = vec![
+            numbers(1, one),
+            numbers(1, other),
+            numbers(2, one),
+            SenderChange::Count(SourceId(1), one, 2),
+        ];
+        store.commit(&Changes { senders, ..Changes::default() }).expect("memory");
+        let known = |store: &Store| {
+            let has = |source, key| store.sender(SourceId(source), key).expect("a record").is_some();
+            let count = store.sender_count(SourceId(1), one).expect("a record");
+            (has(1, one), has(1, other), has(2, one), count)
+        };
+        assert_eq!(known(&store), (true, true, true, 2));
+        let senders = vec![SenderChange::Numbers(SourceId(1), other, None)];
+        store.commit(&Changes { senders, ..Changes::default() }).expect("memory");
+        assert_eq!(known(&store), (true, false, true, 2));
+        store.commit(&Changes { gone: vec![SourceId(1)], ..Changes::default() }).expect("memory");
+        assert_eq!(known(&store), (false, false, true, 0));
+        assert_eq!(store.all_senders().expect("records"), [(SourceId(2), one)]);
     }
 
     #[test]

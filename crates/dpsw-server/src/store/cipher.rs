@@ -2,9 +2,11 @@
 
 use chacha20poly1305::aead::{AeadInOut, KeyInit};
 use chacha20poly1305::{Key as CipherKey, Tag, XChaCha20Poly1305, XNonce};
+use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
 use crate::key::Key;
+use crate::store::sender::SenderKey;
 
 const NONCE_LEN: usize = 24;
 const TAG_LEN: usize = 16;
@@ -13,7 +15,11 @@ pub(crate) const ADDED_LEN: usize = NONCE_LEN + TAG_LEN;
 
 /// Encrypts records with the operator's key, each under a nonce of its own.
 #[derive(Clone)]
-pub(crate) struct Cipher(XChaCha20Poly1305);
+pub(crate) struct Cipher {
+    records: XChaCha20Poly1305,
+    /// The key of hashes that stand for names.
+    names: Zeroizing<[u8; 32]>,
+}
 
 /// The system gave no randomness for a nonce.
 #[derive(Debug, thiserror::Error)]
@@ -27,7 +33,22 @@ pub(crate) struct Unopened;
 
 impl Cipher {
     pub(crate) fn new(key: &Key) -> Self {
-        Self(XChaCha20Poly1305::new(&CipherKey::from(*key.expose())))
+        let records = XChaCha20Poly1305::new(&CipherKey::from(*key.expose()));
+        let names = Sha256::new().chain_update(b"dpsw names").chain_update(key.expose()).finalize();
+        Self { records, names: Zeroizing::new(names.into()) }
+    }
+
+    /// What stands for these names on the disk. Nobody without the key can tell or find names from it. Half of the hash: the rest
+    /// of its state stays unknown, so that no hash can be continued.
+    pub(crate) fn name(&self, parts: &[&str]) -> SenderKey {
+        let mut hash = Sha256::new().chain_update(*self.names);
+        for part in parts {
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part.as_bytes());
+        }
+        let hash: [u8; 32] = hash.finalize().into();
+        let (half, _) = hash.split_first_chunk().expect("a hash has 32 bytes");
+        SenderKey(*half)
     }
 
     /// Encrypts a record in its place, after what is to be encrypted was put into its [`secret_part`]: room for the nonce, what is to be encrypted, room for the tag.
@@ -36,7 +57,7 @@ impl Cipher {
         let (secret, tag) = rest.split_at_mut(rest.len() - TAG_LEN);
         nonce.copy_from_slice(&random::<NONCE_LEN>()?);
         let nonce: [u8; NONCE_LEN] = (&*nonce).try_into().expect("its room has its length");
-        let sealed = self.0.encrypt_inout_detached(&XNonce::from(nonce), place, secret.into());
+        let sealed = self.records.encrypt_inout_detached(&XNonce::from(nonce), place, secret.into());
         tag.copy_from_slice(&sealed.expect("a record is shorter than 2^38 bytes"));
         Ok(())
     }
@@ -54,7 +75,7 @@ impl Cipher {
         let (nonce, rest) = record.split_first_chunk::<NONCE_LEN>().ok_or(Unopened)?;
         let (secret, tag) = rest.split_last_chunk::<TAG_LEN>().ok_or(Unopened)?;
         let mut secret = Zeroizing::new(secret.to_vec());
-        let opened = self.0.decrypt_inout_detached(
+        let opened = self.records.decrypt_inout_detached(
             &XNonce::from(*nonce),
             place,
             secret.as_mut_slice().into(),

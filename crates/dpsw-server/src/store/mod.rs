@@ -7,6 +7,7 @@ pub(crate) mod marker;
 pub(crate) mod position;
 pub(crate) mod read;
 pub(crate) mod records;
+pub(crate) mod sender;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -20,6 +21,7 @@ use crate::error::{OpenError, Unavailable};
 use crate::store::cipher::{Cipher, NoRandomness};
 use crate::store::disk::Disk;
 use crate::store::records::{SourceId, StreamId};
+use crate::store::sender::SenderKey;
 
 /// Bytes of the database that are kept in memory.
 const CACHE_BYTES: usize = 64 << 20;
@@ -31,8 +33,10 @@ const STREAMS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("streams")
 const STATES: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("states");
 /// By source, the number of the last batch of the record, and the piece of it.
 const JOURNAL: TableDefinition<'_, (u32, u64, u32), &[u8]> = TableDefinition::new("journal");
-/// By source and the number of the last batch of the record.
-const BATCH_IDS: TableDefinition<'_, (u32, u64), &[u8]> = TableDefinition::new("batch ids");
+/// Which batches were taken, by source and sender.
+const SENDERS: TableDefinition<'_, (u32, [u8; 16]), &[u8]> = TableDefinition::new("senders");
+/// How many senders there are, by source and owner.
+const SENDER_COUNTS: TableDefinition<'_, (u32, [u8; 16]), &[u8]> = TableDefinition::new("sender counts");
 /// How far each source has read its broker.
 const POSITIONS: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("positions");
 /// The views of streams that are sealed elsewhere.
@@ -40,8 +44,23 @@ const VIEWS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("views");
 
 /// The database refuses.
 #[derive(Debug, Clone, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct StoreError(pub(crate) String);
+#[error("{reason}")]
+pub(crate) struct StoreError {
+    pub(crate) reason: String,
+    /// Whether the changes may be there all the same: a commit had begun, and nobody knows how far it came.
+    pub(crate) is_unconfirmed: bool,
+}
+
+impl StoreError {
+    /// Nothing has changed.
+    pub(crate) fn new(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), is_unconfirmed: false }
+    }
+
+    pub(crate) fn unconfirmed(self) -> Self {
+        Self { is_unconfirmed: true, ..self }
+    }
+}
 
 /// The database. After a failure it is closed until it is opened again.
 pub(crate) struct Store {
@@ -120,14 +139,14 @@ impl Store {
     /// What an error of the database means.
     pub(crate) fn refusal(&self, error: &StoreError) -> Unavailable {
         if self.is_lost.load(Ordering::SeqCst) {
-            Unavailable::Lost(error.0.clone())
+            Unavailable::Lost(error.reason.clone())
         } else {
-            Unavailable::Storage(error.0.clone())
+            Unavailable::Storage(error.reason.clone())
         }
     }
 
     pub(crate) fn database(&self) -> Result<&Arc<Database>, StoreError> {
-        self.database.as_ref().ok_or_else(|| StoreError("the database is closed".to_owned()))
+        self.database.as_ref().ok_or_else(|| StoreError::new("the database is closed"))
     }
 
     pub(crate) fn cipher(&self) -> &Cipher {
@@ -156,7 +175,7 @@ macro_rules! store_error_from {
     ($($error:ty),*) => {$(
         impl From<$error> for StoreError {
             fn from(error: $error) -> Self {
-                Self(error.to_string())
+                Self::new(error.to_string())
             }
         }
     )*};
@@ -176,28 +195,30 @@ enum Place {
     Stream(StreamId),
     State(StreamId),
     Journal(SourceId, u64),
-    BatchIds(SourceId, u64),
+    Sender(SourceId, SenderKey),
     Marker,
     Position(SourceId),
     View(StreamId),
+    SenderCount(SourceId, SenderKey),
 }
 
 impl Place {
-    fn bytes(self) -> [u8; 17] {
+    fn bytes(self) -> [u8; 25] {
         let (table, major, minor) = match self {
             Self::Meta => (0, 0, 0),
             Self::Source(id) => (1, u64::from(id.0), 0),
             Self::Stream(id) => (2, id.0, 0),
             Self::State(id) => (3, id.0, 0),
-            Self::Journal(id, last) => (4, u64::from(id.0), last),
-            Self::BatchIds(id, last) => (5, u64::from(id.0), last),
+            Self::Journal(id, last) => (4, u64::from(id.0), u128::from(last)),
+            Self::Sender(id, key) => (5, u64::from(id.0), u128::from_le_bytes(key.0)),
             Self::Marker => (6, 0, 0),
             Self::Position(id) => (7, u64::from(id.0), 0),
             Self::View(id) => (8, id.0, 0),
+            Self::SenderCount(id, key) => (9, u64::from(id.0), u128::from_le_bytes(key.0)),
         };
-        let mut bytes = [table; 17];
+        let mut bytes = [table; 25];
         bytes[1..9].copy_from_slice(&u64::to_le_bytes(major));
-        bytes[9..].copy_from_slice(&u64::to_le_bytes(minor));
+        bytes[9..].copy_from_slice(&u128::to_le_bytes(minor));
         bytes
     }
 }

@@ -9,8 +9,10 @@ use crate::store::cipher::ADDED_LEN;
 use crate::store::journal::{Batch, Malformed, decode};
 use crate::store::position::Position;
 use crate::store::records::{Meta, Saved, SourceId, SourceRecord, StreamId, StreamRecord, ViewRecord};
+use crate::store::sender::{SenderKey, TakenNumbers};
 use crate::store::{
-    BATCH_IDS, JOURNAL, META, POSITIONS, Place, SOURCES, STATES, STREAMS, Store, StoreError, VIEWS,
+    JOURNAL, META, POSITIONS, Place, SENDER_COUNTS, SENDERS, SOURCES, STATES, STREAMS, Store, StoreError,
+    VIEWS,
 };
 
 /// A record that cannot be read.
@@ -115,16 +117,35 @@ impl Store {
         decode(Bytes::from_owner(Wiped(secret))).map_err(damaged)
     }
 
-    /// Hands over the records of batch ids of a source, each with the number of its last batch, in order.
-    pub(crate) fn batch_ids(&self, id: SourceId, mut take: impl FnMut(u64, &[u8])) -> Result<(), ReadError> {
-        let table = self.database()?.begin_read().map_err(StoreError::from)?.open_table(BATCH_IDS);
-        let table = table.map_err(StoreError::from)?;
-        for entry in table.range((id.0, 0)..(id.0 + 1, 0)).map_err(StoreError::from)? {
-            let (key, record) = entry.map_err(StoreError::from)?;
-            let last = key.value().1;
-            take(last, &self.decrypted("a record of batch ids", Place::BatchIds(id, last), record.value())?);
+    /// Which batches of a sender were taken; `None` if nothing is known of it.
+    pub(crate) fn sender(&self, id: SourceId, key: SenderKey) -> Result<Option<TakenNumbers>, ReadError> {
+        let table = self.database()?.begin_read().map_err(StoreError::from)?.open_table(SENDERS);
+        let record = table.map_err(StoreError::from)?.get((id.0, key.0)).map_err(StoreError::from)?;
+        let Some(record) = record else { return Ok(None) };
+        let what = "what is known of a sender";
+        let bytes = self.decrypted(what, Place::Sender(id, key), record.value())?;
+        TakenNumbers::from_bytes(&bytes).ok_or_else(|| cut(what)).map(Some)
+    }
+
+    /// How many senders of a source an owner has.
+    pub(crate) fn sender_count(&self, id: SourceId, key: SenderKey) -> Result<u32, ReadError> {
+        let table = self.database()?.begin_read().map_err(StoreError::from)?.open_table(SENDER_COUNTS);
+        let record = table.map_err(StoreError::from)?.get((id.0, key.0)).map_err(StoreError::from)?;
+        let Some(record) = record else { return Ok(0) };
+        let what = "a number of senders";
+        let bytes = self.decrypted(what, Place::SenderCount(id, key), record.value())?;
+        Ok(u32::from_le_bytes(bytes.as_slice().try_into().map_err(|_| cut(what))?))
+    }
+
+    /// All senders of all sources.
+    pub(crate) fn all_senders(&self) -> Result<Vec<(SourceId, SenderKey)>, ReadError> {
+        let table = self.database()?.begin_read().map_err(StoreError::from)?.open_table(SENDERS);
+        let mut all = Vec::new();
+        for entry in table.map_err(StoreError::from)?.iter().map_err(StoreError::from)? {
+            let (source, key) = entry.map_err(StoreError::from)?.0.value();
+            all.push((SourceId(source), SenderKey(key)));
         }
-        Ok(())
+        Ok(all)
     }
 
     /// How far a source has read its broker; `None` if it never did.
@@ -137,8 +158,7 @@ impl Store {
         };
         let Some(record) = table.get(id.0).map_err(StoreError::from)? else { return Ok(None) };
         let bytes = self.decrypted(what, Place::Position(id), record.value())?;
-        let cut = || ReadError::Damaged { what: what.to_owned(), reason: "it is cut".to_owned() };
-        Position::from_bytes(&bytes).ok_or_else(cut).map(Some)
+        Position::from_bytes(&bytes).ok_or_else(|| cut(what)).map(Some)
     }
 
     /// Hands over the views of streams that are sealed elsewhere.
@@ -190,6 +210,10 @@ impl Store {
         };
         self.cipher().open(&place.bytes(), record).map_err(damaged)
     }
+}
+
+fn cut(what: &str) -> ReadError {
+    ReadError::Damaged { what: what.to_owned(), reason: "it is cut".to_owned() }
 }
 
 /// Whether the checkpoint of a stream in the database is this one.

@@ -45,7 +45,7 @@ codes! {
     BadParameter, BAD_REQUEST, "bad-parameter", "A parameter of the request cannot be read";
     BadJson, BAD_REQUEST, "bad-json", "The body is not the JSON that is wanted";
     BadBatch, BAD_REQUEST, "bad-batch", "The body is not a batch of events";
-    BadBatchId, BAD_REQUEST, "bad-batch-id", "The id of the batch cannot be kept";
+    BadBatchId, BAD_REQUEST, "bad-batch-id", "The id of the batch is not a sender and a number";
     BadHeader, BAD_REQUEST, "bad-header", "A header of the request cannot be read";
     BadView, BAD_REQUEST, "bad-view", "The bytes are no view";
     NoToken, UNAUTHORIZED, "no-token", "A known token is needed";
@@ -60,6 +60,8 @@ codes! {
     NameTaken, CONFLICT, "name-taken", "The name is taken";
     HasStreams, CONFLICT, "has-streams", "The source still has streams";
     HasBroker, CONFLICT, "has-broker", "The source takes its events from its broker";
+    BatchTooOld, CONFLICT, "batch-too-old", "The batch was taken before, or is too old";
+    TooManySenders, CONFLICT, "too-many-senders", "The token has as many senders as are remembered";
     CountedHere, CONFLICT, "counted-here", "The service counts the stream itself";
     SealedElsewhere, CONFLICT, "sealed-elsewhere", "The stream is sealed elsewhere";
     OtherStream, CONFLICT, "other-stream", "The view is of another stream";
@@ -80,6 +82,7 @@ codes! {
     NotMergeable, UNPROCESSABLE_ENTITY, "not-mergeable", "The views cannot be merged";
     TooManyRequests, TOO_MANY_REQUESTS, "too-many-requests", "The token asks too often";
     Internal, INTERNAL_SERVER_ERROR, "internal", "The service made a mistake";
+    OutcomeUnknown, INTERNAL_SERVER_ERROR, "outcome-unknown", "It may have been taken or not";
     Busy, SERVICE_UNAVAILABLE, "busy", "The service is busy";
     Storage, SERVICE_UNAVAILABLE, "storage", "The storage takes no data";
     ShuttingDown, SERVICE_UNAVAILABLE, "shutting-down", "The service is shutting down";

@@ -231,7 +231,7 @@ fn plain(path: &str, reply: &Reply) -> String {
 
 impl Said {
     fn send(&mut self, world: &mut World, kind: Kind, round: u64, number: usize, batch: &str) {
-        let id = format!("{round}.{number}");
+        let id = format!("round-{round}/{number}");
         let reply = world.post("/v1/sources/web/events", "application/x-ndjson", &id, batch);
         // Where presence is private, whoever sends a batch knows how many events it has, and nobody else learns it.
         match kind {

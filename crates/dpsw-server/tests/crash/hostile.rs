@@ -147,7 +147,7 @@ fn tail(random: &mut Random) -> String {
 fn odd_header(random: &mut Random) -> String {
     match random.below(12) {
         0 => format!("Batch-Id: {}\r\n", "i".repeat(random.below(200) as usize)),
-        1 => "Batch-Id: a\r\nIdempotency-Key: b\r\n".to_owned(),
+        1 => "Batch-Id: a/1\r\nBatch-Id: a/2\r\n".to_owned(),
         2 => "Content-Length: 5\r\nContent-Length: 6\r\n".to_owned(),
         3 => format!("X-Long: {}\r\n", "y".repeat(random.below(1 << 17) as usize)),
         4 => "X: y\r\n".repeat(random.below(300) as usize),

@@ -169,7 +169,8 @@ impl Run<'_> {
             let broken = Body::new(kind, &[Some(RARE), Some(JUNK), Some(RARE)]);
             for source in ["web", "quiet", "users", JUNK_NAME] {
                 let path = format!("/v1/sources/{source}/events");
-                let id = base64::engine::general_purpose::STANDARD.encode(JUNK);
+                let free_text = base64::engine::general_purpose::STANDARD.encode(JUNK);
+                let id = format!("{}/{kind}", URL_SAFE_NO_PAD.encode(JUNK));
                 let headers = whole.headers(&id);
                 // The same id each time would count once.
                 self.ask(Request { method: "POST", path: &path, headers: &headers[..2], body: &whole.bytes });
@@ -181,7 +182,7 @@ impl Run<'_> {
                 self.ask(Request {
                     method: "POST",
                     path: &path,
-                    headers: &broken.headers(&id),
+                    headers: &broken.headers(&free_text),
                     body: &damaged,
                 });
             }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use dpsw_server::{Engine, IngestError};
 
 use crate::disk::{Random, SimDisk, Unsynced};
-use crate::support::{COUNT_STREAM, Rig, SOURCE, Seen, create, id, noisy_stream, pages, view};
+use crate::support::{COUNT_STREAM, Rig, SOURCE, Seen, create, id_of, noisy_stream, pages, view};
 
 /// Producers that send at the same time, each waiting for its own batch.
 const PRODUCERS: usize = 3;
@@ -19,7 +19,7 @@ fn key(producer: usize) -> &'static str {
 
 fn send_from(engine: &Engine, producer: usize, batch: usize) -> Result<bool, IngestError> {
     let events = pages(vec![key(producer); EVENTS]);
-    let pending = engine.ingest("web", id(format_args!("{producer}.{batch}")), events)?;
+    let pending = engine.ingest("web", id_of("owner", &format!("{producer}/{batch}")), events)?;
     pending.wait().map(|receipt| receipt.is_repeated)
 }
 

@@ -109,7 +109,10 @@ fn a_full_disk_refuses_a_view_and_shows_what_it_has_when_there_is_room_again() {
     // What the database has room for inside its file is taken.
     let mut sent = (1..).map(|number| (number, put(&views[number])));
     let (refused, error) = sent.find_map(|(number, sent)| Some((number, sent.err()?))).expect("a refusal");
-    assert!(matches!(error, ChangeError::Unavailable(Unavailable::Storage(_))), "{error}");
+    assert!(
+        matches!(error, ChangeError::Unavailable(Unavailable::Storage(_) | Unavailable::Unconfirmed(_))),
+        "{error}"
+    );
     assert!(shown(&engine).as_ref() == Some(&views[refused - 1]), "nothing has changed");
     disk.limit(None);
     disk.refuse(None);

@@ -2,11 +2,12 @@
 
 use std::io::ErrorKind;
 
-use dpsw_server::{Engine, Events, OpenError};
+use dpsw_server::{Engine, Events, IngestError, OpenError};
 
 use crate::disk::{Random, SimDisk, Unsynced};
 use crate::support::{
-    COUNT_STREAM, Rig, SOURCE, START_MS, Seen, create, id, noisy_stream, pages, send, stream_config, view,
+    COUNT_STREAM, Rig, SOURCE, START_MS, Seen, create, id, id_of, noisy_stream, pages, send, stream_config,
+    view,
 };
 
 const EVENT_SOURCE: &str =
@@ -39,10 +40,16 @@ impl Feed<'_> {
         events.with_times(vec![START_MS + 700 * batch; 30]).expect("as many")
     }
 
-    /// Sends a batch at its time. Whether it was taken before.
-    fn send(&self, engine: &Engine, batch: u64) -> bool {
+    /// Sends a batch at its time, under this name. Whether it was taken before.
+    fn try_send(&self, engine: &Engine, sender: &str, batch: u64) -> Result<bool, IngestError> {
         self.rig.clock.set(START_MS + 700 * batch);
-        send(engine, id(batch), self.events(batch)).is_repeated
+        let pending =
+            engine.ingest("web", id_of("owner", &format!("{sender}/{batch}")), self.events(batch))?;
+        pending.wait().map(|receipt| receipt.is_repeated)
+    }
+
+    fn send(&self, engine: &Engine, batch: u64) -> bool {
+        self.try_send(engine, "first", batch).expect("durable")
     }
 }
 
@@ -79,11 +86,13 @@ fn check_backup(source: &str, window: &str, fate: Fate) {
     assert!(notices[0].contains("what was open was given up"), "{notices:?}");
     assert!(notices.iter().any(|notice| notice.contains("\"noisy\"")), "{notices:?}");
     assert_eq!(seen.look(&view(&engine, "noisy").view), 0, "nothing is shown at first");
-    (0..90).for_each(|batch| {
-        assert_eq!(feed.send(&engine, batch), batch < 40, "the backup knows the first forty");
-    });
+    // The backup knows the first forty, and not how far the sender came after it.
+    for batch in [0, 39, 40, 89, 90, 1_000_000] {
+        assert_eq!(feed.try_send(&engine, "first", batch), Err(IngestError::BatchTooOld), "{batch}");
+    }
+    (0..90).for_each(|batch| assert_eq!(feed.try_send(&engine, "second", batch), Ok(false)));
     seen.look(&view(&engine, "noisy").view);
-    (90..260).for_each(|batch| assert!(!feed.send(&engine, batch)));
+    (90..260).for_each(|batch| assert_eq!(feed.try_send(&engine, "second", batch), Ok(false)));
     assert!(0 < seen.look(&view(&engine, "noisy").view), "the stream goes on");
     assert!(last < seen.last());
     drop(engine);

@@ -8,6 +8,7 @@ mod fresh;
 mod ledger;
 mod read;
 mod secret;
+mod senders;
 mod storage;
 mod support;
 mod time;

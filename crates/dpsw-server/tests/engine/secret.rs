@@ -8,7 +8,7 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-use crate::support::{Rig, id, pages, send, view};
+use crate::support::{Rig, id_of, pages, send, view};
 
 const PLANTED: &str = "planted-key-7f3a";
 
@@ -67,7 +67,7 @@ fn what_was_sent_stands_nowhere_in_the_files_or_the_log() {
     for batch in 0..60 {
         let users = (0..50).map(|user| Some(format!("{PLANTED}-{batch}-{user}"))).collect();
         let events = pages(vec![PLANTED; 50]).with_users(users).expect("as many");
-        send(&engine, id(format_args!("{PLANTED}-{batch}")), events);
+        send(&engine, id_of(PLANTED, &format!("{PLANTED}/{batch}")), events);
     }
     let published = view(&engine, "quinces");
     assert_eq!(

@@ -3,10 +3,12 @@
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
-use dpsw_server::{Engine, IngestError, Key, OpenError, Unavailable};
+use dpsw_server::{ChangeError, Engine, IngestError, Key, OpenError, Unavailable};
 
-use crate::disk::{Random, SimDisk};
-use crate::support::{COUNT_STREAM, Rig, SOURCE, create, frequency, id, pages, sealed_span, send, view};
+use crate::disk::{Random, SimDisk, Unsynced};
+use crate::support::{
+    COUNT_STREAM, Rig, SOURCE, create, frequency, id, pages, sealed_span, send, stream_config, view,
+};
 
 fn try_send(engine: &Engine, batch: u64) -> Result<bool, IngestError> {
     let pending = engine.ingest("web", id(batch), pages(["a", "b", "b", "b"].repeat(25)))?;
@@ -37,7 +39,9 @@ fn a_full_disk_refuses_batches_and_takes_them_when_there_is_room_again() {
     for batch in 20..400 {
         match try_send(&engine, batch) {
             Ok(_) => assert_eq!(refused, 0, "batch {batch} was taken by a full disk"),
-            Err(IngestError::Unavailable(Unavailable::Storage(_))) => refused += 1,
+            Err(IngestError::Unavailable(Unavailable::Storage(_) | Unavailable::Unconfirmed(_))) => {
+                refused += 1
+            }
             Err(error) => panic!("{error}"),
         }
     }
@@ -57,29 +61,81 @@ fn a_full_disk_refuses_batches_and_takes_them_when_there_is_room_again() {
     check_counts(&rig.open_on(&disk), 400);
 }
 
+/// Where a sync fails, nobody knows what is there. What the disk has then decides whether the batch was taken; sent again with its
+/// id it counts once in each case.
+#[test]
+fn a_batch_whose_sync_failed_counts_once_if_it_is_sent_again_whatever_the_disk_has() {
+    let mut had_survived = 0;
+    for seed in 0..12 {
+        let (rig, disk) = (Rig::new(), SimDisk::default());
+        let engine = rig.open_on(&disk);
+        create(&engine, SOURCE, &[COUNT_STREAM]);
+        (0..20).for_each(|batch| assert_eq!(try_send(&engine, batch), Ok(false)));
+        engine.settle().expect("healthy");
+        disk.lose_syncs(true);
+        let error = try_send(&engine, 20).expect_err("the disk did not confirm");
+        assert!(matches!(error, IngestError::Unavailable(Unavailable::Unconfirmed(_))), "{error}");
+        let error = try_send(&engine, 21).expect_err("it may say what the disk has lost");
+        assert!(matches!(error, IngestError::Unavailable(Unavailable::Lost(_))), "{error}");
+        disk.lose_syncs(false);
+        drop(engine);
+        match seed {
+            // All of it is there.
+            0 => {}
+            1 => disk.restart(Unsynced::Dropped, &mut Random(seed)),
+            _ => disk.restart(Unsynced::Reordered, &mut Random(seed)),
+        }
+        let engine = rig.open_on(&disk);
+        let was_taken = try_send(&engine, 20).expect("room");
+        assert!(was_taken == (seed == 0) || 1 < seed, "case {seed}");
+        had_survived += usize::from(was_taken);
+        assert_eq!(try_send(&engine, 21), Ok(false), "nothing of it was written");
+        (0..40).for_each(|batch| assert_eq!(try_send(&engine, batch), Ok(batch <= 21)));
+        check_counts(&engine, 40);
+    }
+    assert!((1..12).contains(&had_survived));
+}
+
 #[test]
 fn a_disk_that_does_not_confirm_is_not_trusted_until_the_next_start() {
     let (rig, disk) = (Rig::new(), SimDisk::default());
     let engine = rig.open_on(&disk);
-    create(&engine, SOURCE, &[COUNT_STREAM]);
-    (0..20).for_each(|batch| assert_eq!(try_send(&engine, batch), Ok(false)));
+    create(&engine, SOURCE, &[]);
     disk.lose_syncs(true);
-    let error = try_send(&engine, 20).expect_err("the disk did not confirm");
-    assert!(matches!(error, IngestError::Unavailable(Unavailable::Lost(_))), "{error}");
+    assert!(try_send(&engine, 0).is_err());
     disk.lose_syncs(false);
     let end = Instant::now() + Duration::from_millis(500);
     while Instant::now() < end {
-        assert!(try_send(&engine, 20).is_err(), "it may say what the disk has lost");
+        let error = try_send(&engine, 1).expect_err("it may say what the disk has lost");
+        assert!(matches!(error, IngestError::Unavailable(Unavailable::Lost(_))), "{error}");
     }
-    drop(engine);
-    let engine = rig.open_on(&disk);
-    (0..40).for_each(|batch| {
-        try_send(&engine, batch).expect("room");
-    });
-    check_counts(&engine, 40);
+    let error = engine.create_stream("web", stream_config(COUNT_STREAM)).expect_err("nothing is taken");
+    assert!(matches!(error, ChangeError::Unavailable(Unavailable::Lost(_))), "{error}");
 }
 
-/// Whoever was told that nothing was taken sends it again, or does not: neither counts what was refused.
+/// Nobody knows whether a change was made either.
+#[test]
+fn a_stream_whose_making_was_not_confirmed_is_there_after_the_next_start_or_not() {
+    for was_written in [false, true] {
+        let (rig, disk) = (Rig::new(), SimDisk::default());
+        let engine = rig.open_on(&disk);
+        create(&engine, SOURCE, &[]);
+        disk.lose_syncs(true);
+        let error = engine.create_stream("web", stream_config(COUNT_STREAM)).expect_err("no confirmation");
+        assert!(matches!(error, ChangeError::Unavailable(Unavailable::Unconfirmed(_))), "{error}");
+        disk.lose_syncs(false);
+        drop(engine);
+        if !was_written {
+            disk.restart(Unsynced::Dropped, &mut Random(1));
+        }
+        let engine = rig.open_on(&disk);
+        assert_eq!(engine.stream("pages").is_ok(), was_written);
+        let charges = engine.source("web").expect("a source").ledger.charges.len();
+        assert_eq!(charges, usize::from(was_written), "charged if it was made");
+    }
+}
+
+/// What was not confirmed is taken out when the disk is back, so that only what is sent again counts.
 #[test]
 fn a_batch_that_was_refused_is_not_in_the_journal_even_if_the_disk_did_what_it_refused() {
     let (rig, disk) = (Rig::new(), SimDisk::default());

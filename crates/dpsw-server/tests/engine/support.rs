@@ -94,8 +94,13 @@ pub(crate) fn pages<T: AsRef<[u8]>>(items: impl IntoIterator<Item = T>) -> Event
         .expect("one column")
 }
 
-pub(crate) fn id(name: impl std::fmt::Display + Copy) -> Option<BatchId> {
-    Some(BatchId::new(name.to_string()).expect("a short id"))
+/// The id of a batch with this number, of a sender that all share.
+pub(crate) fn id(number: impl std::fmt::Display + Copy) -> Option<BatchId> {
+    id_of("owner", &format!("sender/{number}"))
+}
+
+pub(crate) fn id_of(owner: &str, id: &str) -> Option<BatchId> {
+    Some(BatchId::new(owner, id).expect("a sender and a number"))
 }
 
 /// Sends a batch and waits until it is durable.

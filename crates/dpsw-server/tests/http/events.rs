@@ -7,7 +7,8 @@ use std::time::Duration;
 use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use arrow_ipc::writer::StreamWriter;
 use axum::body::Body;
-use axum::http::{Method, StatusCode};
+use axum::http::{Method, Request, StatusCode};
+use dpsw_server::auth::Role;
 use dpsw_server::{ChangeError, StreamConfig};
 use futures_util::stream;
 use serde_json::{Value, json};
@@ -71,24 +72,52 @@ async fn bodies_may_be_packed() {
     }
 }
 
-async fn send_with_id(rig: &Rig, header: &str, id: &str, body: &str) -> Reply {
-    let request = rig.request(Method::POST, "/v1/sources/web/events").header("content-type", "text/plain");
-    rig.send(request.header(header, id).body(Body::from(body.to_owned())).expect("a request")).await
+/// Sends pages under an id to a source, with a token.
+async fn send_with_id(rig: &Rig, token: &str, source: &str, id: &str, body: &str) -> Reply {
+    let request = Request::post(format!("/v1/sources/{source}/events")).header("content-type", "text/plain");
+    let request = request.header("authorization", format!("Bearer {token}")).header("batch-id", id);
+    rig.send(request.body(Body::from(body.to_owned())).expect("a request")).await
 }
 
 #[tokio::test]
 async fn a_batch_with_an_id_counts_once_whatever_is_in_it() {
     let rig = Rig::with_pages().await;
-    let first = send_with_id(&rig, "batch-id", "one", &"a\n".repeat(500)).await;
+    let send = |id: &'static str, body: String| {
+        let rig = &rig;
+        async move { send_with_id(rig, &rig.token, "web", id, &body).await }
+    };
+    let first = send("web-1/7", "a\n".repeat(500)).await;
     assert_eq!(first.expect(StatusCode::ACCEPTED)["repeated"], false);
-    for (header, body) in [("batch-id", "a\n"), ("idempotency-key", "b\nb\n")] {
-        let again = send_with_id(&rig, header, "one", body).await;
-        assert_eq!(again.expect(StatusCode::OK)["repeated"], true);
+    for body in ["a\n", "b\nb\n"] {
+        assert_eq!(send("web-1/7", body.to_owned()).await.expect(StatusCode::OK)["repeated"], true);
     }
-    send_with_id(&rig, "batch-id", "two", &"b\n".repeat(500)).await.expect(StatusCode::ACCEPTED);
+    send("web-1/6", "b\n".repeat(300)).await.expect(StatusCode::ACCEPTED);
+    send("web-1/2000", "b\n".repeat(200)).await.expect(StatusCode::ACCEPTED);
+    let detail = send("web-1/8", "a\n".to_owned()).await.problem(409, "batch-too-old");
+    assert!(detail.contains("taken before, or is too old"), "{detail}");
     assert_eq!((estimate(&rig, "a").await, estimate(&rig, "b").await), (500.0, 500.0));
-    for id in ["", &"x".repeat(65)] {
-        send_with_id(&rig, "batch-id", id, "a\n").await.problem(400, "bad-batch-id");
+    for id in ["", "1", "web-1", "web 1/2", "4d7c2e0a-93f1-4b6e-8a8e-0c7d5a1b2f3e", "web-1/-1"] {
+        let detail = send(id, "a\n".to_owned()).await.problem(400, "bad-batch-id");
+        assert!(detail.contains("as in web-1/42"), "{detail}");
+    }
+}
+
+/// Neither the answer nor what is counted tells one token what another has sent, also where presence is private.
+#[tokio::test]
+async fn ids_of_tokens_of_different_names_have_nothing_to_do_with_each_other() {
+    let rig = Rig::with_pages().await;
+    let quiet = r#"{"name": "quiet", "protects": "presence", "epsilon": 1, "columns": {"page": "text"}}"#;
+    rig.make(quiet, &[]).await;
+    let named = |name| rig.named_token(name, Role::Ingest, None, None);
+    let (shop, lab, unnamed, other) = (named("shop"), named("lab"), named(""), named(""));
+    for source in ["web", "quiet"] {
+        for token in [&shop, &lab, &unnamed, &other] {
+            let first = send_with_id(&rig, token, source, "sender/1", "a\n").await;
+            first.expect(StatusCode::ACCEPTED);
+            send_with_id(&rig, token, source, "sender/1", "a\n").await.expect(StatusCode::OK);
+        }
+        // A new token of the same name takes the place of the old one.
+        send_with_id(&rig, &named("shop"), source, "sender/1", "a\n").await.expect(StatusCode::OK);
     }
 }
 

@@ -74,11 +74,21 @@ impl Rig {
 
     /// A token with one role.
     pub(crate) fn token(&self, role: Role, sources: Option<&[&str]>, streams: Option<&[&str]>) -> String {
+        self.named_token("", role, sources, streams)
+    }
+
+    pub(crate) fn named_token(
+        &self,
+        name: &str,
+        role: Role,
+        sources: Option<&[&str]>,
+        streams: Option<&[&str]>,
+    ) -> String {
         let set = |names: &[&str]| names.iter().map(ToString::to_string).collect::<BTreeSet<_>>();
         let grant =
             Grant { roles: BTreeSet::from([role]), sources: sources.map(set), streams: streams.map(set) };
         let keeper = Keeper::open(&self.folder.path().join("data"), &Limits::default()).expect("the tokens");
-        keeper.create("", grant, START_MS).expect("a token").text.to_string()
+        keeper.create(name, grant, START_MS).expect("a token").text.to_string()
     }
 
     pub(crate) async fn get(&self, path: &str) -> Reply {

@@ -34,9 +34,9 @@ def main(address, token):
     ask(create_stream, "shop", client=client, body=Stream.from_dict(PRODUCTS))
     events = [{"product": item} for item in 50 * PATTERN]
     for number in range(5):
-        receipt = ask(ingest, "shop", client=client, body=events, batch_id=str(number))
+        receipt = ask(ingest, "shop", client=client, body=events, batch_id=f"shop-1/{number}")
         assert (receipt.events, receipt.repeated) == (1000, False), receipt
-    assert ask(ingest, "shop", client=client, body=events, batch_id="4").repeated
+    assert ask(ingest, "shop", client=client, body=events, batch_id="shop-1/4").repeated
     answer = settled(client)
     assert [row.item for row in answer.items] == list(COUNTS), answer
     for row in answer.items:

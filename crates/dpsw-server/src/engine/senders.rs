@@ -1,0 +1,106 @@
+//! The senders of the batches of one commit: what the database has of them, and what it will have.
+
+use std::collections::BTreeMap;
+
+use crate::engine::BatchId;
+use crate::store::Store;
+use crate::store::changes::SenderChange;
+use crate::store::read::ReadError;
+use crate::store::records::SourceId;
+use crate::store::sender::{NumberState, SenderKey, TakenNumbers};
+
+/// What a batch is by its id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Known {
+    New,
+    Taken,
+    TooOld,
+    /// Its sender is new, and its owner has this many, which is the most.
+    TooManySenders(u32),
+}
+
+/// The senders of a source that sent the batches of one commit.
+#[derive(Debug, Default)]
+pub(crate) struct CommitSenders {
+    senders: BTreeMap<SenderKey, Touched<Option<TakenNumbers>>>,
+    /// How many senders each owner has.
+    counts: BTreeMap<SenderKey, Touched<u32>>,
+}
+
+/// What the database has, and what it will have.
+#[derive(Debug)]
+struct Touched<T> {
+    before: T,
+    now: T,
+}
+
+impl<T: Clone> Touched<T> {
+    fn new(before: T) -> Self {
+        Self { now: before.clone(), before }
+    }
+}
+
+impl CommitSenders {
+    /// What a batch is. From now on a new one is taken, if the commit succeeds.
+    pub(crate) fn take(
+        &mut self,
+        store: &Store,
+        source: SourceId,
+        id: &BatchId,
+        senders_max: u32,
+    ) -> Result<Known, ReadError> {
+        let key = store.cipher().name(&[&id.owner, &id.sender]);
+        if !self.senders.contains_key(&key) {
+            self.senders.insert(key, Touched::new(store.sender(source, key)?));
+        }
+        let sender = &mut self.senders.get_mut(&key).expect("it was just looked up").now;
+        match sender {
+            Some(numbers) => Ok(match numbers.state(id.number) {
+                NumberState::New => {
+                    numbers.take(id.number);
+                    Known::New
+                }
+                NumberState::Taken => Known::Taken,
+                NumberState::TooOld => Known::TooOld,
+            }),
+            None => {
+                let count = count(&mut self.counts, store, source, &id.owner)?;
+                if senders_max <= *count {
+                    return Ok(Known::TooManySenders(senders_max));
+                }
+                *count += 1;
+                *sender = Some(TakenNumbers::first(id.number));
+                Ok(Known::New)
+            }
+        }
+    }
+
+    /// What the commit writes.
+    pub(crate) fn changes(&self, source: SourceId) -> Vec<SenderChange> {
+        let senders = self.senders.iter().filter(|(_, sender)| sender.before != sender.now);
+        let senders = senders.map(|(key, sender)| SenderChange::Numbers(source, *key, sender.now.clone()));
+        let counts = self.counts.iter().filter(|(_, count)| count.before != count.now);
+        senders.chain(counts.map(|(key, count)| SenderChange::Count(source, *key, count.now))).collect()
+    }
+
+    /// What takes it back.
+    pub(crate) fn undone(&self, source: SourceId) -> Vec<SenderChange> {
+        let senders = self.senders.iter();
+        let senders = senders.map(|(key, sender)| SenderChange::Numbers(source, *key, sender.before.clone()));
+        let counts = self.counts.iter();
+        senders.chain(counts.map(|(key, count)| SenderChange::Count(source, *key, count.before))).collect()
+    }
+}
+
+fn count<'c>(
+    counts: &'c mut BTreeMap<SenderKey, Touched<u32>>,
+    store: &Store,
+    source: SourceId,
+    owner: &str,
+) -> Result<&'c mut u32, ReadError> {
+    let key = store.cipher().name(&[owner]);
+    if !counts.contains_key(&key) {
+        counts.insert(key, Touched::new(store.sender_count(source, key)?));
+    }
+    Ok(&mut counts.get_mut(&key).expect("it was just looked up").now)
+}
