@@ -27,7 +27,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("dpsw-server: {error}");
-            ExitCode::FAILURE
+            if error.is::<run::ThreadFailed>() { run::THREAD_FAILED.into() } else { ExitCode::FAILURE }
         }
     }
 }

@@ -32,6 +32,14 @@ const ANSWERING_MAX: usize = 4;
 /// The status of a process that was interrupted twice.
 const INTERRUPTED: i32 = 130;
 
+/// The status of a process of which a thread failed.
+pub(crate) const THREAD_FAILED: u8 = 70;
+
+/// A thread of the engine failed: the process ends, so that whoever watches over it starts it again.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct ThreadFailed(String);
+
 /// What ends the service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
@@ -54,7 +62,7 @@ pub(crate) fn run(settings: &Settings, end: End) -> Result<(), Failure> {
     let app = app(settings, Arc::clone(&engine), keeper);
     dpsw_server::broker::start(app.clone(), settings.brokers.clone());
     let runtime = runtime()?;
-    runtime.block_on(answer(listener, ServeSettings { app, tls }, first_token, end))?;
+    runtime.block_on(answer(listener, ServeSettings { app, tls }, &engine, first_token, end))?;
     engine.shutdown()?;
     tracing::info!("everything is saved");
     Ok(())
@@ -74,6 +82,7 @@ fn listen(settings: &Settings) -> Result<std::net::TcpListener, Failure> {
 async fn answer(
     listener: std::net::TcpListener,
     settings: ServeSettings,
+    engine: &Engine,
     first_token: Option<PathBuf>,
     end: End,
 ) -> Result<(), Failure> {
@@ -88,7 +97,17 @@ async fn answer(
         }
     };
     greet(&format!("{scheme}://{}", listener.local_addr()?), first_token.as_deref());
-    serve(listener, settings, told).await?;
+    let mut failure = None;
+    let ended = async {
+        tokio::select! {
+            () = told => {}
+            reason = engine.failed() => failure = Some(reason),
+        }
+    };
+    serve(listener, settings, ended).await?;
+    if let Some(reason) = failure {
+        return Err(ThreadFailed(reason).into());
+    }
     let told_again = told_to_end()?;
     tokio::spawn(async move {
         told_again.await;

@@ -1,5 +1,7 @@
 //! The owner of a source's sketches: one thread counts what is durable, seals, and saves what it sealed.
 
+use std::cell::Cell;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
@@ -9,13 +11,13 @@ use dpsw::error::IngestError as CountError;
 use dpsw::{DpswSketch, StateKey};
 
 use crate::engine::commit::{Checkpoint, Request};
-use crate::engine::feed::{self, GivenUp};
+use crate::engine::feed::{self, Care, GivenUp};
 use crate::engine::gauge::Busy;
 use crate::engine::health::Ailment;
 use crate::engine::publish::Shown;
 use crate::engine::registry::{Room, Shared, Stream};
 use crate::store::journal::Batch;
-use crate::store::records::{Saved, StateRecord, StreamId};
+use crate::store::records::{Nulls, Saved, StateRecord, StreamId};
 
 /// Making a state and committing it takes at most one part in this many of a stream's time: a stream that seals often shows
 /// several seals at once. Waiting for a disk that refuses does not count, or a stream would be silent long after it is back.
@@ -61,6 +63,8 @@ pub(crate) struct Counting {
     unsaved: Option<Busy>,
     refresh_after: Instant,
     shown_position: u64,
+    /// The events of batches of the journal that are null items here, by the number of the batch.
+    pub(crate) nulls: BTreeMap<u64, Nulls>,
 }
 
 /// The owner of a source's sketches.
@@ -87,15 +91,28 @@ impl Counting {
             unsaved,
             refresh_after: now,
             shown_position,
+            nulls: BTreeMap::new(),
         }
     }
 
     /// Counts a batch, unless the restored sketch has it already.
     pub(crate) fn count(&mut self, batch: &Batch, shared: &Shared) -> Result<(), GivenUp> {
+        self.count_probed(batch, shared, None)
+    }
+
+    /// The same, event by event where there is a probe, which then says which one it has come to.
+    pub(crate) fn count_probed(
+        &mut self,
+        batch: &Batch,
+        shared: &Shared,
+        probe: Option<&Cell<Option<usize>>>,
+    ) -> Result<(), GivenUp> {
         if batch.sequence < self.counted {
             return Ok(());
         }
-        feed::count(&mut self.sketch, &self.stream.config.item, batch, &mut |error| wait(shared, error))?;
+        let care = Care { nulls: self.nulls.get(&batch.sequence), probe };
+        let patience = &mut |error: &CountError| wait(shared, error);
+        feed::count(&mut self.sketch, &self.stream.config.item, batch, care, patience)?;
         self.counted = batch.sequence + 1;
         Ok(())
     }

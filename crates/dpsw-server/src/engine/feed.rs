@@ -1,5 +1,6 @@
 //! How a batch is counted by the sketch of one stream.
 
+use std::cell::Cell;
 use std::ops::Range;
 
 use dpsw::error::IngestError as CountError;
@@ -8,6 +9,7 @@ use dpsw::{Batch, Clock, DpswSketch, Kind, Unit};
 use crate::column::{Integers, Strings};
 use crate::events::{Column, Events, MISSING_TIME};
 use crate::store::journal;
+use crate::store::records::Nulls;
 
 /// Longer items, in bytes, are null items.
 pub const ITEM_LEN_MAX: usize = 1 << 16;
@@ -18,6 +20,28 @@ const HANDED_OVER: usize = 4096;
 
 /// What to do when the system gives no randomness for a seal: whether to try again.
 pub(crate) type Patience<'a> = &'a mut dyn FnMut(&CountError) -> bool;
+
+/// How carefully a batch is counted.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Care<'a> {
+    /// Events that are null items, whatever they hold.
+    pub(crate) nulls: Option<&'a Nulls>,
+    /// Counts event by event, and notes here which one it has come to.
+    pub(crate) probe: Option<&'a Cell<Option<usize>>>,
+}
+
+impl Care<'_> {
+    /// Whether the item of an event may be looked at.
+    fn allows(self, index: usize) -> bool {
+        self.probe.into_iter().for_each(|probe| probe.set(Some(index)));
+        !self.nulls.is_some_and(|nulls| nulls.has(index))
+    }
+
+    /// How many events are handed over at a time.
+    fn handed_over(self) -> usize {
+        if self.probe.is_some() { 1 } else { HANDED_OVER }
+    }
+}
 
 /// The system gives no randomness, and patience is over. The batch is counted in part.
 #[derive(Debug)]
@@ -41,14 +65,18 @@ pub(crate) fn count(
     sketch: &mut DpswSketch,
     item: &str,
     batch: &journal::Batch,
+    care: Care<'_>,
     patience: Patience<'_>,
 ) -> Result<(), GivenUp> {
     advance(sketch, batch.arrival_ms, patience)?;
     let events = &*batch.events;
     let times = times(sketch, batch);
     let users = users(sketch, events);
-    let mut feed = Feed { sketch, times, users, patience };
+    let mut feed = Feed { sketch, times, users, care, patience };
     let kind = feed.sketch.plan().settings().domain.kind();
+    if care.nulls == Some(&Nulls::All) {
+        return feed.nulls(0..events.len());
+    }
     match (events.column(item), kind) {
         (Some(Column::Strings(strings)), Kind::Bytes) => feed.strings(strings, events.users()),
         (Some(Column::Integers(integers)), Kind::Integers) => feed.integers(integers, events.users()),
@@ -89,17 +117,25 @@ struct Feed<'a> {
     sketch: &'a mut DpswSketch,
     times: Option<Vec<u64>>,
     users: Option<Vec<u64>>,
+    care: Care<'a>,
     patience: Patience<'a>,
 }
 
 impl Feed<'_> {
     fn strings(&mut self, strings: &Strings, users: Option<&Strings>) -> Result<(), GivenUp> {
         let has_user = self.has_user(users);
+        let care = self.care;
         let is_item = |index: usize| {
-            strings.get(index).is_some_and(|item| item.len() <= ITEM_LEN_MAX) && has_user(index)
+            care.allows(index)
+                && strings.get(index).is_some_and(|item| {
+                    #[cfg(feature = "planted")]
+                    crate::engine::planted::panic_at(item);
+                    item.len() <= ITEM_LEN_MAX
+                })
+                && has_user(index)
         };
-        let mut slices = Vec::with_capacity(HANDED_OVER.min(strings.len()));
-        for (range, is_there) in runs(strings.len(), is_item) {
+        let mut slices = Vec::with_capacity(care.handed_over().min(strings.len()));
+        for (range, is_there) in runs(strings.len(), care.handed_over(), is_item) {
             if !is_there {
                 self.nulls(range)?;
                 continue;
@@ -114,7 +150,9 @@ impl Feed<'_> {
     fn integers(&mut self, integers: &Integers, users: Option<&Strings>) -> Result<(), GivenUp> {
         let has_user = self.has_user(users);
         let (values, present) = integers.parts();
-        for (range, is_there) in runs(values.len(), |index| present.has(index) && has_user(index)) {
+        let care = self.care;
+        let is_item = |index: usize| care.allows(index) && present.has(index) && has_user(index);
+        for (range, is_there) in runs(values.len(), care.handed_over(), is_item) {
             if is_there {
                 self.hand_over(range.clone(), |done| Batch::integers(&values[range.clone()][done..]))?;
             } else {
@@ -167,10 +205,14 @@ impl Feed<'_> {
 }
 
 /// The events of a batch in runs that are items, or are not, of at most so many.
-fn runs(len: usize, is_item: impl Fn(usize) -> bool) -> impl Iterator<Item = (Range<usize>, bool)> {
+fn runs(
+    len: usize,
+    most: usize,
+    is_item: impl Fn(usize) -> bool,
+) -> impl Iterator<Item = (Range<usize>, bool)> {
     let mut start = 0;
     std::iter::from_fn(move || {
-        let end = len.min(start + HANDED_OVER);
+        let end = len.min(start + most);
         let first = (start < end).then(|| is_item(start))?;
         let changes = (start + 1..end).find(|&index| is_item(index) != first);
         let range = start..changes.unwrap_or(end);

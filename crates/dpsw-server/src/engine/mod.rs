@@ -11,6 +11,9 @@ mod gauge;
 mod give_up;
 mod handed;
 mod health;
+mod isolate;
+#[cfg(feature = "planted")]
+mod planted;
 pub(crate) mod published;
 mod publish;
 mod read;
@@ -325,6 +328,17 @@ impl Engine {
     #[must_use]
     pub fn health(&self) -> Health {
         self.shared.vitals.health()
+    }
+
+    /// Ready when a thread of the engine has failed: which one, and what to do. Nothing is counted from then on, so the process
+    /// should end; the next start counts what was acknowledged.
+    pub async fn failed(&self) -> String {
+        let mut failure = self.shared.failure.subscribe();
+        match failure.wait_for(Option::is_some).await.map(|failure| failure.clone()) {
+            Ok(Some(reason)) => reason,
+            // The sender lives as long as the engine.
+            _ => std::future::pending().await,
+        }
     }
 
     /// Looks at the clock now rather than soon, and returns when all that was handed over before is durable, counted,

@@ -8,6 +8,7 @@ use dpsw::{Clock, DpswSketch, FreshnessStore, Noise, StateId, StateKey};
 
 use crate::engine::count::Counting;
 use crate::engine::give_up;
+use crate::engine::isolate;
 use crate::engine::published::Published;
 use crate::engine::registry::{Shared, Source, Stream};
 use crate::error::OpenError;
@@ -70,7 +71,8 @@ pub(crate) fn recover(store: &mut Store, shared: &Shared, key: &StateKey) -> Res
     let names = sources.iter().map(|(_, record)| record.config.name.clone()).collect();
     let sources = sources.into_iter().filter(|(_, record)| !record.is_deleted);
     let sources = sources.map(|(id, record)| recover_source(store, shared, key, (id, record), &streams));
-    Ok(Recovered { meta, marker, sources: sources.collect::<Result<_, _>>()?, names })
+    let sources = sources.collect::<Result<_, _>>()?;
+    Ok(Recovered { meta, marker, sources, names })
 }
 
 /// What the database says about itself. A new one says it from now on.
@@ -125,7 +127,7 @@ fn sealed(store: &Store, catalogue: &Catalogue) -> Result<BTreeMap<StreamId, u64
 }
 
 fn recover_source(
-    store: &Store,
+    store: &mut Store,
     shared: &Shared,
     key: &StateKey,
     (id, record): (SourceId, SourceRecord),
@@ -139,7 +141,9 @@ fn recover_source(
     let streams = restore_all(store, shared, key, &source, &own)?;
     let next = streams.iter().map(|counting| counting.counted).fold(next, u64::max);
     let mut recovered = RecoveredSource { source, next, now_ms: 0, streams, journal: Vec::new() };
-    recovered.count_journal(store, shared)?;
+    for stream in recovered.count_journal(store, shared)? {
+        recovered.count_without_what_panics(store, shared, key, stream, &own)?;
+    }
     recovered.now_ms = recovered.streams.iter().map(latest).fold(recovered.now_ms, u64::max);
     Ok(recovered)
 }
@@ -151,22 +155,50 @@ fn latest(counting: &Counting) -> u64 {
 }
 
 impl RecoveredSource {
-    /// Counts what was acknowledged and is not in the checkpoints.
-    fn count_journal(&mut self, store: &Store, shared: &Shared) -> Result<(), OpenError> {
+    /// Counts what was acknowledged and is not in the checkpoints. The streams in which that panicked: they are counted in part.
+    fn count_journal(&mut self, store: &Store, shared: &Shared) -> Result<Vec<StreamId>, OpenError> {
         let from = self.streams.iter().map(|counting| counting.counted).min().unwrap_or(self.next);
-        let mut is_over = false;
+        let (mut is_over, mut panicked) = (false, Vec::new());
         let read = store.journal(self.source.id, from, |batches, bytes| {
             let Some(last) = batches.last() else { return };
             self.journal.push((last.sequence, bytes));
             self.next = self.next.max(last.sequence + 1);
             self.now_ms = self.now_ms.max(last.arrival_ms);
             for batch in &batches {
-                let counted = self.streams.iter_mut().try_for_each(|counting| counting.count(batch, shared));
-                is_over |= counted.is_err();
+                let whole = |counting: &&mut Counting| !panicked.contains(&counting.stream.id);
+                let mut failed = Vec::new();
+                for counting in self.streams.iter_mut().filter(whole) {
+                    match isolate::caught(|| counting.count(batch, shared)) {
+                        Some(counted) => is_over |= counted.is_err(),
+                        None => failed.push(counting.stream.id),
+                    }
+                }
+                panicked.append(&mut failed);
             }
         });
         read.map_err(|error| damaged(store, error))?;
-        if is_over { Err(OpenError::Entropy("a substream could not be sealed".to_owned())) } else { Ok(()) }
+        if is_over {
+            return Err(OpenError::Entropy("a substream could not be sealed".to_owned()));
+        }
+        Ok(panicked)
+    }
+
+    /// Counts a stream anew, in which something panicked.
+    fn count_without_what_panics(
+        &mut self,
+        store: &mut Store,
+        shared: &Shared,
+        key: &StateKey,
+        stream: StreamId,
+        own: &[&(StreamId, StreamRecord)],
+    ) -> Result<(), OpenError> {
+        let (_, record) = own.iter().find(|(id, _)| *id == stream).expect("it was restored from its record");
+        let source = Arc::clone(&self.source);
+        let restored = |store: &Store| restore(store, shared, key, &source, stream, record);
+        let counting = isolate::count_without_what_panics(store, shared, self.source.id, restored)?;
+        let place = self.streams.iter_mut().find(|counting| counting.stream.id == stream);
+        *place.expect("it was restored before") = counting;
+        Ok(())
     }
 }
 
@@ -214,7 +246,10 @@ fn restore(
     })?;
     let first = Published::first(&sketch, shared.clock.now_ms());
     let stream = Stream::new(id, Arc::clone(source), record.config.clone(), record.from_ms, first);
-    Ok(Counting::new(Arc::new(stream), sketch, saved))
+    let nulls = store.nulls(id).map_err(|error| damaged(store, error))?;
+    let mut counting = Counting::new(Arc::new(stream), sketch, saved);
+    counting.nulls = nulls;
+    Ok(counting)
 }
 
 /// Lets the state be restored that the database has, after the marker has shown that the database is the newest (see

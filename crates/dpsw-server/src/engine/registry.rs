@@ -34,6 +34,8 @@ pub(crate) struct Shared {
     pub(crate) is_closing: AtomicBool,
     /// Every thread ends at once, as in a crash.
     pub(crate) is_stopped: AtomicBool,
+    /// Why a thread failed, if one did.
+    pub(crate) failure: watch::Sender<Option<String>>,
 }
 
 /// Things by name.
@@ -91,6 +93,7 @@ impl Shared {
             database: OnceLock::new(),
             is_closing: AtomicBool::new(false),
             is_stopped: AtomicBool::new(false),
+            failure: watch::Sender::new(None),
         }
     }
 

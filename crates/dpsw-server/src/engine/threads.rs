@@ -162,16 +162,18 @@ fn open_book(
 }
 
 impl Running {
-    /// A thread whose panic is seen: nothing is taken any more that would not be counted.
+    /// A thread whose panic is seen: nothing is taken any more that would not be counted, and whoever runs the engine is told.
     fn spawn(&self, shared: &Arc<Shared>, name: &str, run: impl FnOnce() + Send + 'static) {
         let (shared, title) = (Arc::clone(shared), name.to_owned());
         let watched = move || {
             if std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err() {
                 let reason = format!(
-                    "{title} failed; what was acknowledged is in the journal: start the service again"
+                    "the thread {title} failed, and the log says where; what was acknowledged is in the journal and is counted \
+                    at the next start"
                 );
                 shared.vitals.ail(Ailment::Thread, &reason);
                 shared.is_closing.store(true, std::sync::atomic::Ordering::SeqCst);
+                shared.failure.send_replace(Some(reason));
             }
         };
         let thread = std::thread::Builder::new().name(name.to_owned()).spawn(watched);

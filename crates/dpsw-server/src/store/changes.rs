@@ -7,11 +7,11 @@ use crate::store::cipher::{ADDED_LEN, Cipher, secret_part};
 use crate::store::journal::{Batch, encode_into, encoded_len};
 use crate::store::position::Position;
 use crate::store::records::{
-    Meta, Saved, SourceId, SourceRecord, StateRecord, StreamId, StreamRecord, ViewRecord,
+    Meta, Nulls, Saved, SourceId, SourceRecord, StateRecord, StreamId, StreamRecord, ViewRecord,
 };
 use crate::store::sender::{SenderKey, TakenNumbers};
 use crate::store::{
-    JOURNAL, META, POSITIONS, Place, SENDER_COUNTS, SENDERS, SOURCES, STATES, STREAMS, Store, StoreError,
+    JOURNAL, META, NULLS, POSITIONS, Place, SENDER_COUNTS, SENDERS, SOURCES, STATES, STREAMS, Store, StoreError,
     VIEWS,
 };
 
@@ -37,6 +37,8 @@ pub(crate) struct Changes<'a> {
     pub(crate) views: Vec<(StreamId, &'a ViewRecord)>,
     /// How far sources have read their brokers.
     pub(crate) positions: Vec<(SourceId, &'a Position)>,
+    /// Which events of a batch are null items in a stream. Forgotten with the batch.
+    pub(crate) nulls: Vec<(StreamId, u64, &'a Nulls)>,
 }
 
 /// What is remembered of senders of batches.
@@ -78,6 +80,7 @@ impl Changes<'_> {
         self.write_views(transaction, cipher)?;
         self.write_journal(transaction, cipher, scratch)?;
         self.write_positions(transaction, cipher)?;
+        self.write_nulls(transaction, cipher)?;
         self.write_senders(transaction, cipher)
     }
 
@@ -158,6 +161,21 @@ impl Changes<'_> {
         for (id, position) in &self.positions {
             let record = cipher.seal(&Place::Position(*id).bytes(), &position.to_bytes())?;
             positions.insert(id.0, record.as_slice())?;
+        }
+        Ok(())
+    }
+
+    fn write_nulls(&self, transaction: &WriteTransaction, cipher: &Cipher) -> Result<(), StoreError> {
+        let mut nulls = transaction.open_table(NULLS)?;
+        for (id, batch, which) in &self.nulls {
+            let record = sealed(cipher, Place::Nulls(*id, *batch), which)?;
+            nulls.insert((id.0, *batch), record.as_slice())?;
+        }
+        for (id, StateRecord { saved, .. }) in &self.states {
+            nulls.retain_in((id.0, 0)..(id.0, saved.counted), |_, _| false)?;
+        }
+        for id in &self.ended {
+            nulls.retain_in((id.0, 0)..(id.0 + 1, 0), |_, _| false)?;
         }
         Ok(())
     }

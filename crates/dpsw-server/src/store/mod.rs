@@ -39,6 +39,8 @@ const SENDERS: TableDefinition<'_, (u32, [u8; 16]), &[u8]> = TableDefinition::ne
 const SENDER_COUNTS: TableDefinition<'_, (u32, [u8; 16]), &[u8]> = TableDefinition::new("sender counts");
 /// How far each source has read its broker.
 const POSITIONS: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("positions");
+/// Which events of a batch are null items, by stream and the number of the batch.
+const NULLS: TableDefinition<'_, (u64, u64), &[u8]> = TableDefinition::new("nulls");
 /// The views of streams that are sealed elsewhere.
 const VIEWS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("views");
 
@@ -200,6 +202,7 @@ enum Place {
     Position(SourceId),
     View(StreamId),
     SenderCount(SourceId, SenderKey),
+    Nulls(StreamId, u64),
 }
 
 impl Place {
@@ -215,6 +218,7 @@ impl Place {
             Self::Position(id) => (7, u64::from(id.0), 0),
             Self::View(id) => (8, id.0, 0),
             Self::SenderCount(id, key) => (9, u64::from(id.0), u128::from_le_bytes(key.0)),
+            Self::Nulls(id, batch) => (10, id.0, u128::from(batch)),
         };
         let mut bytes = [table; 25];
         bytes[1..9].copy_from_slice(&u64::to_le_bytes(major));

@@ -1,5 +1,7 @@
 //! What the database holds.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use redb::{AccessGuard, Database, ReadableDatabase, ReadableTable, TableError};
 use serde::de::DeserializeOwned;
@@ -8,10 +10,10 @@ use zeroize::Zeroizing;
 use crate::store::cipher::ADDED_LEN;
 use crate::store::journal::{Batch, Malformed, decode};
 use crate::store::position::Position;
-use crate::store::records::{Meta, Saved, SourceId, SourceRecord, StreamId, StreamRecord, ViewRecord};
+use crate::store::records::{Meta, Nulls, Saved, SourceId, SourceRecord, StreamId, StreamRecord, ViewRecord};
 use crate::store::sender::{SenderKey, TakenNumbers};
 use crate::store::{
-    JOURNAL, META, POSITIONS, Place, SENDER_COUNTS, SENDERS, SOURCES, STATES, STREAMS, Store, StoreError,
+    JOURNAL, META, NULLS, POSITIONS, Place, SENDER_COUNTS, SENDERS, SOURCES, STATES, STREAMS, Store, StoreError,
     VIEWS,
 };
 
@@ -146,6 +148,19 @@ impl Store {
             all.push((SourceId(source), SenderKey(key)));
         }
         Ok(all)
+    }
+
+    /// Which events are null items in a stream, by the number of their batch.
+    pub(crate) fn nulls(&self, id: StreamId) -> Result<BTreeMap<u64, Nulls>, ReadError> {
+        let table = self.database()?.begin_read().map_err(StoreError::from)?.open_table(NULLS);
+        let table = table.map_err(StoreError::from)?;
+        let mut nulls = BTreeMap::new();
+        for entry in table.range((id.0, 0)..(id.0 + 1, 0)).map_err(StoreError::from)? {
+            let (key, record) = entry.map_err(StoreError::from)?;
+            let batch = key.value().1;
+            nulls.insert(batch, self.parsed("a list of nulls", Place::Nulls(id, batch), record.value())?);
+        }
+        Ok(nulls)
     }
 
     /// How far a source has read its broker; `None` if it never did.

@@ -1,5 +1,7 @@
 //! What the database keeps beside the journal.
 
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 use dpsw::{SavedState, StateId};
 use serde::{Deserialize, Serialize};
@@ -68,6 +70,24 @@ impl ViewRecord {
         let (len, rest) = bytes.split_first()?;
         let (name, view) = rest.split_at_checked(usize::from(*len))?;
         Some(Self { name: String::from_utf8(name.to_vec()).ok()?, view: Bytes::copy_from_slice(view) })
+    }
+}
+
+/// Which events of a batch are null items in a stream, because counting them panicked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Nulls {
+    /// The events with these places in the batch.
+    Items(BTreeSet<usize>),
+    /// All of them: nobody could tell which one it was.
+    All,
+}
+
+impl Nulls {
+    pub(crate) fn has(&self, index: usize) -> bool {
+        match self {
+            Self::Items(places) => places.contains(&index),
+            Self::All => true,
+        }
     }
 }
 
