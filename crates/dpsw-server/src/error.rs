@@ -86,14 +86,12 @@ pub enum ChangeError {
     },
     /// It is there with other settings.
     #[error(
-        "there is a {what} of this name with other settings; those of a source never change, those of a stream with \
-        PUT /v1/streams/NAME; else take another name (what it has spent stays spent)"
+        "there is a {what} of this name with other settings, and it goes on with those; the settings of a source never change, \
+        those of a stream with PUT /v1/streams/NAME; else take another name (what it has spent stays spent)"
     )]
     Differs {
         /// Source or stream.
         what: &'static str,
-        /// Its name.
-        name: String,
     },
     /// The source still has streams.
     #[error("source {name:?} has streams: {streams}; delete them first")]

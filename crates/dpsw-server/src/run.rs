@@ -56,7 +56,7 @@ pub(crate) fn run(settings: &Settings, end: End) -> Result<(), Failure> {
     // Before anything is made: what the first start says would be lost with an address that is taken.
     let listener = listen(settings)?;
     let engine = open_engine(settings)?;
-    settings.make_sources(&engine)?;
+    settings.make_sources(&engine);
     let keeper = Keeper::make(&settings.data, &settings.limits)?;
     let first_token = first_token(&keeper, &settings.data)?;
     let app = app(settings, Arc::clone(&engine), keeper);

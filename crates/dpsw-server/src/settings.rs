@@ -11,7 +11,6 @@ use thiserror::Error;
 use crate::broker::access::BrokerAccess;
 use crate::config::{ConfigError, KeysConfig, SourceConfig};
 use crate::engine::Engine;
-use crate::error::ChangeError;
 use crate::limits::Limits;
 use crate::tls::TlsFiles;
 
@@ -106,14 +105,6 @@ pub enum SettingsError {
     /// Something cannot be meant.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// A source or stream cannot be made.
-    #[error("{name}: {source}")]
-    Change {
-        /// Which one.
-        name: String,
-        /// Why.
-        source: ChangeError,
-    },
     /// Others could read along.
     #[error(
         "others can reach {0}, so tokens and items must be encrypted: name a certificate in [tls], or listen on 127.0.0.1. \
@@ -205,25 +196,13 @@ impl Settings {
         self.key_file.clone().unwrap_or_else(|| beside(&self.data, ".key"))
     }
 
-    /// Makes the sources and streams that are not there.
-    ///
-    /// # Errors
-    /// One cannot be made, or runs with other settings.
-    pub fn make_sources(&self, engine: &Engine) -> Result<(), SettingsError> {
-        self.sources.iter().try_for_each(|source| make_source(engine, source))
+    /// Makes the sources and streams that are not there. A notice says which of them cannot be made, or run with other settings:
+    /// somebody may have changed or deleted them over HTTP, and all others go on.
+    pub fn make_sources(&self, engine: &Engine) {
+        for (name, error) in self.sources.iter().flat_map(|source| engine.ensure(source)) {
+            engine.notice(format!("{name} of the settings file: {error}"));
+        }
     }
-}
-
-fn make_source(engine: &Engine, source: &SourceConfig) -> Result<(), SettingsError> {
-    let bare = SourceConfig { streams: Vec::new(), ..source.clone() };
-    let failed = |what: &str, name: &str| {
-        let name = format!("{what} {name:?}");
-        |source| SettingsError::Change { name, source }
-    };
-    engine.ensure(&bare).map_err(failed("source", &source.name))?;
-    source.streams.iter().try_for_each(|stream| {
-        engine.ensure_stream(&source.name, stream).map_err(failed("stream", &stream.name))
-    })
 }
 
 /// A path beside another one, with this at the end of its name.

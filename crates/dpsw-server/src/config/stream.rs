@@ -118,6 +118,12 @@ impl StreamConfig {
         request.plan().map(Plan::from)
     }
 
+    /// Whether all settings are the same but those of the keys.
+    pub(crate) fn is_alike(&self, other: &Self) -> bool {
+        let keyless = |config: &Self| Self { keys: KeysConfig::Asked, ..config.clone() };
+        keyless(self) == keyless(other)
+    }
+
     /// Whether a stream may go on with these settings: its column and its kind of keys never change.
     pub(crate) fn check_successor(&self, new: &Self) -> Result<(), ConfigError> {
         if self.item == new.item && self.keys.kind() == new.keys.kind() {

@@ -96,33 +96,44 @@ impl Engine {
         self.ask(|reply| Request::CreateSource { config, reply })
     }
 
-    /// Makes a source and its streams as far as they are not there yet, as a settings file asks for them. Streams that it does
-    /// not name stay.
+    /// Makes a source and its streams as far as they are not there yet, as a settings file asks for them. What is there goes on
+    /// as it is, and so does what the file does not name.
     ///
-    /// # Errors
-    /// A source or stream is there with other settings, or see [`create_source`](Self::create_source) and
-    /// [`create_stream`](Self::create_stream). What was made before the error stays.
-    pub fn ensure(&self, config: &SourceConfig) -> Result<(), ChangeError> {
-        let name = &config.name;
-        let bare = SourceConfig { streams: Vec::new(), ..config.clone() };
-        match self.shared.sources.get(name) {
-            Ok(source) if source.config == bare => {}
-            Ok(_) => return Err(ChangeError::Differs { what: "source", name: name.clone() }),
-            Err(_) => self.create_source(bare)?,
+    /// What is there with other settings, or cannot be made, is returned, each with its reason: nothing of it keeps the rest from
+    /// being made.
+    pub fn ensure(&self, config: &SourceConfig) -> Vec<(String, ChangeError)> {
+        let named = |what: &str, name: &str| format!("{what} {name:?}");
+        let made = self.ensure_source(config).map_err(|error| (named("source", &config.name), error));
+        let mut failed: Vec<_> = made.err().into_iter().collect();
+        if self.shared.sources.get(&config.name).is_err() {
+            return failed;
         }
-        config.streams.iter().try_for_each(|stream| self.ensure_stream(name, stream))
+        for stream in &config.streams {
+            let made = self.ensure_stream(&config.name, stream);
+            failed.extend(made.err().map(|error| (named("stream", &stream.name), error)));
+        }
+        failed
     }
 
-    /// Makes a stream if it is not there yet.
-    ///
-    /// # Errors
-    /// It is there with other settings, or see [`create_stream`](Self::create_stream).
-    pub fn ensure_stream(&self, source: &str, config: &StreamConfig) -> Result<(), ChangeError> {
-        match self.shared.streams.get(&config.name) {
-            Ok(stream) if stream.config == *config && stream.source.config.name == source => Ok(()),
-            Ok(_) => Err(ChangeError::Differs { what: "stream", name: config.name.clone() }),
-            Err(_) => self.create_stream(source, config.clone()),
+    fn ensure_source(&self, config: &SourceConfig) -> Result<(), ChangeError> {
+        let bare = SourceConfig { streams: Vec::new(), ..config.clone() };
+        match self.shared.sources.get(&config.name) {
+            Ok(source) if source.config == bare => Ok(()),
+            Ok(_) => Err(ChangeError::Differs { what: "source" }),
+            Err(_) => self.create_source(bare),
         }
+    }
+
+    fn ensure_stream(&self, source: &str, config: &StreamConfig) -> Result<(), ChangeError> {
+        let Ok(stream) = self.shared.streams.get(&config.name) else {
+            return self.create_stream(source, config.clone());
+        };
+        let (source_config, plan) = (&stream.source.config, &stream.plan);
+        // Files of keys are the same if they hold the same keys, wherever they lie.
+        let is_same = source_config.name == source
+            && stream.config.is_alike(config)
+            && config.settings(source_config)?.domain == plan.settings().domain;
+        if is_same { Ok(()) } else { Err(ChangeError::Differs { what: "stream" }) }
     }
 
     /// Removes a source without streams. Its ledger stays, and its name is not given again.
