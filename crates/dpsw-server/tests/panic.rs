@@ -30,7 +30,8 @@ struct Service {
 impl Service {
     /// Starts it with a panic at this item, if there is one.
     fn start(folder: &Path, poison: Option<&str>) -> Self {
-        let log = std::fs::File::options().create(true).append(true).open(folder.join("log")).expect("a file");
+        let log =
+            std::fs::File::options().create(true).append(true).open(folder.join("log")).expect("a file");
         let mut command = Command::new(env!("CARGO_BIN_EXE_dpsw-server"));
         command.current_dir(folder).env_remove("DPSW_KEY").env_remove("DPSW_PLANTED_PANIC");
         command.envs(poison.map(|item| ("DPSW_PLANTED_PANIC", item)));

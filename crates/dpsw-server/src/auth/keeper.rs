@@ -10,9 +10,9 @@ use std::time::{Duration, Instant, SystemTime};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::auth::Grant;
 use crate::auth::rate::Bucket;
 use crate::auth::token::{NewToken, TokenHash, id_of};
+use crate::auth::{Grant, Role};
 use crate::limits::Limits;
 use crate::store::disk::{owner_only, sync_folder};
 
@@ -81,6 +81,8 @@ pub(crate) struct Caller {
     pub(crate) batch_owner: String,
     hash: TokenHash,
     bucket: Mutex<Bucket>,
+    /// The numbers of the streams that it names, once they are there.
+    bound: RwLock<BTreeMap<String, u64>>,
 }
 
 /// The tokens.
@@ -118,6 +120,8 @@ struct KeptToken {
     hash: String,
     grant: Grant,
     made_ms: u64,
+    /// The numbers of the streams that the grant names, once they are there: a later stream of the same name is another one.
+    bound: BTreeMap<String, u64>,
 }
 
 impl KeptToken {
@@ -166,7 +170,8 @@ impl Keeper {
         }
         let token = NewToken::make().map_err(|error| TokensError::Entropy(error.to_string()))?;
         let (id, hash) = (token.id.clone(), token.hash().to_text());
-        let kept = KeptToken { id, name: name.to_owned(), hash, grant, made_ms: now_ms };
+        let bound = BTreeMap::new();
+        let kept = KeptToken { id, name: name.to_owned(), hash, grant, made_ms: now_ms, bound };
         self.change(|file| {
             if self.most <= file.tokens.len() {
                 return Err(TokensError::Many(self.most));
@@ -185,6 +190,30 @@ impl Keeper {
         self.change(|file| {
             let place = file.tokens.iter().position(|token| token.id == id);
             file.tokens.remove(place.ok_or_else(|| TokensError::Unknown(id.to_owned()))?);
+            Ok(())
+        })
+    }
+
+    /// Ties the tokens that name streams to those that are there now, of which `number` is the own number. From then on such a token
+    /// is for that stream, and for no later one of the same name.
+    ///
+    /// # Errors
+    /// The file cannot be read or written.
+    pub fn bind(&self, number: impl Fn(&str) -> Option<u64>) -> Result<(), TokensError> {
+        self.reload()?;
+        let is_loose = |token: &KeptToken| token.loose().any(|name| number(name).is_some());
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let has_loose = known.file.tokens.iter().any(is_loose);
+        drop(known);
+        if !has_loose {
+            return Ok(());
+        }
+        self.change(|file| {
+            for token in &mut file.tokens {
+                let found: Vec<_> =
+                    token.loose().filter_map(|name| Some((name.clone(), number(name)?))).collect();
+                token.bound.extend(found);
+            }
             Ok(())
         })
     }
@@ -254,6 +283,7 @@ impl Keeper {
                 Some(caller) => Arc::clone(caller),
                 None => Arc::new(self.new_caller(token, hash)),
             };
+            caller.bound.write().unwrap_or_else(PoisonError::into_inner).clone_from(&token.bound);
             callers.insert(token.id.clone(), caller);
         }
         *known = Known { file, stamp, callers };
@@ -263,7 +293,8 @@ impl Keeper {
     fn new_caller(&self, token: &KeptToken, hash: TokenHash) -> Caller {
         let bucket = Mutex::new(Bucket::new(self.per_second, self.burst, Instant::now()));
         let (id, grant, batch_owner) = (token.id.clone(), token.grant.clone(), token.batch_owner());
-        Caller { id, grant, batch_owner, hash, bucket }
+        let bound = RwLock::default();
+        Caller { id, grant, batch_owner, hash, bucket, bound }
     }
 
     /// Changes the file as it is now, alone.
@@ -308,7 +339,27 @@ impl Keeper {
     }
 }
 
+impl KeptToken {
+    /// The streams that it names and is not tied to yet.
+    fn loose(&self) -> impl Iterator<Item = &String> {
+        self.grant.streams.iter().flatten().filter(|name| !self.bound.contains_key(*name))
+    }
+}
+
 impl Caller {
+    /// Whether it may do this with a stream, of which `number` is the own number, `None` if there is no such stream.
+    pub(crate) fn allows_stream(&self, role: Role, stream: &str, number: Option<u64>, source: &str) -> bool {
+        self.grant.allows_source(role, source)
+            || self.grant.roles.contains(&role) && self.names_stream(stream, number)
+    }
+
+    /// Whether it is for this stream by name, and not for an earlier one of the same name.
+    pub(crate) fn names_stream(&self, stream: &str, number: Option<u64>) -> bool {
+        let bound = self.bound.read().unwrap_or_else(PoisonError::into_inner);
+        let is_the_same = bound.get(stream).is_none_or(|bound| Some(*bound) == number);
+        self.grant.names_stream(stream) && is_the_same
+    }
+
     /// Counts a request, or says how long to wait.
     pub(crate) fn take(&self, now: Instant) -> Result<(), Duration> {
         self.bucket.lock().unwrap_or_else(PoisonError::into_inner).take(now)
@@ -325,7 +376,6 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::auth::Role;
 
     fn keeper(folder: &Path) -> Keeper {
         Keeper::open(folder, &Limits { tokens: 3, ..Limits::default() }).expect("a folder")

@@ -35,7 +35,8 @@ pub struct Grant {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<String>>)]
     pub sources: Option<BTreeSet<String>>,
-    /// The streams that it is for, beside those of the sources.
+    /// The streams that it is for, beside those of the sources: those that have these names when the token is made, or else the
+    /// first ones that get them. A later stream of the same name is another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<String>>)]
     pub streams: Option<BTreeSet<String>>,
@@ -67,15 +68,9 @@ impl Grant {
         self.roles.contains(&role) && (self.is_everywhere() || has(self.sources.as_ref(), source))
     }
 
-    /// Whether it allows this with a stream of a source.
+    /// Whether it is for a stream of this name.
     #[must_use]
-    pub fn allows_stream(&self, role: Role, stream: &str, source: &str) -> bool {
-        self.allows_source(role, source) || self.roles.contains(&role) && self.names_stream(stream)
-    }
-
-    /// Whether it is for this stream by name.
-    #[must_use]
-    pub fn names_stream(&self, stream: &str) -> bool {
+    pub(crate) fn names_stream(&self, stream: &str) -> bool {
         has(self.streams.as_ref(), stream)
     }
 }
@@ -96,21 +91,16 @@ mod tests {
     #[test]
     fn a_grant_reaches_as_far_as_it_says_and_no_further() {
         let query = Role::Query;
-        for (grant, everywhere, source, stream, other) in [
-            (grant(query, None, None), true, true, true, true),
-            (grant(query, Some(&["web"]), None), false, true, true, false),
-            (grant(query, None, Some(&["pages"])), false, false, true, false),
-            (grant(query, Some(&["app"]), Some(&["pages"])), false, false, true, false),
-            (grant(query, Some(&[]), None), false, false, false, false),
-            (grant(Role::Ingest, None, None), false, false, false, false),
+        for (grant, everywhere, source, stream) in [
+            (grant(query, None, None), true, true, false),
+            (grant(query, Some(&["web"]), None), false, true, false),
+            (grant(query, None, Some(&["pages"])), false, false, true),
+            (grant(query, Some(&["app"]), Some(&["pages"])), false, false, true),
+            (grant(query, Some(&[]), None), false, false, false),
+            (grant(Role::Ingest, None, None), false, false, false),
         ] {
-            let got = (
-                grant.allows(query),
-                grant.allows_source(query, "web"),
-                grant.allows_stream(query, "pages", "web"),
-                grant.allows_stream(query, "searches", "mail"),
-            );
-            assert_eq!(got, (everywhere, source, stream, other), "{grant:?}");
+            let got = (grant.allows(query), grant.allows_source(query, "web"), grant.names_stream("pages"));
+            assert_eq!(got, (everywhere, source, stream), "{grant:?}");
         }
     }
 }

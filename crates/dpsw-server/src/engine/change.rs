@@ -133,7 +133,8 @@ impl Committer {
         let state = StateRecord::new(counted, sketch.sealed_until(), state);
         let id = self.meta.next_stream;
         let source_record = SourceRecord { config: source.config.clone(), is_deleted: false, charges };
-        let stream_record = StreamRecord { source: source.id, config, from_ms };
+        let origin = replaced.map_or(id, |old| old.origin);
+        let stream_record = StreamRecord { source: source.id, config, from_ms, origin };
         let changes = Changes {
             sources: vec![(source.id, &source_record)],
             streams: vec![(id, &stream_record)],
@@ -144,7 +145,7 @@ impl Committer {
         self.make(Meta { next_stream: StreamId(id.0 + 1), ..self.meta }, changes)?;
         *source.charges() = source_record.charges;
         let first = Published::first(&sketch, from_ms);
-        let stream = Arc::new(Stream::new(id, Arc::clone(source), stream_record.config, from_ms, first));
+        let stream = Arc::new(Stream::new(id, Arc::clone(source), stream_record, first));
         let counting = Counting::new(Arc::clone(&stream), sketch, state.saved);
         self.add(stream, counting, state.saved);
         replaced.into_iter().for_each(|old| self.forget(old));

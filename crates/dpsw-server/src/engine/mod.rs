@@ -319,12 +319,21 @@ impl Engine {
         Some(self.shared.streams.get(stream).ok()?.source.config.name.clone())
     }
 
+    /// The own number of a stream, which no other stream ever has, and which stays when its settings change.
+    #[must_use]
+    pub fn stream_id(&self, name: &str) -> Option<u64> {
+        match self.shared.streams.get(name) {
+            Ok(stream) => Some(stream.origin.0),
+            Err(_) => Some(self.shared.elsewhere.get(name).ok()?.id.0),
+        }
+    }
+
     /// What is promised of a stream, from its plan and the ledger of its source.
     ///
     /// # Errors
     /// There is no such stream.
     pub fn contract(&self, stream: &str) -> Result<Contract, Unknown> {
-        let StreamReport { name: stream, plan, counted } = self.stream(stream)?;
+        let StreamReport { name: stream, plan, counted, .. } = self.stream(stream)?;
         let mut sentence = plan.contract();
         let source = counted.map(|counted| counted.source);
         if source.is_none() {
@@ -416,11 +425,12 @@ fn ledger_of(source: &Source) -> LedgerReport {
 fn stream_report(stream: &Stream) -> StreamReport {
     let (source, config) = (stream.source.config.name.clone(), stream.config.clone());
     let counted = Some(Counted { source, config, from_ms: stream.from_ms });
-    StreamReport { name: stream.config.name.clone(), plan: Arc::clone(&stream.plan), counted }
+    let (name, id) = (stream.config.name.clone(), stream.origin.0);
+    StreamReport { name, id, plan: Arc::clone(&stream.plan), counted }
 }
 
 fn elsewhere_report(stream: &Elsewhere) -> StreamReport {
-    StreamReport { name: stream.name.clone(), plan: Arc::clone(&stream.plan), counted: None }
+    StreamReport { name: stream.name.clone(), id: stream.id.0, plan: Arc::clone(&stream.plan), counted: None }
 }
 
 #[cfg(test)]

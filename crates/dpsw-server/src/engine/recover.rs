@@ -245,7 +245,7 @@ fn restore(
         reason: error.to_string(),
     })?;
     let first = Published::first(&sketch, shared.clock.now_ms());
-    let stream = Stream::new(id, Arc::clone(source), record.config.clone(), record.from_ms, first);
+    let stream = Stream::new(id, Arc::clone(source), record.clone(), first);
     let nulls = store.nulls(id).map_err(|error| damaged(store, error))?;
     let mut counting = Counting::new(Arc::new(stream), sketch, saved);
     counting.nulls = nulls;

@@ -17,7 +17,7 @@ use crate::error::{ChangeError, IngestError, Unknown};
 use crate::input::Wanted;
 use crate::ledger::Charge;
 use crate::store::position::Position;
-use crate::store::records::{SourceId, StreamId};
+use crate::store::records::{SourceId, StreamId, StreamRecord};
 
 /// What all threads share.
 pub(crate) struct Shared {
@@ -62,6 +62,8 @@ pub(crate) struct Source {
 #[derive(Debug)]
 pub(crate) struct Stream {
     pub(crate) id: StreamId,
+    /// The first of those that it took the place of, or itself.
+    pub(crate) origin: StreamId,
     pub(crate) source: Arc<Source>,
     pub(crate) config: StreamConfig,
     pub(crate) plan: Arc<Plan>,
@@ -202,17 +204,12 @@ impl Drop for Room {
 }
 
 impl Stream {
-    pub(crate) fn new(
-        id: StreamId,
-        source: Arc<Source>,
-        config: StreamConfig,
-        from_ms: u64,
-        first: Published,
-    ) -> Self {
+    pub(crate) fn new(id: StreamId, source: Arc<Source>, record: StreamRecord, first: Published) -> Self {
+        let StreamRecord { config, from_ms, origin, .. } = record;
         let (plan, shown_until) = (Arc::new(first.view.plan().clone()), AtomicU64::new(first.sealed_until));
         let published = watch::Sender::new(Arc::new(first));
         let refresh_us = AtomicU64::new(0);
-        Self { id, source, config, plan, from_ms, published, shown_until, refresh_us }
+        Self { id, origin, source, config, plan, from_ms, published, shown_until, refresh_us }
     }
 
     pub(crate) fn shown_until(&self) -> u64 {

@@ -50,6 +50,8 @@ pub struct ChargeReport {
 pub struct StreamReport {
     /// Its name.
     pub name: String,
+    /// Its own number, which no other stream ever has, and which stays when its settings change.
+    pub id: u64,
     /// Its plan.
     pub plan: Arc<Plan>,
     /// What it counts; `None` if it is sealed elsewhere.

@@ -130,9 +130,9 @@ pub(crate) async fn streams(
     params.done()?;
     let reports = app.engine(Engine::streams).await?;
     let seen = reports.iter().filter(|report| {
-        [Role::Query, Role::Admin]
-            .into_iter()
-            .any(|role| caller.grant.allows_stream(role, &report.name, report.source().unwrap_or_default()))
+        [Role::Query, Role::Admin].into_iter().any(|role| {
+            caller.allows_stream(role, &report.name, Some(report.id), report.source().unwrap_or_default())
+        })
     });
     Ok(Json(Streams { streams: seen.map(StreamInfo::from).collect() }))
 }
@@ -254,7 +254,13 @@ pub(crate) async fn delete_stream(
 ) -> Result<StatusCode, Problem> {
     params.done()?;
     asker.may_stream(&app, Role::Admin, &name)?;
-    app.engine(move |engine| engine.delete_stream(&name)).await??;
+    let keeping = app.clone();
+    let deleted = app.engine(move |engine| {
+        // Tokens that name it are for no later stream of its name.
+        keeping.bind_tokens()?;
+        Ok::<_, Problem>(engine.delete_stream(&name)?)
+    });
+    deleted.await??;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -313,7 +319,11 @@ pub(crate) async fn create_token(
     asker.may(Role::Admin)?;
     let TokenShape { name, grant } = receive_json(&app, &headers, body, Shown::Words).await?;
     let keeping = app.clone();
-    let made = app.engine(move |_| keeping.keeper.create(&name, grant, keeping.clock.now_ms()));
+    let made = app.engine(move |_| {
+        let token = keeping.keeper.create(&name, grant, keeping.clock.now_ms())?;
+        keeping.bind_tokens()?;
+        Ok::<_, Problem>(token)
+    });
     Ok((StatusCode::CREATED, Json(made.await??.into())))
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use tokio::sync::{Semaphore, watch};
 
-use crate::auth::keeper::Keeper;
+use crate::auth::keeper::{Keeper, TokensError};
 use crate::clock::Clock;
 use crate::engine::Engine;
 use crate::http::problem::Problem;
@@ -102,6 +102,11 @@ impl Shared {
     /// Whether the service shuts down.
     pub(crate) fn is_closing(&self) -> bool {
         *self.closing.borrow()
+    }
+
+    /// Ties tokens that name streams to those that are there now.
+    pub(crate) fn bind_tokens(&self) -> Result<(), TokensError> {
+        self.keeper.bind(|stream| self.engine.stream_id(stream))
     }
 }
 

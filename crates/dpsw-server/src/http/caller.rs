@@ -85,13 +85,15 @@ impl Asker {
             return Ok(());
         }
         // Whoever may not ask about all streams is not told which there are.
-        let source = app.engine.source_of(stream).unwrap_or_default();
-        allowed(self.0.grant.allows_stream(role, stream, &source), role, "for this stream")
+        let (source, number) =
+            (app.engine.source_of(stream).unwrap_or_default(), app.engine.stream_id(stream));
+        allowed(self.0.allows_stream(role, stream, number, &source), role, "for this stream")
     }
 
-    /// Whether the first view may make a stream: whoever names it in a token, or may make streams, has allowed that.
+    /// Whether the first view may make a stream that is not there: whoever names it in a token, or may make streams, has allowed
+    /// that. A token of a stream that is gone makes no other one.
     pub(crate) fn may_make(&self, stream: &str) -> bool {
-        self.0.grant.names_stream(stream) || self.0.grant.allows(Role::Admin)
+        self.0.names_stream(stream, None) || self.0.grant.allows(Role::Admin)
     }
 }
 

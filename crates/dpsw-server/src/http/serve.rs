@@ -176,7 +176,7 @@ fn builder(limits: &Limits) -> Builder<TokioExecutor> {
 /// Notices tokens that another process has made or deleted, and new certificates.
 fn upkeep(app: App, tls: Option<Arc<Tls>>) -> JoinHandle<()> {
     let look = move || {
-        if let Err(error) = app.keeper.reload() {
+        if let Err(error) = app.bind_tokens() {
             tracing::error!(%error, "the tokens that were known stay");
         }
         if let Some(Err(error)) = tls.as_ref().map(|tls| tls.reload()) {

@@ -49,6 +49,8 @@ pub(crate) struct StreamRecord {
     pub(crate) source: SourceId,
     pub(crate) config: StreamConfig,
     pub(crate) from_ms: u64,
+    /// The first of those that it took the place of, or itself: tokens know it by this number.
+    pub(crate) origin: StreamId,
 }
 
 /// The view of a stream that is sealed elsewhere.

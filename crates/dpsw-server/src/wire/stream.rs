@@ -207,7 +207,7 @@ impl StreamInfo {
 
 impl From<&StreamReport> for StreamInfo {
     fn from(report: &StreamReport) -> Self {
-        let StreamReport { name, plan, counted } = report;
+        let StreamReport { name, plan, counted, .. } = report;
         let from_ms = counted.as_ref().map(|counted| counted.from_ms);
         let counted = counted.as_ref().map(|counted| (counted.source.clone(), counted.config.item.clone()));
         Self::new(name.clone(), counted, plan, from_ms)

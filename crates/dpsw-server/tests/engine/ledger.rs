@@ -96,7 +96,9 @@ fn a_settings_file_is_applied_once_and_never_changes_what_is_there() {
     assert_eq!(engine.ensure(&file(1.0, 10_000)).len(), 0, "nothing new");
     assert_eq!(engine.source("web").expect("a source").ledger.charges.len(), 1);
     for changed in [file(0.5, 10_000), file(1.0, 20_000)] {
-        let [(name, ChangeError::Differs { what: "stream" })] = &engine.ensure(&changed)[..] else { panic!() };
+        let [(name, ChangeError::Differs { what: "stream" })] = &engine.ensure(&changed)[..] else {
+            panic!()
+        };
         assert_eq!(name, "stream \"one\"");
     }
     let changed = dpsw_server::SourceConfig { epsilon: 3.0, ..file(1.0, 10_000) };

@@ -125,6 +125,38 @@ async fn a_token_for_one_place_reaches_no_other() {
 }
 
 #[tokio::test]
+async fn a_token_is_for_the_stream_that_it_named_and_for_no_later_one_of_that_name() {
+    let rig = Rig::with_pages().await;
+    let wish = json!({"grant": {"roles": ["query", "ingest"], "streams": ["pages"]}});
+    let made = rig.post("/v1/tokens", wish).await.expect(StatusCode::CREATED);
+    let told = made["token"].as_str().expect("a token");
+    // Made by another process, and used by nobody before the stream is gone.
+    let unused = rig.token(Role::Query, None, Some(&["pages"]));
+    let early = rig.token(Role::Query, None, Some(&["more"]));
+    let mut wider = pages();
+    wider["window"] = json!(2000);
+    rig.put("/v1/streams/pages", wider).await.expect(StatusCode::OK);
+    for token in [told, &unused] {
+        ask(&rig, token, Method::GET, "/v1/streams/pages/top").await.expect(StatusCode::OK);
+    }
+    rig.delete("/v1/streams/pages").await.expect(StatusCode::NO_CONTENT);
+    for name in ["pages", "more"] {
+        let mut stream = pages();
+        stream["name"] = json!(name);
+        rig.post("/v1/sources/web/streams", stream).await.expect(StatusCode::CREATED);
+    }
+    for token in [told, &unused] {
+        ask(&rig, token, Method::GET, "/v1/streams/pages/top").await.problem(403, "forbidden");
+        let listed = ask(&rig, token, Method::GET, "/v1/streams").await.expect(StatusCode::OK);
+        assert_eq!(listed["streams"], json!([]));
+        rig.delete("/v1/streams/pages").await;
+        ask(&rig, token, Method::PUT, "/v1/streams/pages/view").await.problem(403, "forbidden");
+    }
+    // One that was made before its stream is for the first one of that name.
+    ask(&rig, &early, Method::GET, "/v1/streams/more/top").await.expect(StatusCode::OK);
+}
+
+#[tokio::test]
 async fn tokens_are_made_listed_and_deleted() {
     let rig = Rig::with_pages().await;
     let wish = json!({"name": "reader", "grant": {"roles": ["query"], "streams": ["pages"]}});
