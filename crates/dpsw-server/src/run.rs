@@ -57,7 +57,7 @@ pub(crate) fn run(settings: &Settings, end: End) -> Result<(), Failure> {
     let listener = listen(settings)?;
     let engine = open_engine(settings)?;
     settings.make_sources(&engine);
-    let keeper = Keeper::make(&settings.data, &settings.limits)?;
+    let keeper = keeper(settings, &engine)?;
     let first_token = first_token(&keeper, &settings.data)?;
     let app = app(settings, Arc::clone(&engine), keeper);
     dpsw_server::broker::start(app.clone(), settings.brokers.clone());
@@ -209,6 +209,21 @@ fn key(settings: &Settings) -> Result<Key, Failure> {
         ));
     }
     Ok(key)
+}
+
+/// The tokens. Those of a restored backup that had been deleted before stay deleted, and a notice says so.
+fn keeper(settings: &Settings, engine: &Engine) -> Result<Keeper, Failure> {
+    let keeper = Keeper::open(&settings.data, &settings.marker_folder(), &settings.limits)?;
+    match keeper.take_out_deleted() {
+        Ok(ids) if ids.is_empty() => {}
+        Ok(ids) => engine.notice(format!(
+            "the data folder had tokens that were deleted after it was copied; they stay deleted: {}",
+            ids.join(", ")
+        )),
+        // A full disk: they are left out whenever the file is read.
+        Err(error) => engine.notice(format!("deleted tokens of a restored backup are still in it: {error}")),
+    }
+    Ok(keeper)
 }
 
 /// Makes the first token, if there is none; the file that it is in.

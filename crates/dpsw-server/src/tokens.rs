@@ -10,7 +10,7 @@ use crate::Failure;
 use crate::args::{NewToken, TokenCommand};
 
 pub(crate) fn run(settings: &Settings, command: &TokenCommand) -> Result<(), Failure> {
-    let keeper = Keeper::make(&settings.data, &settings.limits)?;
+    let keeper = Keeper::open(&settings.data, &settings.marker_folder(), &settings.limits)?;
     match command {
         TokenCommand::Create(new) => {
             let token = keeper.create(&new.name, new.grant(), SystemClock.now_ms())?;

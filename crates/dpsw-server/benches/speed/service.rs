@@ -135,7 +135,7 @@ pub(crate) fn run_without_durability(settings: &Path) {
     engine.is_durable = false;
     let engine = Arc::new(Engine::open(&engine, Arc::new(SystemClock)).expect("a folder"));
     settings.make_sources(&engine);
-    let keeper = Keeper::make(&settings.data, &settings.limits).expect("tokens");
+    let keeper = Keeper::open(&settings.data, &settings.marker_folder(), &settings.limits).expect("tokens");
     let token = keeper.create("first", Grant::everything(), 0).expect("a token");
     fs::write(settings.data.join("admin.token"), &*token.text).expect("room");
     let mut parts = AppSettings::new(engine, keeper, Arc::new(SystemClock));

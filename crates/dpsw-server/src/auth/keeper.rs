@@ -1,12 +1,16 @@
 //! Keeps tokens, as hashes, in a file that only the owner may read. The service and `dpsw-server token` may both change it.
+//!
+//! Which tokens were deleted is kept beside the marker, which is in no backup: a restored data folder has the tokens of its day, and
+//! those that were deleted since stay deleted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime};
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -18,6 +22,8 @@ use crate::store::disk::{owner_only, sync_folder};
 
 /// The name of the file, in the data folder.
 pub const TOKENS_FILE: &str = "tokens.json";
+/// The name of the file of the ids of deleted tokens, in the marker folder.
+const DELETED_FILE: &str = "deleted-tokens.json";
 
 /// The longest name of a token.
 pub(crate) const TOKEN_NAME_LEN_MAX: usize = 100;
@@ -89,6 +95,7 @@ pub(crate) struct Caller {
 #[derive(Debug)]
 pub struct Keeper {
     path: PathBuf,
+    deleted_path: PathBuf,
     most: usize,
     per_second: u32,
     burst: u32,
@@ -109,6 +116,13 @@ type Stamp = (SystemTime, u64);
 #[serde(deny_unknown_fields)]
 struct TokensFile {
     tokens: Vec<KeptToken>,
+}
+
+/// The ids of all tokens that were ever deleted.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Deleted {
+    ids: BTreeSet<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -132,29 +146,36 @@ impl KeptToken {
 }
 
 impl Keeper {
-    /// The tokens of a data folder, which must exist; none if there is no file yet.
+    /// The tokens of a data folder, without those that were deleted; none if there is no file yet. Both folders must exist.
     ///
     /// # Errors
-    /// The file cannot be read.
-    pub fn open(data_folder: &Path, limits: &Limits) -> Result<Self, TokensError> {
-        let (per_second, burst) = (limits.requests_per_second, limits.requests_burst);
-        let path = data_folder.join(TOKENS_FILE);
-        let keeper = Self { path, most: limits.tokens, per_second, burst, known: RwLock::default() };
+    /// A file cannot be read.
+    pub fn open(data_folder: &Path, marker_folder: &Path, limits: &Limits) -> Result<Self, TokensError> {
+        let keeper = Self {
+            path: data_folder.join(TOKENS_FILE),
+            deleted_path: marker_folder.join(DELETED_FILE),
+            most: limits.tokens,
+            per_second: limits.requests_per_second,
+            burst: limits.requests_burst,
+            known: RwLock::default(),
+        };
         keeper.reload()?;
         Ok(keeper)
     }
 
-    /// The same, with a data folder that is made if it is not there.
+    /// Takes out the tokens that had been deleted before and are in the file all the same, which is then an older copy. Their ids.
     ///
     /// # Errors
-    /// The folder cannot be made, or the file cannot be read.
-    pub fn make(data_folder: &Path, limits: &Limits) -> Result<Self, TokensError> {
-        let mut builder = fs::DirBuilder::new();
-        #[cfg(unix)]
-        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-        let made = builder.recursive(true).create(data_folder);
-        made.map_err(|source| TokensError::File { path: data_folder.display().to_string(), source })?;
-        Self::open(data_folder, limits)
+    /// A file cannot be read or written. They are known to nobody all the same.
+    pub fn take_out_deleted(&self) -> Result<Vec<String>, TokensError> {
+        let (file, deleted): (TokensFile, Deleted) = (read(&self.path)?, read(&self.deleted_path)?);
+        let revived = file.tokens.into_iter().map(|token| token.id).filter(|id| deleted.ids.contains(id));
+        let revived: Vec<String> = revived.collect();
+        if !revived.is_empty() {
+            // Whoever changes the file reads it without them.
+            self.change(|_| Ok(()))?;
+        }
+        Ok(revived)
     }
 
     /// Makes a token.
@@ -190,7 +211,9 @@ impl Keeper {
         self.change(|file| {
             let place = file.tokens.iter().position(|token| token.id == id);
             file.tokens.remove(place.ok_or_else(|| TokensError::Unknown(id.to_owned()))?);
-            Ok(())
+            let mut deleted: Deleted = read(&self.deleted_path)?;
+            deleted.ids.insert(id.to_owned());
+            write(&self.deleted_path, &deleted)
         })
     }
 
@@ -265,8 +288,7 @@ impl Keeper {
     /// It cannot be read; the tokens that were known stay.
     pub fn reload(&self) -> Result<(), TokensError> {
         let stamp = stamp(&self.path);
-        let file = self.read()?;
-        self.know(file, stamp)
+        self.know(self.read()?, stamp)
     }
 
     fn know(&self, file: TokensFile, stamp: Option<Stamp>) -> Result<(), TokensError> {
@@ -308,35 +330,54 @@ impl Keeper {
         lock.lock().map_err(|source| self.failed(source))?;
         let mut file = self.read()?;
         change(&mut file)?;
-        self.write(&file).map_err(|source| self.failed(source))?;
+        write(&self.path, &file)?;
         self.know(file, stamp(&self.path))
     }
 
+    /// The tokens without those that were deleted.
     fn read(&self) -> Result<TokensFile, TokensError> {
-        match fs::read(&self.path) {
-            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| self.damaged(&error.to_string())),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(TokensFile::default()),
-            Err(source) => Err(self.failed(source)),
-        }
-    }
-
-    /// Replaces the file: whoever reads it sees the old one or the new one.
-    fn write(&self, tokens: &TokensFile) -> io::Result<()> {
-        let new_path = self.path.with_extension("new");
-        let mut file = owner_only().write(true).create(true).truncate(true).open(&new_path)?;
-        file.write_all(&serde_json::to_vec_pretty(tokens)?)?;
-        file.sync_all()?;
-        fs::rename(&new_path, &self.path)?;
-        self.path.parent().map_or(Ok(()), sync_folder)
+        let (mut file, deleted): (TokensFile, Deleted) = (read(&self.path)?, read(&self.deleted_path)?);
+        file.tokens.retain(|token| !deleted.ids.contains(&token.id));
+        Ok(file)
     }
 
     fn failed(&self, source: io::Error) -> TokensError {
-        TokensError::File { path: self.path.display().to_string(), source }
+        failed(&self.path, source)
     }
 
     fn damaged(&self, reason: &str) -> TokensError {
-        TokensError::Damaged { path: self.path.display().to_string(), reason: reason.to_owned() }
+        damaged(&self.path, reason)
     }
+}
+
+/// What a file holds; nothing if there is none.
+fn read<T: DeserializeOwned + Default>(path: &Path) -> Result<T, TokensError> {
+    match fs::read(path) {
+        Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| damaged(path, &error.to_string())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(T::default()),
+        Err(source) => Err(failed(path, source)),
+    }
+}
+
+/// Replaces a file: whoever reads it sees the old one or the new one.
+fn write(path: &Path, content: &impl Serialize) -> Result<(), TokensError> {
+    let replace = || {
+        let new_path = path.with_extension("new");
+        let mut file = owner_only().write(true).create(true).truncate(true).open(&new_path)?;
+        file.write_all(&serde_json::to_vec_pretty(content)?)?;
+        file.sync_all()?;
+        fs::rename(&new_path, path)?;
+        path.parent().map_or(Ok(()), sync_folder)
+    };
+    replace().map_err(|source| failed(path, source))
+}
+
+fn failed(path: &Path, source: io::Error) -> TokensError {
+    TokensError::File { path: path.display().to_string(), source }
+}
+
+fn damaged(path: &Path, reason: &str) -> TokensError {
+    TokensError::Damaged { path: path.display().to_string(), reason: reason.to_owned() }
 }
 
 impl KeptToken {
@@ -373,12 +414,10 @@ fn stamp(path: &Path) -> Option<Stamp> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
 
     fn keeper(folder: &Path) -> Keeper {
-        Keeper::open(folder, &Limits { tokens: 3, ..Limits::default() }).expect("a folder")
+        Keeper::open(folder, folder, &Limits { tokens: 3, ..Limits::default() }).expect("a folder")
     }
 
     #[test]
@@ -393,6 +432,25 @@ mod tests {
         one.reload().expect("the file");
         assert!(one.caller(&token.text).is_none() && !one.knows(&caller));
         assert!(matches!(one.delete(&token.id), Err(TokensError::Unknown(_))));
+    }
+
+    #[test]
+    fn a_token_that_was_deleted_stays_deleted_when_an_older_file_is_restored() {
+        let (data, marker) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
+        let open = || Keeper::open(data.path(), marker.path(), &Limits::default()).expect("the folders");
+        let keeper = open();
+        let token = keeper.create("lost", Grant::everything(), 5).expect("a token");
+        let other = keeper.create("kept", Grant::everything(), 5).expect("a token");
+        let backup = fs::read(data.path().join(TOKENS_FILE)).expect("a file");
+        keeper.delete(&token.id).expect("it is there");
+        fs::write(data.path().join(TOKENS_FILE), backup).expect("a file");
+        for keeper in [keeper, open()] {
+            keeper.reload().expect("the files");
+            assert!(keeper.caller(&token.text).is_none() && keeper.caller(&other.text).is_some());
+            assert_eq!(keeper.list().len(), 1);
+        }
+        assert_eq!(open().take_out_deleted().expect("the files"), [token.id]);
+        assert_eq!(open().take_out_deleted().expect("the files"), [String::new(); 0], "it is said once");
     }
 
     #[test]

@@ -66,7 +66,7 @@ impl Engine {
     }
 
     /// Says what the operator should know, for as long as the service runs.
-    pub(crate) fn notice(&self, notice: String) {
+    pub fn notice(&self, notice: String) {
         self.shared.vitals.notice(notice);
     }
 }

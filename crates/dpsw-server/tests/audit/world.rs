@@ -53,7 +53,7 @@ impl World {
         let clock = Arc::new(SetClock::at(START_MS));
         let mut world = Self { folder, token: String::new(), clock, slip, life: None, first: 0 };
         drop(world.engine());
-        let keeper = Keeper::make(&world.data(), &limits()).expect("the tokens");
+        let keeper = Keeper::open(&world.data(), &world.marker(), &limits()).expect("the tokens");
         world.token = keeper.create("", Grant::everything(), START_MS).expect("a token").text.to_string();
         world.start();
         world
@@ -61,6 +61,10 @@ impl World {
 
     fn data(&self) -> PathBuf {
         self.folder.path().join("kept/data")
+    }
+
+    fn marker(&self) -> PathBuf {
+        self.folder.path().join("kept/data.marker")
     }
 
     fn engine(&self) -> Engine {
@@ -71,7 +75,7 @@ impl World {
 
     pub(crate) fn start(&mut self) {
         let engine = Arc::new(self.engine());
-        let keeper = Keeper::make(&self.data(), &limits()).expect("the tokens");
+        let keeper = Keeper::open(&self.data(), &self.marker(), &limits()).expect("the tokens");
         let mut parts = AppSettings::new(Arc::clone(&engine), keeper, self.clock.clone());
         parts.limits = limits();
         let settings = ServeSettings { app: App::new(parts), tls: None };

@@ -42,13 +42,13 @@ impl Rig {
         let data = folder.path().join("data");
         let settings = EngineSettings::new(&data, Key::from_bytes([7; 32]));
         let engine = Arc::new(Engine::open(&settings, clock.clone()).expect("the engine opens"));
-        let token = Keeper::make(&data, &Limits::default())
+        let token = Keeper::open(&data, &settings.marker_folder, &Limits::default())
             .and_then(|keeper| keeper.create("all", Grant::everything(), START_MS))
             .expect("a token");
-        let keeper = Keeper::make(&data, &Limits::default()).expect("the tokens");
+        let keeper = Keeper::open(&data, &settings.marker_folder, &Limits::default()).expect("the tokens");
         let mut parts = AppSettings::new(Arc::clone(&engine), keeper, clock.clone());
         change(&mut parts);
-        parts.keeper = Keeper::make(&data, &parts.limits).expect("the tokens");
+        parts.keeper = Keeper::open(&data, &settings.marker_folder, &parts.limits).expect("the tokens");
         let app = App::new(parts);
         let router = router(app.clone());
         Self { engine, app, router, clock, token: token.text.to_string(), folder }
@@ -87,7 +87,12 @@ impl Rig {
         let set = |names: &[&str]| names.iter().map(ToString::to_string).collect::<BTreeSet<_>>();
         let grant =
             Grant { roles: BTreeSet::from([role]), sources: sources.map(set), streams: streams.map(set) };
-        let keeper = Keeper::open(&self.folder.path().join("data"), &Limits::default()).expect("the tokens");
+        let keeper = Keeper::open(
+            &self.folder.path().join("data"),
+            &self.folder.path().join("data.marker"),
+            &Limits::default(),
+        )
+        .expect("the tokens");
         keeper.create(name, grant, START_MS).expect("a token").text.to_string()
     }
 
