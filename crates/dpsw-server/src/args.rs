@@ -26,7 +26,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ADDR")]
     address: Option<SocketAddr>,
     /// The folder of the marker, which must not be in backups of the data folder
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", global = true)]
     marker_folder: Option<PathBuf>,
     /// The file of the key that the data is encrypted with; the variable DPSW_KEY is taken instead, if it is set
     #[arg(long, value_name = "FILE")]

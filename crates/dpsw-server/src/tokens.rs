@@ -1,6 +1,7 @@
 //! `dpsw-server token`: tokens from the command line.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use dpsw_server::auth::{Grant, Keeper, TokenReport};
 use dpsw_server::clock::{Clock, SystemClock};
@@ -10,6 +11,11 @@ use crate::Failure;
 use crate::args::{NewToken, TokenCommand};
 
 pub(crate) fn run(settings: &Settings, command: &TokenCommand) -> Result<(), Failure> {
+    check_folder(&settings.data, "data", "--data")?;
+    if let TokenCommand::Delete { .. } = command {
+        // Or a backup would bring the token back.
+        check_folder(&settings.marker_folder(), "marker", "--marker-folder")?;
+    }
     let keeper = Keeper::open(&settings.data, &settings.marker_folder(), &settings.limits)?;
     match command {
         TokenCommand::Create(new) => {
@@ -21,6 +27,19 @@ pub(crate) fn run(settings: &Settings, command: &TokenCommand) -> Result<(), Fai
         TokenCommand::Delete { id } => keeper.delete(id)?,
     }
     Ok(())
+}
+
+/// Tokens belong to a service whose folders are there: a folder that is made here would be another one.
+fn check_folder(folder: &Path, what: &str, option: &str) -> Result<(), Failure> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    let folder = folder.display();
+    Err(format!(
+        "there is no {what} folder {folder}, so nothing was changed; name the one that the service was started with by \
+        {option} DIR, or its settings file by --config FILE"
+    )
+    .into())
 }
 
 impl NewToken {

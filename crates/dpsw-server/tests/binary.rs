@@ -139,6 +139,11 @@ fn it_ends_in_peace_when_its_input_does_if_it_was_told_to() {
 #[test]
 fn tokens_are_made_listed_and_deleted_while_the_service_runs() {
     let folder = tempfile::tempdir().expect("a folder");
+    let early = run(folder.path(), &["token", "create", "--role", "query"]);
+    assert!(text(&early.stderr).contains("no data folder dpsw-data") && early.stdout.is_empty(), "{early:?}");
+    assert!(!folder.path().join("dpsw-data").exists(), "nothing was made");
+    Service::start(folder.path(), &[]).end();
+    std::fs::remove_file(folder.path().join("dpsw-data/admin.token")).expect("the first token");
     let made = run(folder.path(), &["token", "create", "--role", "query", "--name", "reader"]);
     let token = text(&made.stdout);
     let service = Service::start(folder.path(), &[]);
@@ -147,16 +152,44 @@ fn tokens_are_made_listed_and_deleted_while_the_service_runs() {
     let second = text(&run(folder.path(), &["token", "create", "--role", "query", "--source", "web"]).stdout);
     assert!(service.get("/v1/sources", &second).starts_with("HTTP/1.1 200"), "it is known at once");
     let listed = text(&run(folder.path(), &["token", "list"]).stdout);
-    assert_eq!(listed.lines().count(), 2, "{listed}");
+    assert_eq!(listed.lines().count(), 3, "{listed}");
     assert!(listed.contains("query everywhere  reader") && listed.contains("query source web"), "{listed}");
     let secret = token.trim().splitn(3, '_').nth(2).expect("three parts");
     assert!(!listed.contains(secret));
     let id = token.split('_').nth(1).expect("an id");
+    let elsewhere = run(folder.path(), &["token", "--marker-folder", "none", "delete", id]);
+    assert!(
+        text(&elsewhere.stderr).contains("no marker folder none"),
+        "a backup would revive it: {elsewhere:?}"
+    );
     assert!(run(folder.path(), &["token", "delete", id]).status.success());
     let failed = run(folder.path(), &["token", "delete", id]);
     assert!(!failed.status.success() && text(&failed.stderr).contains("there is no token"));
     assert!(!run(folder.path(), &["token", "create"]).status.success(), "a token needs a role");
     service.end();
+}
+
+/// Root makes tokens for a service that runs as another user, which must be able to change them.
+#[cfg(unix)]
+#[test]
+fn what_root_makes_belongs_to_the_owner_of_the_folder() {
+    use std::os::unix::fs::{MetadataExt, chown};
+    let folder = tempfile::tempdir().expect("a folder");
+    Service::start(folder.path(), &[]).end();
+    let places = ["dpsw-data", "dpsw-data.marker"].map(|name| folder.path().join(name));
+    if places.iter().any(|place| chown(place, Some(7878), Some(7878)).is_err()) {
+        eprintln!("skipped: only root can give folders away");
+        return;
+    }
+    let made = run(folder.path(), &["token", "create", "--role", "query"]);
+    let token = text(&made.stdout);
+    assert!(
+        run(folder.path(), &["token", "delete", token.split('_').nth(1).expect("an id")]).status.success()
+    );
+    for name in ["dpsw-data/tokens.json", "dpsw-data/tokens.lock", "dpsw-data.marker/deleted-tokens.json"] {
+        let owner = std::fs::metadata(folder.path().join(name)).expect(name);
+        assert_eq!((owner.uid(), owner.gid(), owner.mode() & 0o777), (7878, 7878, 0o600), "{name}");
+    }
 }
 
 const SETTINGS: &str = "

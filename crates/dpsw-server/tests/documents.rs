@@ -13,6 +13,7 @@ const README: &str = include_str!("../../../README.md");
 const HTTP: &str = include_str!("../../../docs/http.md");
 const OPERATE: &str = include_str!("../../../docs/operate.md");
 const UNIT: &str = include_str!("../../../packaging/dpsw-server.service");
+const SETTINGS: &str = include_str!("../../../packaging/dpsw-server.toml");
 const DOCKERFILE: &str = include_str!("../../../Dockerfile");
 
 /// How long all commands of a document may take, in seconds, before they are ended.
@@ -199,7 +200,9 @@ fn packages_start_the_service_with_data_marker_and_key_in_folders_of_their_own()
             assert!(made == "/etc/dpsw" || UNIT.contains(&made["/var/lib/".len()..]), "{made}");
             assert!(made == "/etc/dpsw" || DOCKERFILE.contains(made), "{made}");
         }
-        std::fs::write(place("/etc/dpsw/dpsw-server.toml"), "").expect("a file");
+        let there = SETTINGS.replace("\"/var/lib", &format!("\"{}", place("/var/lib").display()));
+        let settings = if arguments.contains(&"--data") { String::new() } else { there };
+        std::fs::write(place("/etc/dpsw/dpsw-server.toml"), settings).expect("a file");
         let mut command = Command::new(env!("CARGO_BIN_EXE_dpsw-server"));
         let path = |word: &str| if word.starts_with('/') { place(word).into() } else { word.into() };
         command.args(arguments.iter().map(|word| -> std::ffi::OsString { path(word) }));
@@ -212,6 +215,16 @@ fn packages_start_the_service_with_data_marker_and_key_in_folders_of_their_own()
         assert!(child.wait().expect("it ends").success());
         for kept in ["dpsw/data/dpsw.redb", "dpsw-marker/marker/marker", "dpsw-key/key"] {
             assert!(place("/var/lib").join(kept).is_file(), "{kept}");
+        }
+        let mut command = Command::new(env!("CARGO_BIN_EXE_dpsw-server"));
+        command.arg("--config").arg(place("/etc/dpsw/dpsw-server.toml"));
+        let made = command.args(["token", "create", "--role", "query"]).output().expect("the program runs");
+        let (said, tokens) = (String::from_utf8_lossy(&made.stderr), place("/var/lib/dpsw/data/tokens.json"));
+        let tokens = std::fs::read_to_string(tokens).expect("tokens").matches("hash").count();
+        match arguments.contains(&"--data") {
+            // The words of a container are not in its settings.
+            true => assert!(said.contains("there is no data folder") && tokens == 1, "{said}"),
+            false => assert!(made.status.success() && tokens == 2, "{said}"),
         }
     }
 }

@@ -327,6 +327,7 @@ impl Keeper {
         let lock_path = self.path.with_extension("lock");
         let lock = owner_only().write(true).create(true).truncate(false).open(&lock_path);
         let lock = lock.map_err(|source| self.failed(source))?;
+        keep_owner(&lock, &lock_path).map_err(|source| self.failed(source))?;
         lock.lock().map_err(|source| self.failed(source))?;
         let mut file = self.read()?;
         change(&mut file)?;
@@ -364,12 +365,31 @@ fn write(path: &Path, content: &impl Serialize) -> Result<(), TokensError> {
     let replace = || {
         let new_path = path.with_extension("new");
         let mut file = owner_only().write(true).create(true).truncate(true).open(&new_path)?;
+        keep_owner(&file, &new_path)?;
         file.write_all(&serde_json::to_vec_pretty(content)?)?;
         file.sync_all()?;
         fs::rename(&new_path, path)?;
         path.parent().map_or(Ok(()), sync_folder)
     };
     replace().map_err(|source| failed(path, source))
+}
+
+/// Root may make tokens for a service that runs as another user: a file that root makes belongs to the owner of its folder.
+#[cfg(unix)]
+fn keep_owner(file: &fs::File, path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::{MetadataExt, fchown};
+    let Some(folder) = path.parent() else { return Ok(()) };
+    let (file_uid, folder) = (file.metadata()?.uid(), fs::metadata(folder)?);
+    if file_uid != 0 || folder.uid() == 0 {
+        return Ok(());
+    }
+    fchown(file, Some(folder.uid()), Some(folder.gid()))
+}
+
+/// Other systems have no such owners.
+#[cfg(not(unix))]
+fn keep_owner(_: &fs::File, _: &Path) -> io::Result<()> {
+    Ok(())
 }
 
 fn failed(path: &Path, source: io::Error) -> TokensError {

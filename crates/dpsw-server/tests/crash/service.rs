@@ -1,7 +1,8 @@
 //! The program in a folder of its own: started, killed, and never left behind.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -28,6 +29,14 @@ impl Home {
         let folder = tempfile::tempdir().expect("a folder");
         fs::write(folder.path().join("dpsw.toml"), settings).expect("a file");
         let mut home = Self { folder, token: String::new() };
+        // Tokens can be made before the first start, in a folder that is there.
+        let data = home.path().join(
+            settings
+                .lines()
+                .find_map(|line| line.strip_prefix("data = "))
+                .map_or("dpsw-data", |name| name.trim_matches(['"', '\''])),
+        );
+        DirBuilder::new().mode(0o700).create(data).expect("a folder");
         home.token = home.token_for(&["admin", "ingest", "query"]);
         home
     }
