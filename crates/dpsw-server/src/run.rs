@@ -200,6 +200,7 @@ fn key(settings: &Settings) -> Result<Key, Failure> {
     if let Ok(text) = std::env::var(KEY_VARIABLE) {
         return Ok(Key::from_text(KEY_VARIABLE, &text)?);
     }
+    settings.check_key()?;
     let path = settings.key_path();
     let (key, origin) = Key::of_file(&path)?;
     if origin == Origin::Made {

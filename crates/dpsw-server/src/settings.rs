@@ -105,6 +105,17 @@ pub enum SettingsError {
     /// Something cannot be meant.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// The key would be in every copy of the data.
+    #[error(
+        "the key file {key} lies in the data folder {data}, so that every copy of the data has its key; name a file elsewhere with \
+        key_file, or --key-file FILE"
+    )]
+    KeyInData {
+        /// The file.
+        key: String,
+        /// The folder.
+        data: String,
+    },
     /// Others could read along.
     #[error(
         "others can reach {0}, so tokens and items must be encrypted: name a certificate in [tls], or listen on 127.0.0.1. \
@@ -196,6 +207,20 @@ impl Settings {
         self.key_file.clone().unwrap_or_else(|| beside(&self.data, ".key"))
     }
 
+    /// # Errors
+    /// The key would lie in the data folder, whose copies are to be worth nothing without it.
+    pub fn check_key(&self) -> Result<(), SettingsError> {
+        let key = self.key_path();
+        let (real_key, real_data) = (resolved(&key), resolved(&self.data));
+        match (real_key, real_data) {
+            (Ok(real_key), Ok(real_data)) if !real_key.starts_with(&real_data) => Ok(()),
+            _ => Err(SettingsError::KeyInData {
+                key: key.display().to_string(),
+                data: self.data.display().to_string(),
+            }),
+        }
+    }
+
     /// Makes the sources and streams that are not there. A notice says which of them cannot be made, or run with other settings:
     /// somebody may have changed or deleted them over HTTP, and all others go on.
     pub fn make_sources(&self, engine: &Engine) {
@@ -205,11 +230,25 @@ impl Settings {
     }
 }
 
-/// A path beside another one, with this at the end of its name.
-fn beside(path: &Path, end: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
+/// A path beside a folder, with this at the end of its name, however the folder is spelled: `data/` is `data`.
+pub(crate) fn beside(folder: &Path, end: &str) -> PathBuf {
+    let plain: PathBuf = folder.components().collect();
+    let named = match plain.file_name() {
+        Some(_) => plain,
+        // `.` and `..` have names elsewhere.
+        None => fs::canonicalize(&plain).unwrap_or(plain),
+    };
+    let mut name = named.into_os_string();
     name.push(end);
     name.into()
+}
+
+/// Where a path leads, also if its last parts are not there yet.
+fn resolved(path: &Path) -> std::io::Result<PathBuf> {
+    let path = std::path::absolute(path)?;
+    let there = path.ancestors().find_map(|part| Some((part, fs::canonicalize(part).ok()?)));
+    let Some((part, real)) = there else { return Ok(path) };
+    Ok(path.strip_prefix(part).map_or_else(|_| path.clone(), |rest| real.join(rest)))
 }
 
 #[cfg(test)]
@@ -269,6 +308,37 @@ mod tests {
             for stream in &source.streams {
                 stream.settings(source).expect("settings").plan().expect("a plan");
             }
+        }
+    }
+
+    #[test]
+    fn the_key_lies_beside_the_data_folder_and_never_in_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = fs::canonicalize(folder.path()).expect("a folder");
+        let settings = |data: &str, key_file: Option<&str>| Settings {
+            data: root.join(data),
+            key_file: key_file.map(|name| root.join(name)),
+            marker: Some(root.join("marker")),
+            ..Settings::default()
+        };
+        for is_there in [false, true] {
+            for data in ["data", "data/", "data//", "data/."] {
+                let settings = settings(data, None);
+                assert_eq!(settings.key_path(), root.join("data.key"), "{data}");
+                assert_eq!(beside(&settings.data, ".marker"), root.join("data.marker"), "{data}");
+                settings.check_key().expect(data);
+            }
+            for inside in ["data/key", "data/.key", "data/../data/key", "data/more/key"] {
+                let error = settings("data/", Some(inside)).check_key().expect_err(inside).to_string();
+                assert!(error.contains("--key-file"), "{error}");
+            }
+            settings("data", Some("data-key")).check_key().expect("it begins alike");
+            assert!(is_there || fs::create_dir(root.join("data")).is_ok());
+        }
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink(root.join("data"), root.join("link")).expect("a link");
+            settings("data", Some("link/key")).check_key().expect_err("by another way");
         }
     }
 

@@ -9,6 +9,7 @@ use tokio::sync::oneshot::error::TryRecvError;
 
 use crate::error::{IngestError, Unavailable};
 use crate::key::Key;
+use crate::settings::beside;
 
 /// Where the engine keeps its data, and how much may wait.
 #[derive(Debug, Clone)]
@@ -52,11 +53,9 @@ impl EngineSettings {
     #[must_use]
     pub fn new(data_folder: impl Into<PathBuf>, key: Key) -> Self {
         let data_folder = data_folder.into();
-        let mut marker = data_folder.clone().into_os_string();
-        marker.push(".marker");
         Self {
+            marker_folder: beside(&data_folder, ".marker"),
             data_folder,
-            marker_folder: marker.into(),
             key,
             waiting_bytes_max: 64 << 20,
             journal_bytes_max: 1 << 30,
