@@ -166,19 +166,31 @@ fn make_folder(folder: &Path) -> Result<(), DiskError> {
     check_owner_only(folder)
 }
 
-/// Sizes of files tell about events, so nobody else may look.
+/// Sizes of files tell about events, so nobody else may look but the owner, and a group that the folder was given to.
 ///
 /// # Errors
 /// Others may look, or nobody can.
 #[cfg(unix)]
 pub fn check_owner_only(path: &Path) -> Result<(), DiskError> {
     use std::os::unix::fs::PermissionsExt;
-    let mode = fs::metadata(path).map_err(|error| unusable(path, &error))?.permissions().mode() & 0o777;
-    if mode & 0o077 == 0 {
+    let metadata = fs::metadata(path).map_err(|error| unusable(path, &error))?;
+    let mode = metadata.permissions().mode() & 0o777;
+    if mode & 0o077 == 0 || mode & 0o007 == 0 && is_for_a_group(path, &metadata) {
         return Ok(());
     }
     let reason = format!("others may look into it (mode {mode:o}); run: chmod go= {}", path.display());
     Err(DiskError::Path { path: path.display().to_string(), reason })
+}
+
+/// Whether somebody has given the folder, or the folder of the file, to its group: with the set-group-ID bit, as Kubernetes does
+/// with the volumes of a pod that has an `fsGroup`. Folders that are made in the usual way never have it.
+#[cfg(unix)]
+fn is_for_a_group(path: &Path, metadata: &fs::Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    const SET_GROUP_ID: u32 = 0o2000;
+    let folder = fs::canonicalize(path).ok().and_then(|real| fs::metadata(real.parent()?).ok());
+    let folder = if metadata.is_dir() { Some(metadata) } else { folder.as_ref() };
+    folder.is_some_and(|folder| folder.mode() & SET_GROUP_ID != 0 && folder.gid() == metadata.gid())
 }
 
 /// Other systems have no such modes.

@@ -169,6 +169,34 @@ fn tokens_are_made_listed_and_deleted_while_the_service_runs() {
     service.end();
 }
 
+/// Kubernetes gives the volumes of a pod with an `fsGroup` to that group, with all that is in them, before each start.
+#[cfg(unix)]
+#[test]
+fn folders_that_belong_to_a_group_are_used_and_those_that_others_can_read_are_not() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().expect("a folder");
+    let volume = folder.path().join("volume");
+    std::fs::create_dir(&volume).expect("a folder");
+    let args = ["--data", "volume/data", "--address", "127.0.0.1:0"];
+    let start = || Service::start(folder.path(), &args[..2]).end();
+    start();
+    let give = |others: u32, set_group_id: u32| {
+        let folders = ["", "data", "data.marker"].map(|name| (volume.join(name), 0o770 | set_group_id));
+        let files = ["data.key", "data/dpsw.redb", "data/tokens.json", "data.marker/marker"];
+        for (path, mode) in folders.into_iter().chain(files.map(|name| (volume.join(name), 0o660))) {
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode | others))
+                .expect("an owner");
+        }
+    };
+    give(0, 0o2000);
+    start();
+    for (others, set_group_id) in [(0o4, 0o2000), (0, 0)] {
+        give(others, set_group_id);
+        let refused = run(folder.path(), &args);
+        assert!(text(&refused.stderr).contains("others may look into it"), "{refused:?}");
+    }
+}
+
 /// Root makes tokens for a service that runs as another user, which must be able to change them.
 #[cfg(unix)]
 #[test]
