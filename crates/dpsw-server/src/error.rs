@@ -45,6 +45,18 @@ pub enum OpenError {
         /// The marker.
         path: String,
     },
+    /// Another version has written the database.
+    #[error(
+        "{path} was written by another version of dpsw-server: its format is {found}, and this version reads {format}. Start the \
+        version that wrote it, or give this one a data folder and a marker folder of its own",
+        format = crate::store::FORMAT
+    )]
+    OtherVersion {
+        /// The database.
+        path: String,
+        /// What it says about its format.
+        found: String,
+    },
     /// The database is damaged.
     #[error(
         "{what} is damaged: {reason}; restore the data folder from a backup, and leave the marker folder as it is"

@@ -12,12 +12,12 @@ use crate::engine::isolate;
 use crate::engine::published::Published;
 use crate::engine::registry::{Shared, Source, Stream};
 use crate::error::OpenError;
-use crate::store::Store;
 use crate::store::changes::Changes;
 use crate::store::cipher::random;
 use crate::store::marker::{Marker, Standing};
 use crate::store::read::{Catalogue, ReadError};
 use crate::store::records::{Generation, Meta, SourceId, SourceRecord, StreamId, StreamRecord};
+use crate::store::{FORMAT, Store};
 
 /// Everything that the threads start with.
 pub(crate) struct Recovered {
@@ -77,6 +77,7 @@ pub(crate) fn recover(store: &mut Store, shared: &Shared, key: &StateKey) -> Res
 
 /// What the database says about itself. A new one says it from now on.
 fn first_meta(store: &mut Store) -> Result<Meta, OpenError> {
+    check_format(store)?;
     match store.meta() {
         Ok(Some(meta)) => return Ok(meta),
         Ok(None) => {}
@@ -96,6 +97,16 @@ fn first_meta(store: &mut Store) -> Result<Meta, OpenError> {
     };
     commit(store, &Changes { meta: Some(meta), ..Changes::default() })?;
     Ok(meta)
+}
+
+/// A database of another version is not looked into.
+fn check_format(store: &Store) -> Result<(), OpenError> {
+    let format = store.format().map_err(|error| damaged(store, error))?;
+    if format == Some(FORMAT) || store.is_new().map_err(|error| damaged(store, error))? {
+        return Ok(());
+    }
+    let found = format.map_or_else(|| "no number".to_owned(), |format| format.to_string());
+    Err(OpenError::OtherVersion { path: store.disk().name(), found })
 }
 
 pub(crate) fn write_marker(store: &Store, marker: &Marker) -> Result<(), OpenError> {

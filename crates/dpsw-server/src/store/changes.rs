@@ -11,7 +11,7 @@ use crate::store::records::{
 };
 use crate::store::sender::{SenderKey, TakenNumbers};
 use crate::store::{
-    JOURNAL, META, NULLS, POSITIONS, Place, SENDER_COUNTS, SENDERS, SOURCES, STATES, STREAMS, Store, StoreError,
+    FORMAT, JOURNAL, META, NULLS, POSITIONS, Place, SENDER_COUNTS, SENDERS, SOURCES, STATES, STREAMS, Store, StoreError,
     VIEWS,
 };
 
@@ -87,7 +87,9 @@ impl Changes<'_> {
     fn write_records(&self, transaction: &WriteTransaction, cipher: &Cipher) -> Result<(), StoreError> {
         if let Some(meta) = &self.meta {
             let record = sealed(cipher, Place::Meta, meta)?;
-            transaction.open_table(META)?.insert("meta", record.as_slice())?;
+            let mut table = transaction.open_table(META)?;
+            table.insert("meta", record.as_slice())?;
+            table.insert("format", FORMAT.to_le_bytes().as_slice())?;
         }
         let mut sources = transaction.open_table(SOURCES)?;
         for (id, source) in &self.sources {

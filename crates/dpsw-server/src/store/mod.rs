@@ -26,7 +26,10 @@ use crate::store::sender::SenderKey;
 /// Bytes of the database that are kept in memory.
 const CACHE_BYTES: usize = 64 << 20;
 
-/// What the database says about itself, under one name.
+/// How everything in the data folder is written. Another number than this is another version's, and is not read.
+pub(crate) const FORMAT: u32 = 1;
+
+/// What the database says about itself: its format, which can be read without the key, and all else under one name.
 const META: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("meta");
 const SOURCES: TableDefinition<'_, u32, &[u8]> = TableDefinition::new("sources");
 const STREAMS: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("streams");
@@ -130,6 +133,9 @@ impl Store {
             Failure::Refused(DatabaseError::DatabaseAlreadyOpen) => OpenError::InUse { path: name },
             Failure::Refused(DatabaseError::Storage(redb::StorageError::Io(error))) => {
                 OpenError::Path { path: name, reason: error.to_string() }
+            }
+            Failure::Refused(DatabaseError::UpgradeRequired(_)) => {
+                OpenError::OtherVersion { path: name, found: "another file format".to_owned() }
             }
             Failure::Refused(error) => OpenError::Damaged { what: name, reason: error.to_string() },
             Failure::Panicked => {

@@ -34,6 +34,23 @@ pub(crate) struct Catalogue {
 }
 
 impl Store {
+    /// The format of the database; `None` if it says none.
+    pub(crate) fn format(&self) -> Result<Option<u32>, ReadError> {
+        let transaction = self.database()?.begin_read().map_err(StoreError::from)?;
+        let table = match transaction.open_table(META) {
+            Err(TableError::TableDoesNotExist(_)) => return Ok(None),
+            table => table.map_err(StoreError::from)?,
+        };
+        let record = table.get("format").map_err(StoreError::from)?;
+        Ok(record.and_then(|record| Some(u32::from_le_bytes(record.value().try_into().ok()?))))
+    }
+
+    /// Whether nothing was ever written to the database.
+    pub(crate) fn is_new(&self) -> Result<bool, ReadError> {
+        let transaction = self.database()?.begin_read().map_err(StoreError::from)?;
+        Ok(transaction.list_tables().map_err(StoreError::from)?.next().is_none())
+    }
+
     /// What the database says about itself; `None` if it is new.
     pub(crate) fn meta(&self) -> Result<Option<Meta>, ReadError> {
         let transaction = self.database()?.begin_read().map_err(StoreError::from)?;
@@ -166,11 +183,8 @@ impl Store {
     /// How far a source has read its broker; `None` if it never did.
     pub(crate) fn position(&self, id: SourceId) -> Result<Option<Position>, ReadError> {
         let what = "how far a source has read its broker";
-        let table = match self.database()?.begin_read().map_err(StoreError::from)?.open_table(POSITIONS) {
-            // A database of before there were brokers.
-            Err(TableError::TableDoesNotExist(_)) => return Ok(None),
-            table => table.map_err(StoreError::from)?,
-        };
+        let table = self.database()?.begin_read().map_err(StoreError::from)?.open_table(POSITIONS);
+        let table = table.map_err(StoreError::from)?;
         let Some(record) = table.get(id.0).map_err(StoreError::from)? else { return Ok(None) };
         let bytes = self.decrypted(what, Place::Position(id), record.value())?;
         Position::from_bytes(&bytes).ok_or_else(|| cut(what)).map(Some)
@@ -181,11 +195,8 @@ impl Store {
         &self,
         mut take: impl FnMut(StreamId, ViewRecord) -> Result<(), ReadError>,
     ) -> Result<(), ReadError> {
-        let table = match self.database()?.begin_read().map_err(StoreError::from)?.open_table(VIEWS) {
-            // A database of before there were any.
-            Err(TableError::TableDoesNotExist(_)) => return Ok(()),
-            table => table.map_err(StoreError::from)?,
-        };
+        let table = self.database()?.begin_read().map_err(StoreError::from)?.open_table(VIEWS);
+        let table = table.map_err(StoreError::from)?;
         for entry in table.iter().map_err(StoreError::from)? {
             let (key, record) = entry.map_err(StoreError::from)?;
             let id = StreamId(key.value());

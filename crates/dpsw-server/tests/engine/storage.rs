@@ -25,6 +25,33 @@ fn check_counts(engine: &Engine, batches: u64) {
     assert_eq!(frequency(&published, "b", span), exact as f64);
 }
 
+/// As the program of another version would leave it.
+fn write_format(rig: &Rig, format: Option<u32>) {
+    let table = redb::TableDefinition::<&str, &[u8]>::new("meta");
+    let database = redb::Database::open(rig.data().join("dpsw.redb")).expect("a database");
+    let transaction = database.begin_write().expect("the only one");
+    let mut meta = transaction.open_table(table).expect("a table");
+    match format {
+        Some(format) => drop(meta.insert("format", format.to_le_bytes().as_slice()).expect("room")),
+        None => drop(meta.remove("format").expect("room")),
+    }
+    drop(meta);
+    transaction.commit().expect("room");
+}
+
+#[test]
+fn a_data_folder_of_another_version_is_refused_with_words_and_left_as_it_is() {
+    let rig = Rig::new();
+    drop(rig.with(SOURCE, &[COUNT_STREAM]));
+    for (format, words) in [(Some(99), "its format is 99"), (None, "its format is no number")] {
+        write_format(&rig, format);
+        let error = rig.try_open().expect_err("another version").to_string();
+        assert!(error.contains(words) && error.contains("version that wrote it"), "{error}");
+    }
+    write_format(&rig, Some(1));
+    assert_eq!(rig.open().streams().len(), 1);
+}
+
 #[test]
 fn a_full_disk_refuses_batches_and_takes_them_when_there_is_room_again() {
     let (rig, disk) = (Rig::new(), SimDisk::default());
