@@ -9,7 +9,7 @@ use std::thread::available_parallelism;
 
 use dpsw_server::auth::{Grant, Keeper};
 use dpsw_server::clock::{Clock, SystemClock};
-use dpsw_server::http::{App, AppSettings, ServeSettings, serve};
+use dpsw_server::http::{App, AppSettings, ServeSettings, answer_until, serve};
 use dpsw_server::key::Origin;
 use dpsw_server::settings::{LogFormat, Settings};
 use dpsw_server::tls::Tls;
@@ -40,6 +40,11 @@ pub(crate) const THREAD_FAILED: u8 = 70;
 #[error("{0}")]
 pub(crate) struct ThreadFailed(String);
 
+/// The start panicked.
+#[derive(Debug, thiserror::Error)]
+#[error("the start failed, and the log says where")]
+struct StartFailed;
+
 /// What ends the service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
@@ -55,17 +60,30 @@ pub(crate) fn run(settings: &Settings, end: End) -> Result<(), Failure> {
     let tls = settings.tls.clone().map(Tls::open).transpose()?;
     // Before anything is made: what the first start says would be lost with an address that is taken.
     let listener = listen(settings)?;
+    let runtime = runtime()?;
+    let engine = runtime.block_on(answer(listener, settings.clone(), tls, end))?;
+    engine.shutdown()?;
+    tracing::info!("everything is saved");
+    Ok(())
+}
+
+/// What there is when the service has started.
+struct Started {
+    engine: Arc<Engine>,
+    app: App,
+    /// The file of the first token, if it was just made.
+    first_token: Option<PathBuf>,
+}
+
+/// Restores everything, which may take long.
+fn start(settings: &Settings) -> Result<Started, Failure> {
     let engine = open_engine(settings)?;
     settings.make_sources(&engine);
     let keeper = keeper(settings, &engine)?;
     let first_token = first_token(&keeper, &settings.data)?;
     let app = app(settings, Arc::clone(&engine), keeper);
     dpsw_server::broker::start(app.clone(), settings.brokers.clone());
-    let runtime = runtime()?;
-    runtime.block_on(answer(listener, ServeSettings { app, tls }, &engine, first_token, end))?;
-    engine.shutdown()?;
-    tracing::info!("everything is saved");
-    Ok(())
+    Ok(Started { engine, app, first_token })
 }
 
 fn listen(settings: &Settings) -> Result<std::net::TcpListener, Failure> {
@@ -79,32 +97,37 @@ fn listen(settings: &Settings) -> Result<std::net::TcpListener, Failure> {
     Ok(listener)
 }
 
+/// Answers from now on: while the service starts, that it does. Returns when it was told to end.
 async fn answer(
     listener: std::net::TcpListener,
-    settings: ServeSettings,
-    engine: &Engine,
-    first_token: Option<PathBuf>,
+    settings: Settings,
+    tls: Option<Arc<Tls>>,
     end: End,
-) -> Result<(), Failure> {
+) -> Result<Arc<Engine>, Failure> {
     let listener = TcpListener::from_std(listener)?;
-    let scheme = if settings.tls.is_some() { "https" } else { "http" };
+    let scheme = if tls.is_some() { "https" } else { "http" };
     // Whoever reads that the service listens may end it at once.
     let told = told_to_end()?;
-    let told = async move {
+    let mut told = std::pin::pin!(async move {
         tokio::select! {
             () = told => {}
             () = end.of_input() => {}
         }
+    });
+    let starting = tokio::task::spawn_blocking(move || start(&settings));
+    let Started { engine, app, first_token } = tokio::select! {
+        started = answer_until(starting, &listener, tls.as_ref()) => started.map_err(|_| StartFailed)??,
+        () = &mut told => end_at_once(),
     };
     greet(&format!("{scheme}://{}", listener.local_addr()?), first_token.as_deref());
     let mut failure = None;
     let ended = async {
         tokio::select! {
-            () = told => {}
+            () = &mut told => {}
             reason = engine.failed() => failure = Some(reason),
         }
     };
-    serve(listener, settings, ended).await?;
+    serve(listener, ServeSettings { app, tls }, ended).await?;
     if let Some(reason) = failure {
         return Err(ThreadFailed(reason).into());
     }
@@ -113,7 +136,13 @@ async fn answer(
         told_again.await;
         std::process::exit(INTERRUPTED);
     });
-    Ok(())
+    Ok(engine)
+}
+
+/// A start that nobody wants any more, which a thread is busy with. Nothing is lost: it is as if the process had been killed.
+fn end_at_once() -> ! {
+    tracing::info!("told to end while it was starting");
+    std::process::exit(0)
 }
 
 impl End {

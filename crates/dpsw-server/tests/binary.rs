@@ -122,6 +122,40 @@ fn whoever_ends_it_as_soon_as_it_listens_ends_it_in_peace() {
     }
 }
 
+/// A start takes as long as there is much to restore: probes learn that the process lives, and clients that they have to wait.
+#[cfg(unix)]
+#[test]
+fn a_long_start_answers_health_and_tells_all_others_to_wait() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let made = Command::new("mkfifo").args(["-m", "600", "key"]).current_dir(folder.path()).status();
+    assert!(made.expect("mkfifo runs").success());
+    let free = std::net::TcpListener::bind("127.0.0.1:0").expect("an address");
+    let address = free.local_addr().expect("bound").to_string();
+    drop(free);
+    let mut command = program(folder.path());
+    command.args(["--address", &address, "--key-file", "key"]).stdout(Stdio::piped()).stderr(Stdio::null());
+    // It waits for its key until somebody writes it.
+    let mut child = command.spawn().expect("the program runs");
+    let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+    while TcpStream::connect(&address).is_err() {
+        std::thread::yield_now();
+    }
+    let mut service = Service { child, address, said: Vec::new() };
+    let healthy = service.get("/healthz", "");
+    assert!(healthy.starts_with("HTTP/1.1 200") && healthy.contains("dpsw-server"), "{healthy}");
+    let waiting = service.get("/readyz", "");
+    assert!(waiting.starts_with("HTTP/1.1 503"), "{waiting}");
+    assert!(waiting.ends_with("{\"ready\":false,\"starting\":true}"), "{waiting}");
+    let refused = service.get("/v1/sources", "");
+    assert!(refused.starts_with("HTTP/1.1 503") && refused.contains("retry-after: 1"), "{refused}");
+    assert!(refused.contains("\"code\":\"starting\""), "{refused}");
+    std::fs::write(folder.path().join("key"), "7".repeat(64)).expect("it reads its key");
+    service.said.extend(lines.by_ref().take(1).map_while(Result::ok));
+    assert!(service.said[0].contains("listens on"), "{:?}", service.said);
+    assert!(service.get("/readyz", "").ends_with("{\"ready\":true,\"starting\":false}"));
+    service.end();
+}
+
 /// Whoever starts it from a program may be killed.
 #[test]
 fn it_ends_in_peace_when_its_input_does_if_it_was_told_to() {

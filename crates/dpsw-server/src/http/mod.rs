@@ -21,9 +21,11 @@ mod prometheus;
 mod request;
 mod serve;
 mod slow;
+mod starting;
 mod views;
 mod work;
 
 pub use app::{App, AppSettings};
 pub use openapi::{openapi, router};
 pub use serve::{ServeSettings, serve};
+pub use starting::answer_until;

@@ -35,11 +35,12 @@ pub(crate) async fn version() -> Json<Version> {
 /// Whether batches are taken.
 #[utoipa::path(get, path = "/readyz", tag = "operation", security(()),
     responses((status = 200, description = "They are", body = Readiness),
-              (status = 503, description = "They are not; /v1/status says why", body = Readiness)))]
+              (status = 503, description = "They are not; /v1/status says why, unless the service is starting",
+               body = Readiness)))]
 pub(crate) async fn readyz(State(app): State<App>) -> (StatusCode, Json<Readiness>) {
     let ready = app.engine.health().is_ready();
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    (status, Json(Readiness { ready }))
+    (status, Json(Readiness { ready, starting: false }))
 }
 
 /// Why batches are refused, and what happened that the operator should know.

@@ -81,6 +81,7 @@ codes! {
     NoClaim, UNPROCESSABLE_ENTITY, "no-claim", "The view claims no privacy";
     NotMergeable, UNPROCESSABLE_ENTITY, "not-mergeable", "The views cannot be merged";
     TooManyRequests, TOO_MANY_REQUESTS, "too-many-requests", "The token asks too often";
+    Starting, SERVICE_UNAVAILABLE, "starting", "The service is starting";
     Internal, INTERNAL_SERVER_ERROR, "internal", "The service made a mistake";
     OutcomeUnknown, INTERNAL_SERVER_ERROR, "outcome-unknown", "It may have been taken or not";
     Busy, SERVICE_UNAVAILABLE, "busy", "The service is busy";

@@ -24,6 +24,8 @@ pub(crate) struct ReceiptShape {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 pub(crate) struct Readiness {
     pub(crate) ready: bool,
+    /// Whether the service is starting; nothing but its health is answered yet.
+    pub(crate) starting: bool,
 }
 
 /// Whether the service takes batches, and what the operator should know.
