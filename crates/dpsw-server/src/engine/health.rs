@@ -15,6 +15,9 @@ pub(crate) enum Ailment {
     Closing,
 }
 
+/// The most different notices that are kept; the log has all.
+const NOTICES_MAX: usize = 200;
+
 /// What is wrong now, and what happened before.
 #[derive(Debug, Default)]
 pub(crate) struct Vitals(Mutex<State>);
@@ -22,9 +25,39 @@ pub(crate) struct Vitals(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     ailments: BTreeMap<Ailment, String>,
-    notices: Vec<String>,
+    /// Each with how often it was given, oldest first.
+    notices: Vec<(String, u64)>,
+    /// How many there were for which there was no room.
+    unkept_notices: u64,
     /// By source.
     brokers: BTreeMap<String, String>,
+}
+
+impl State {
+    /// How often it was given by now; those for which there is no room are counted together.
+    fn note(&mut self, notice: &str) -> u64 {
+        if let Some((_, times)) = self.notices.iter_mut().find(|(kept, _)| kept == notice) {
+            *times += 1;
+            return *times;
+        }
+        if NOTICES_MAX <= self.notices.len() {
+            self.unkept_notices += 1;
+            return self.unkept_notices;
+        }
+        self.notices.push((notice.to_owned(), 1));
+        1
+    }
+
+    fn notices(&self) -> Vec<String> {
+        let line = |(notice, times): &(String, u64)| match times {
+            1 => notice.clone(),
+            times => format!("{notice} ({times} times)"),
+        };
+        let unkept = (0 < self.unkept_notices).then(|| {
+            format!("there were {} more notices, for which there is no room here", self.unkept_notices)
+        });
+        self.notices.iter().map(line).chain(unkept).collect()
+    }
 }
 
 impl Vitals {
@@ -47,9 +80,13 @@ impl Vitals {
         }
     }
 
+    /// The operator should know this. What comes again and again, as with a connection that is cut, is counted: the log has it at
+    /// the first time, the second, the fourth and so on.
     pub(crate) fn notice(&self, notice: String) {
-        tracing::warn!(notice, "notice");
-        self.lock().notices.push(notice);
+        let times = self.lock().note(&notice);
+        if times.is_power_of_two() {
+            tracing::warn!(notice, times, "notice");
+        }
     }
 
     /// Why a source does not read its broker; `None` if it does. Others are not kept from anything by it.
@@ -77,11 +114,28 @@ impl Vitals {
         Health {
             reasons: state.ailments.values().cloned().collect(),
             brokers: troubles.collect(),
-            notices: state.notices.clone(),
+            notices: state.notices(),
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_noticed_again_and_again_is_counted_and_there_is_room_for_so_many() {
+        let vitals = Vitals::default();
+        (0..1000).for_each(|_| vitals.notice("the connection was cut".to_owned()));
+        vitals.notice("once".to_owned());
+        assert_eq!(vitals.health().notices, ["the connection was cut (1000 times)", "once"]);
+        (0..1000).for_each(|number| vitals.notice(format!("number {number}")));
+        let notices = vitals.health().notices;
+        assert_eq!(notices.len(), NOTICES_MAX + 1);
+        assert_eq!(notices[NOTICES_MAX], "there were 802 more notices, for which there is no room here");
     }
 }
