@@ -52,10 +52,16 @@ impl Service {
     }
 
     fn get(&self, path: &str, token: &str) -> String {
+        self.ask("GET", path, token, "")
+    }
+
+    fn ask(&self, method: &str, path: &str, token: &str, body: &str) -> String {
         let mut stream = TcpStream::connect(&self.address).expect("it listens");
         let request = format!(
-            "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer {}\r\n\r\n",
-            token.trim()
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer {}\r\n\
+            Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            token.trim(),
+            body.len()
         );
         stream.write_all(request.as_bytes()).expect("sent");
         let mut reply = String::new();
@@ -296,9 +302,47 @@ fn a_settings_file_is_checked_and_its_streams_are_made_once() {
         assert!(reply.contains("\"name\":\"pages\"") && reply.contains("\"listed\":2"), "{reply}");
         service.end();
     }
-    std::fs::write(&path, SETTINGS.replace("100_000", "200_000")).expect("a file");
-    let differs = run(folder.path(), &["--config", "dpsw.toml"]);
-    assert!(!differs.status.success() && text(&differs.stderr).contains("never change"), "{differs:?}");
+}
+
+/// Whoever has a token for a stream can change or delete it: that must not keep the service from starting.
+#[test]
+fn what_the_settings_file_cannot_make_is_a_notice_and_all_else_starts() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join("keys.txt"), "a\nb\n").expect("a file");
+    std::fs::write(folder.path().join("dpsw.toml"), SETTINGS).expect("a file");
+    Service::start(folder.path(), &["--config", "dpsw.toml"]).end();
+    let token = std::fs::read_to_string(folder.path().join("kept/admin.token")).expect("the first token");
+    let notices = |service: &Service| -> Vec<String> {
+        let reply = service.get("/v1/status", &token);
+        let (_, body) = reply.split_once("\r\n\r\n").expect("a reply");
+        let status: serde_json::Value = serde_json::from_str(body).expect("JSON");
+        serde_json::from_value(status["notices"].clone()).expect("texts")
+    };
+    // The same file by another path, and the same keys in another file.
+    let moved = SETTINGS.replace("keys.txt", "./more/../moved.txt");
+    std::fs::create_dir(folder.path().join("more")).expect("a folder");
+    std::fs::rename(folder.path().join("keys.txt"), folder.path().join("moved.txt")).expect("a file");
+    std::fs::write(folder.path().join("dpsw.toml"), moved).expect("a file");
+    let service = Service::start(folder.path(), &["--config", "./dpsw.toml"]);
+    assert_eq!(notices(&service), [String::new(); 0]);
+    let args = ["token", "--config", "dpsw.toml", "create", "--role", "admin", "--stream"];
+    let scoped = |stream| text(&run(folder.path(), &[&args[..], &[stream]].concat()).stdout);
+    let (of_pages, of_listed) = (scoped("pages"), scoped("listed"));
+    let other = r#"{"name": "pages", "item": "page", "window": 200000, "epsilon": 1.0, "keys": "found"}"#;
+    let changed = service.ask("PUT", "/v1/streams/pages", &of_pages, other);
+    assert!(changed.starts_with("HTTP/1.1 200"), "{changed}");
+    let deleted = service.ask("DELETE", "/v1/streams/listed", &of_listed, "");
+    assert!(deleted.starts_with("HTTP/1.1 204"), "{deleted}");
+    service.end();
+    std::fs::remove_file(folder.path().join("moved.txt")).expect("a file");
+    let service = Service::start(folder.path(), &["--config", "dpsw.toml"]);
+    let said = notices(&service);
+    assert_eq!(said.len(), 2, "{said:?}");
+    assert!(said[0].starts_with("stream \"pages\"") && said[0].contains("with other settings"), "{said:?}");
+    assert!(said[1].starts_with("stream \"listed\"") && said[1].contains("moved.txt"), "{said:?}");
+    let reply = service.get("/v1/streams", &token);
+    assert!(reply.contains("\"name\":\"pages\"") && reply.contains("200000"), "{reply}");
+    service.end();
 }
 
 #[test]

@@ -118,6 +118,11 @@ impl StreamConfig {
         request.plan().map(Plan::from)
     }
 
+    /// Whether its keys are a public list.
+    pub(crate) fn has_list(&self) -> bool {
+        self.keys.kind() == "listed"
+    }
+
     /// Whether all settings are the same but those of the keys.
     pub(crate) fn is_alike(&self, other: &Self) -> bool {
         let keyless = |config: &Self| Self { keys: KeysConfig::Asked, ..config.clone() };

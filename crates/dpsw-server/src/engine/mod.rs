@@ -129,10 +129,12 @@ impl Engine {
             return self.create_stream(source, config.clone());
         };
         let (source_config, plan) = (&stream.source.config, &stream.plan);
-        // Files of keys are the same if they hold the same keys, wherever they lie.
-        let is_same = source_config.name == source
-            && stream.config.is_alike(config)
-            && config.settings(source_config)?.domain == plan.settings().domain;
+        let has_same_keys = match stream.config.has_list() && config.has_list() {
+            // Files of keys are the same if they hold the same keys, wherever they lie.
+            true => config.settings(source_config)?.domain == plan.settings().domain,
+            false => stream.config.keys == config.keys,
+        };
+        let is_same = source_config.name == source && stream.config.is_alike(config) && has_same_keys;
         if is_same { Ok(()) } else { Err(ChangeError::Differs { what: "stream" }) }
     }
 

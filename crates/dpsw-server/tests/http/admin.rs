@@ -126,10 +126,13 @@ async fn metrics_count_events_only_where_their_number_is_public() {
 #[tokio::test]
 async fn health_is_said_without_a_token_and_its_reasons_with_one() {
     let rig = Rig::new();
-    assert_eq!(rig.get("/readyz").await.expect(StatusCode::OK), json!({"ready": true}));
+    assert_eq!(rig.get("/readyz").await.expect(StatusCode::OK), json!({"ready": true, "starting": false}));
     assert_eq!(rig.get("/version").await.expect(StatusCode::OK)["name"], "dpsw-server");
     rig.engine.shutdown().expect("nothing to save");
-    assert_eq!(rig.get("/readyz").await.expect(StatusCode::SERVICE_UNAVAILABLE), json!({"ready": false}));
+    assert_eq!(
+        rig.get("/readyz").await.expect(StatusCode::SERVICE_UNAVAILABLE),
+        json!({"ready": false, "starting": false})
+    );
     assert_eq!(rig.get("/healthz").await.status, StatusCode::OK);
     let status = rig.get("/v1/status").await.expect(StatusCode::OK);
     assert!(status["reasons"][0].as_str().is_some_and(|reason| reason.contains("shutting down")), "{status}");
