@@ -387,8 +387,10 @@ impl Committer {
         }
     }
 
+    /// Tells every source the time, if it is due. Not at a shutdown: with many streams each tick seals something, which has to be
+    /// saved, and nobody would ever be done.
     fn tick_if_due(&mut self) {
-        if TICK <= self.ticked.elapsed() {
+        if TICK <= self.ticked.elapsed() && !self.shared.is_closing() {
             self.tick(false);
         }
         if self.failed.is_some() {

@@ -60,7 +60,11 @@ impl Publisher {
         self.waiting.insert(shown.stream.id, shown);
     }
 
+    /// At a shutdown nothing waits: nobody asks any more.
     fn due(&self, stream: StreamId) -> Option<Instant> {
+        if self.shared.is_closing() {
+            return None;
+        }
         self.not_before.get(&stream).copied()
     }
 
@@ -88,7 +92,9 @@ impl Shared {
     fn publish(&self, shown: Shown) {
         let Shown { stream, view, sealed_until, busy: _busy } = shown;
         let began = Instant::now();
-        work_out(&view);
+        if !self.is_closing() {
+            work_out(&view);
+        }
         let cost = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
         stream.refresh_us.store(cost, Ordering::Relaxed);
         stream.publish(view, sealed_until, self.clock.now_ms());

@@ -103,6 +103,10 @@ impl Shared {
         self.gauge.begin()
     }
 
+    pub(crate) fn is_closing(&self) -> bool {
+        self.is_closing.load(Ordering::SeqCst)
+    }
+
     pub(crate) fn is_stopped(&self) -> bool {
         self.is_stopped.load(Ordering::SeqCst)
     }

@@ -2,7 +2,8 @@
 
 use dpsw_server::Engine;
 
-use crate::support::{Rig, START_MS, frequency, pages, send, view};
+use crate::disk::SimDisk;
+use crate::support::{Rig, START_MS, create, frequency, pages, send, view};
 
 const ARRIVAL_SOURCE: &str =
     "name = 'web'\nprotects = 'presence'\nepsilon = 1e6\ncolumns = { page = 'text' }";
@@ -43,6 +44,32 @@ fn intervals_are_sealed_by_the_clock_also_when_they_are_empty() {
     }
     assert!(sealed.is_sorted() && sealed[0] < sealed[1], "{sealed:?}");
     assert_eq!(all(&engine, START_MS), 1.0);
+}
+
+/// With many streams each look at the clock seals something, which has to be saved: a shutdown would never be done.
+#[test]
+fn a_shutdown_stops_the_clock_before_it_saves() {
+    let (rig, disk) = (Rig::new(), SimDisk::default());
+    let engine = rig.open_on(&disk);
+    create(&engine, ARRIVAL_SOURCE, &[ARRIVAL_STREAM]);
+    let sealed_until = view(&engine, "pages").sealed_until;
+    disk.hold(true);
+    let _sent = engine.ingest("web", None, pages(["a"])).expect("room");
+    std::thread::scope(|scope| {
+        let shutdown = scope.spawn(|| engine.shutdown());
+        while engine.health().is_ready() {
+            std::thread::yield_now();
+        }
+        rig.clock.set(START_MS + HOUR);
+        // Long enough for the clock to be looked at, once the disk goes on.
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        disk.hold(false);
+        shutdown.join().expect("no panic").expect("all is saved");
+    });
+    drop(engine);
+    rig.clock.set(START_MS);
+    let engine = rig.open_on(&disk);
+    assert_eq!(engine.view("pages").expect("a stream").sealed_until, sealed_until, "the clock went on");
 }
 
 #[test]
