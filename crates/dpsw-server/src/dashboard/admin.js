@@ -17,7 +17,7 @@ export async function showAdmin(place, { onchange, onstream }) {
   };
   try {
     const [{ sources }, { streams }, status] = await Promise.all([ask("v1/sources"), ask("v1/streams"), statusOf()]);
-    fill(place, el("h1", {}, "Administration"), health(status),
+    fill(place, el("h1", {}, "Administration"), health(status, sources),
       ...sources.map((source) => sourceCard(source, streams.filter((stream) => stream.source === source.name), again, onstream)),
       elsewhereCard(streams.filter((stream) => stream.source === null), again, onstream), newSource(again));
   } catch (error) {
@@ -35,14 +35,21 @@ async function statusOf() {
   }
 }
 
-function health(status) {
+function health(status, sources) {
   if (status === null) return null;
-  const { ready, reasons, notices } = status;
+  const { ready, reasons, brokers, notices } = status;
   const lines = (list) => list.map((text) => el("li", {}, text));
   return el("section", { class: "card", "aria-labelledby": "health" },
     el("div", { class: "head-line" }, el("h2", { id: "health" }, "Health"), el("span", { class: ready ? "good" : "problem" }, ready ? "takes events" : "takes no events")),
     reasons.length ? el("ul", { class: "problem" }, ...lines(reasons)) : null,
+    brokers.length ? el("ul", { class: "problem" }, ...lines(brokers)) : brokersAreRead(sources),
     notices.length ? el("ul", {}, ...lines(notices)) : el("p", { class: "note" }, "Nothing to report."));
+}
+
+/** Which brokers are read. How far, and when a record came last, is said of none: it tells what came. */
+function brokersAreRead(sources) {
+  const read = sources.filter(({ broker, streams }) => broker && streams.length);
+  return read.length ? el("p", { class: "note" }, `Brokers are read: ${read.map(({ name, broker }) => `${broker.topic} (${broker.kind}) by ${name}`).join(", ")}.`) : null;
 }
 
 function sourceCard(source, streams, again, onstream) {

@@ -105,3 +105,15 @@ test("deleting needs the name, and what was charged stays charged", async () => 
   await until("the source is gone", async () => (await service.get("/v1/sources")).sources.length === 1);
   assert.deepEqual(page.faults, []);
 });
+
+test("health says which brokers are not read, and why", async () => {
+  const broker = { kind: "redis", address: "127.0.0.1:1", topic: "visits", routing: "independent" };
+  const source = { name: "queue", protects: "event", epsilon: 10, columns: { page: "text" }, broker };
+  await service.request("POST", "/v1/sources", JSON.stringify(source));
+  const queued = { name: "queued", item: "page", window: 1000, epsilon: 1, keys: { list: ["a"] } };
+  await service.request("POST", "/v1/sources/queue/streams", JSON.stringify(queued));
+  await until("the trouble is known", async () => (await service.get("/v1/status")).brokers.length);
+  await page.reload();
+  await page.getByRole("heading", { name: "Source queue" }).waitFor();
+  assert.match(await card("Health").textContent(), /source "queue" cannot read its broker/);
+});
