@@ -124,7 +124,11 @@ impl Engine {
         }
     }
 
-    fn ensure_stream(&self, source: &str, config: &StreamConfig) -> Result<(), ChangeError> {
+    /// Makes a stream if it is not there yet.
+    ///
+    /// # Errors
+    /// It is there with other settings, or see [`create_stream`](Self::create_stream).
+    pub fn ensure_stream(&self, source: &str, config: &StreamConfig) -> Result<(), ChangeError> {
         let Ok(stream) = self.shared.streams.get(&config.name) else {
             return self.create_stream(source, config.clone());
         };

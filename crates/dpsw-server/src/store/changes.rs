@@ -11,8 +11,8 @@ use crate::store::records::{
 };
 use crate::store::sender::{SenderKey, TakenNumbers};
 use crate::store::{
-    FORMAT, JOURNAL, META, NULLS, POSITIONS, Place, SENDER_COUNTS, SENDERS, SOURCES, STATES, STREAMS, Store, StoreError,
-    VIEWS,
+    FORMAT, JOURNAL, META, NULLS, POSITIONS, Place, SENDER_COUNTS, SENDERS, SOURCES, STATES, STREAMS, Store,
+    StoreError, VIEWS,
 };
 
 /// Everything that one transaction changes: all of it or nothing.

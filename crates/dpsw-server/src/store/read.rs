@@ -13,8 +13,8 @@ use crate::store::position::Position;
 use crate::store::records::{Meta, Nulls, Saved, SourceId, SourceRecord, StreamId, StreamRecord, ViewRecord};
 use crate::store::sender::{SenderKey, TakenNumbers};
 use crate::store::{
-    JOURNAL, META, NULLS, POSITIONS, Place, SENDER_COUNTS, SENDERS, SOURCES, STATES, STREAMS, Store, StoreError,
-    VIEWS,
+    JOURNAL, META, NULLS, POSITIONS, Place, SENDER_COUNTS, SENDERS, SOURCES, STATES, STREAMS, Store,
+    StoreError, VIEWS,
 };
 
 /// A record that cannot be read.
