@@ -430,7 +430,7 @@ impl Conversation {
             let rung = |slot| released.substream(number).map_or(0, |substream| substream.rungs().rung(slot));
             slot.map_or(0.0, |slot| f64::from(1 + rung(slot)))
         };
-        let decided = changed..released.leases().decided().end;
+        let decided = changed..released.leases().horizon().range().end;
         decided.map(|number| of_key(SECOND, number) - of_key(FIRST, number)).sum()
     }
 

@@ -8,7 +8,7 @@ use crate::sealed::leases::Leases;
 use crate::sealed::released::Released;
 use crate::sealed::rungs::Rungs;
 use crate::sealed::substream::SealedSubstream;
-use crate::view::tracking::Standing;
+use crate::view::decide::{Decision, decide};
 use crate::view::window_view::WindowView;
 
 /// The decisions of a stream, and what they follow from.
@@ -46,7 +46,7 @@ impl Replay {
             }
         }
         self.jump_to(view.stream.end / len, plan);
-        let first = released.leases().decided().start;
+        let first = released.leases().horizon().range().start;
         wrong + u64::from(**released.leases() != self.leases.since(first, plan))
     }
 
@@ -70,6 +70,7 @@ impl Replay {
         self.substreams.retain(|kept| oldest < (kept.number + 1) * len);
         let leases = Arc::new(self.leases.since(self.substreams[0].number, plan));
         let released = Released::new(self.substreams.clone(), substream.mapping.clone()).with_leases(leases);
-        (self.leases, self.rungs) = Standing::default().next(plan, &released, self.number);
+        let Decision { leases, rungs } = decide(plan, &released);
+        (self.leases, self.rungs) = (Leases::clone(&leases), rungs);
     }
 }

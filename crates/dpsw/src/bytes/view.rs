@@ -117,8 +117,9 @@ pub(crate) fn write_rungs(writer: &mut Writer, rungs: &Rungs) {
 }
 
 fn write_leases(writer: &mut Writer, leases: &Leases) {
-    writer.u64(leases.decided().start);
-    writer.u64(leases.decided().end);
+    let decided = leases.horizon().range();
+    writer.u64(decided.start);
+    writer.u64(decided.end);
     writer.len(leases.iter().len());
     for (fingerprint, slot, range) in leases.iter() {
         writer.u64(fingerprint);

@@ -7,6 +7,7 @@ use std::ops::Range;
 use crate::item::slots::Slots;
 use crate::plan::limits::LEASE_LEN;
 use crate::plan::structure::Plan;
+use crate::sealed::horizon::{Decided, Horizon};
 
 /// A slot, and in which substreams a key has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,8 +24,7 @@ const _: () = assert!(size_of::<Lease>() as u64 == LEASE_LEN, "the plan counts o
 /// All leases that reach into what is kept or open.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Leases {
-    /// The substreams for which it is decided who has a lease.
-    decided: Range<u64>,
+    horizon: Horizon,
     /// By fingerprint, then by start.
     leases: Vec<Lease>,
 }
@@ -32,13 +32,13 @@ pub(crate) struct Leases {
 impl Leases {
     /// Where no key is tracked.
     pub(crate) fn none() -> &'static Self {
-        static NONE: Leases = Leases { decided: 0..0, leases: Vec::new() };
+        static NONE: Leases = Leases { horizon: Horizon::EVERYTHING, leases: Vec::new() };
         &NONE
     }
 
     /// Of a stream that begins with this substream: nobody is known to be frequent.
     pub(crate) fn new(plan: &Plan, first: u64) -> Self {
-        Self { decided: first..first + plan.open_substreams_max(), leases: Vec::new() }
+        Self { horizon: Horizon::beginning(first, plan), leases: Vec::new() }
     }
 
     /// Leases that were made before; `None` unless each slot has at most one key in each substream.
@@ -47,7 +47,7 @@ impl Leases {
         decided: Range<u64>,
         leases: &[(u64, u32, Range<u64>)],
     ) -> Option<Self> {
-        let most = plan.substreams_kept() + plan.open_substreams_max() + 1;
+        let horizon = Horizon::from_range(&decided, plan)?;
         let offset = |number: u64| u16::try_from(number.checked_sub(decided.start)?).ok();
         let lease = |&(fingerprint, slot, ref range): &(u64, u32, Range<u64>)| {
             let is_right = range.start < range.end && range.end <= decided.end && slot < plan.tracked();
@@ -64,14 +64,13 @@ impl Leases {
         let is_alone = |pair: &[Lease]| pair[0].slot != pair[1].slot || pair[0].end <= pair[1].start;
         let is_right = leases.is_sorted_by(follow)
             && by_slot.windows(2).all(is_alone)
-            && leases.len() <= plan.leases_max()
-            && decided.end.checked_sub(decided.start)? <= most;
-        is_right.then_some(Self { decided, leases })
+            && leases.len() <= plan.leases_max();
+        is_right.then_some(Self { horizon, leases })
     }
 
     /// The substreams for which it is decided who has a lease.
-    pub(crate) fn decided(&self) -> Range<u64> {
-        self.decided.clone()
+    pub(crate) fn horizon(&self) -> &Horizon {
+        &self.horizon
     }
 
     /// Whether no key is or was tracked.
@@ -103,33 +102,34 @@ impl Leases {
     }
 
     /// Their slots by fingerprint.
-    pub(crate) fn slots(&self, substream: u64) -> Slots {
-        Slots::new(&self.at(substream).collect::<Vec<_>>())
+    pub(crate) fn slots(&self, substream: Decided) -> Slots {
+        Slots::new(&self.at(substream.number()).collect::<Vec<_>>())
     }
 
     fn range(&self, lease: &Lease) -> Range<u64> {
-        let first = self.decided.start;
+        let first = self.horizon.range().start;
         first + u64::from(lease.start)..first + u64::from(lease.end)
     }
 
     /// The same from this substream on: those before it are not kept.
     pub(crate) fn since(&self, first: u64, plan: &Plan) -> Self {
-        let gone = first.saturating_sub(self.decided.start);
-        let decided = first.max(self.decided.start)..self.decided.end.max(first + plan.open_substreams_max());
-        let Ok(gone) = u16::try_from(gone) else { return Self { decided, leases: Vec::new() } };
+        let (gone, horizon) =
+            (first.saturating_sub(self.horizon.range().start), self.horizon.since(first, plan));
+        let Ok(gone) = u16::try_from(gone) else { return Self { horizon, leases: Vec::new() } };
         let later = |lease: &Lease| Lease {
             start: lease.start.saturating_sub(gone),
             end: lease.end.saturating_sub(gone),
             ..*lease
         };
         let leases = self.leases.iter().map(later).filter(|lease| 0 < lease.end).collect();
-        Self { decided, leases }
+        Self { horizon, leases }
     }
 
     /// The same with one more substream: these keys, the most frequent first, have a slot there if there is room. A key that
     /// has one keeps it.
     pub(crate) fn next(mut self, frequent: &[u64], plan: &Plan) -> Self {
-        let number = (self.decided.end - self.decided.start) as u16;
+        let Range { start, end } = self.horizon.range();
+        let number = (end - start) as u16;
         let frequent = &frequent[..frequent.len().min(plan.tracked() as usize)];
         let chosen: HashSet<u64> = frequent.iter().copied().collect();
         let mut stays = HashSet::new();
@@ -148,7 +148,7 @@ impl Leases {
         let lease = |(&fingerprint, slot)| Lease { fingerprint, slot, start: number, end: number + 1 };
         self.leases.extend(new.zip(free).take(room).map(lease));
         self.leases.sort_unstable_by_key(|lease| (lease.fingerprint, lease.start));
-        self.decided.end += 1;
+        self.horizon = self.horizon.with_next();
         self
     }
 }
@@ -179,24 +179,26 @@ mod tests {
 
     /// As they are read back.
     fn read(leases: &Leases, plan: &Plan) -> Option<Leases> {
-        Leases::from_parts(plan, leases.decided(), &leases.iter().collect::<Vec<_>>())
+        Leases::from_parts(plan, leases.horizon().range(), &leases.iter().collect::<Vec<_>>())
     }
 
     #[test]
     fn a_key_keeps_its_slot_and_others_get_those_that_are_free() {
         let plan = plan();
         let leases = Leases::new(&plan, 7);
-        assert_eq!((leases.decided(), leases.is_empty()), (7..8, true));
+        assert_eq!((leases.horizon().range(), leases.is_empty()), (7..8, true));
         let leases = leases.next(&[30, 10, 20], &plan);
         assert_eq!(at(&leases, 8), [(10, 1), (20, 2), (30, 0)], "the most frequent ones first");
         let leases = leases.next(&[40, 20, 10], &plan);
         assert_eq!(at(&leases, 9), [(10, 1), (20, 2), (40, 0)], "30 has left its slot");
         assert_eq!(at(&leases, 8), [(10, 1), (20, 2), (30, 0)], "what was decided stays");
         assert_eq!((at(&leases, 7), at(&leases, 10)), (vec![], vec![]));
-        assert_eq!(leases.decided(), 7..10);
+        assert_eq!(leases.horizon().range(), 7..10);
         assert_eq!(leases.of(10).collect::<Vec<_>>(), [(1, 8..10)]);
         assert_eq!([8, 9, 10].map(|number| leases.slot(40, number)), [None, Some(0), None]);
-        assert_eq!((leases.slot(15, 8), leases.slots(9).find(40), leases.slots(9).find(30)), (None, 1, 0));
+        let ninth = leases.horizon().get(9).expect("decided");
+        let slots = |fingerprint| leases.slots(ninth).find(fingerprint);
+        assert_eq!((leases.slot(15, 8), slots(40), slots(30)), (None, 1, 0));
         let again = leases.clone().next(&[30], &plan).next(&[30], &plan);
         assert_eq!(again.of(30).collect::<Vec<_>>(), [(0, 8..9), (0, 10..12)], "a slot of its own again");
         assert_eq!(read(&again, &plan), Some(again));
@@ -223,7 +225,7 @@ mod tests {
         let plan = plan();
         let leases = Leases::new(&plan, 5).next(&[1, 2], &plan).next(&[2], &plan).next(&[2, 3], &plan);
         let later = leases.since(7, &plan);
-        assert_eq!(later.decided(), 7..9);
+        assert_eq!(later.horizon().range(), 7..9);
         assert_eq!(later.iter().collect::<Vec<_>>(), [(2, 1, 7..9), (3, 0, 8..9)]);
         for number in 7..9 {
             assert_eq!(at(&later, number), at(&leases, number));
@@ -231,7 +233,11 @@ mod tests {
         assert_eq!(leases.since(5, &plan), leases);
         for jump in [9, 1000, 1 << 40] {
             let none = leases.since(jump, &plan);
-            assert_eq!((none.decided(), none.is_empty()), (jump..jump + 1, true), "nobody is tracked there");
+            assert_eq!(
+                (none.horizon().range(), none.is_empty()),
+                (jump..jump + 1, true),
+                "nobody is tracked there"
+            );
         }
     }
 

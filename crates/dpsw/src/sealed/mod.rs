@@ -3,6 +3,7 @@
 pub(crate) mod changes;
 pub(crate) mod found;
 pub(crate) mod nodes;
+pub(crate) mod horizon;
 pub(crate) mod leases;
 pub(crate) mod released;
 pub(crate) mod rungs;

@@ -117,15 +117,19 @@ impl Totals {
         Rungs::by_score(&planned, scores.collect())
     }
 
-    /// Takes new substreams in and those that left out.
+    /// Takes new substreams in and those that left out. What it knows of others than these, it forgets.
     fn see(&mut self, plan: &Plan, sealed: &[&Arc<SealedSubstream>]) {
         self.sums.resize(plan.own_len() as usize, 0);
-        let gone = self.seen.iter().take_while(|seen| seen.substream.number < sealed[0].number).count();
+        let gone = self.seen.iter().take_while(|seen| !Arc::ptr_eq(&seen.substream, sealed[0])).count();
         for left in self.seen.drain(..gone) {
             left.add::<-1>(&mut self.sums, plan);
         }
-        let known = self.seen.back().map_or(0, |seen| seen.substream.number + 1);
-        for substream in sealed.iter().filter(|substream| known <= substream.number) {
+        let is_known = |(seen, sealed): (&Seen, &&Arc<SealedSubstream>)| Arc::ptr_eq(&seen.substream, sealed);
+        if sealed.len() < self.seen.len() || !self.seen.iter().zip(sealed).all(is_known) {
+            self.seen.clear();
+            self.sums.fill(0);
+        }
+        for substream in &sealed[self.seen.len()..] {
             let seen = Seen { substream: Arc::clone(substream), finer: substream.finer(plan) };
             seen.add::<1>(&mut self.sums, plan);
             self.seen.push_back(seen);

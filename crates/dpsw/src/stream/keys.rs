@@ -6,6 +6,7 @@ use crate::item::hash::StreamKey;
 use crate::item::mapping::Mapping;
 use crate::plan::mapper::Mapper;
 use crate::plan::structure::Plan;
+use crate::sealed::horizon::Decided;
 
 /// Where the mappings of the substreams come from.
 #[derive(Debug)]
@@ -20,8 +21,10 @@ impl HashKeys {
         Self { stream, mapper }
     }
 
-    pub(crate) fn mapping(&self, plan: &Plan, number: u64) -> Mapping {
-        let row_keys = |rows| Ok::<_, Infallible>(self.stream.row_keys(plan.hash_number(number), rows));
+    /// How items fall on the hashed counters of a substream in which it is decided which ones do not.
+    pub(crate) fn mapping(&self, plan: &Plan, substream: Decided) -> Mapping {
+        let number = plan.hash_number(substream.number());
+        let row_keys = |rows| Ok::<_, Infallible>(self.stream.row_keys(number, rows));
         self.mapper.mapping(plan, row_keys).unwrap_or_else(|never| match never {})
     }
 }

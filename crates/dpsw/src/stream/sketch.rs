@@ -15,8 +15,8 @@ use crate::plan::discovery::PlannedDiscovery;
 use crate::plan::structure::Plan;
 use crate::privacy::parameters::Claim;
 use crate::sealed::found::Found;
+use crate::sealed::horizon::Decided;
 use crate::sealed::leases::Leases;
-use crate::sealed::nodes::Totals;
 use crate::sealed::released::Released;
 use crate::sealed::rungs::Rungs;
 use crate::sealed::sketch::SealedSketch;
@@ -27,9 +27,9 @@ use crate::secret::tracker::Tracker;
 use crate::stream::keys::HashKeys;
 #[cfg(test)]
 use crate::testing::fault;
+use crate::view::decide::{Decider, Decision};
 use crate::view::readable::Readable;
 use crate::view::scores::Tracking;
-use crate::view::tracking::Standing;
 use crate::view::window_view::WindowView;
 
 /// How many byte strings are hashed before they are counted: taking turns in blocks is faster than item by item.
@@ -94,10 +94,8 @@ pub struct DpswSketch {
     pub(crate) rungs: Arc<Rungs>,
     pub(crate) time: Time,
     pub(crate) readable: Arc<Readable>,
-    /// How frequent keys are, where some are tracked; a function of what is released.
-    standing: Standing,
-    /// What keys count, where all have counters of their own; a function of what is released.
-    totals: Totals,
+    /// Makes decisions, which are functions of plan and release.
+    decider: Decider,
     /// The keys of running searches, by search.
     pub(crate) trackers: BTreeMap<u64, Tracker>,
     /// An empty one, with its room at hand.
@@ -160,8 +158,10 @@ impl DpswSketch {
     pub(crate) fn beginning_with(plan: Plan, key: StreamKey, noise: Noise, number: u64) -> Self {
         plan.prepare();
         let keys = HashKeys::new(&plan, key);
-        let open = OpenSubstream::new(&plan, keys.mapping(&plan, number));
-        let readable = nothing_released(&plan, open.mapping().clone(), number);
+        let leases = Leases::new(&plan, number);
+        let first = leases.horizon().get(number).expect("a stream begins inside its horizon");
+        let open = OpenSubstream::new(&plan, tracking(&leases, keys.mapping(&plan, first), first, &plan));
+        let readable = nothing_released(leases, open.mapping().untracked());
         let start = plan.settings().window.time().is_none().then_some(0);
         Self {
             rungs: Arc::new(Rungs::first(&plan)),
@@ -173,8 +173,7 @@ impl DpswSketch {
             open: VecDeque::from([open]),
             time: Time { start, now: 0, late: 0 },
             readable,
-            standing: Standing::default(),
-            totals: Totals::default(),
+            decider: Decider::default(),
             trackers: BTreeMap::new(),
             spare_tracker: None,
             first_search: 0,
@@ -460,7 +459,7 @@ impl DpswSketch {
         self.decide();
         let mut complete = self.open.pop_front().expect("a substream is always open");
         if self.open.is_empty() {
-            complete.turn_over(self.mapping(self.number));
+            complete.turn_over(self.mapping(self.decided(self.number)));
             self.open.push_back(complete);
         }
     }
@@ -468,24 +467,28 @@ impl DpswSketch {
     /// Decides how finely keys are cut in the oldest open substream, and which are tracked in the next one that no event can
     /// have reached: by what is sealed, and when the clock says so.
     fn decide(&mut self) {
+        let released = &self.readable.released;
+        let Decision { leases, rungs } = self.decider.decide(&self.plan, released);
+        self.rungs = Arc::new(rungs);
         if self.plan.tracked() == 0 {
-            self.rungs = Arc::new(self.totals.next(&self.plan, self.readable.released.substreams()));
             return;
         }
-        let (leases, rungs) = self.standing.next(&self.plan, &self.readable.released, self.number);
         #[cfg(test)]
-        let leases = fault::leases(leases, self.readable.released.leases(), &self.plan);
-        self.rungs = Arc::new(rungs);
-        let released = &self.readable.released;
+        let leases = Arc::new(fault::leases(Leases::clone(&leases), released.leases(), &self.plan));
         let (substreams, found) = (released.substreams().to_vec(), Arc::clone(released.found()));
-        self.readable = Arc::new(self.readable.next(substreams, found, Arc::new(leases)));
+        self.readable = Arc::new(self.readable.next(substreams, found, leases));
+    }
+
+    /// A substream that can be open: who is tracked there was decided before any event could reach it.
+    pub(crate) fn decided(&self, number: u64) -> Decided {
+        let horizon = self.readable.released.leases().horizon();
+        horizon.get(number).expect("every substream that can be open is decided")
     }
 
     /// How items fall on the counters of a substream.
-    pub(crate) fn mapping(&self, number: u64) -> Mapping {
-        let mapping = self.keys.mapping(&self.plan, number);
-        let index = || Arc::new(self.readable.released.leases().slots(number));
-        Mapping { tracked: (0 < self.plan.tracked()).then(index), ..mapping }
+    pub(crate) fn mapping(&self, substream: Decided) -> Mapping {
+        let hashed = self.keys.mapping(&self.plan, substream);
+        tracking(self.readable.released.leases(), hashed, substream, &self.plan)
     }
 
     /// The open substream of this number, not before the oldest.
@@ -495,7 +498,7 @@ impl DpswSketch {
             let next = self.number + self.open.len() as u64;
             #[cfg(test)]
             fault::opened(&mut self.readable, next, &self.plan);
-            self.open.push_back(OpenSubstream::new(&self.plan, self.mapping(next)));
+            self.open.push_back(OpenSubstream::new(&self.plan, self.mapping(self.decided(next))));
         }
         &mut self.open[index]
     }
@@ -505,8 +508,9 @@ impl DpswSketch {
     pub(crate) fn begin_at(&mut self, watermark: u64) {
         self.number = watermark / self.plan.substream_len();
         let reference = self.readable.released.mapping().clone();
-        self.readable = nothing_released(&self.plan, reference, self.number);
-        self.open = VecDeque::from([OpenSubstream::new(&self.plan, self.mapping(self.number))]);
+        self.readable = nothing_released(Leases::new(&self.plan, self.number), reference);
+        let first = self.mapping(self.decided(self.number));
+        self.open = VecDeque::from([OpenSubstream::new(&self.plan, first)]);
         (self.time.start, self.time.now) = (Some(watermark), watermark);
     }
 
@@ -526,9 +530,8 @@ impl DpswSketch {
         let nothing = Released::new(Vec::new(), released.mapping().clone()).with_found(found);
         self.readable = Arc::new(Readable::new(nothing.with_leases(leases)));
         self.rungs = Arc::new(Rungs::first(&self.plan));
-        (self.standing, self.totals) = (Standing::default(), Totals::default());
         if self.open.is_empty() {
-            self.open.push_back(OpenSubstream::new(&self.plan, self.mapping(number)));
+            self.open.push_back(OpenSubstream::new(&self.plan, self.mapping(self.decided(number))));
         }
     }
 
@@ -581,10 +584,15 @@ impl DpswSketch {
     }
 }
 
-/// What a stream shows that begins with this substream: nothing is sealed, found or tracked.
-fn nothing_released(plan: &Plan, mapping: Mapping, number: u64) -> Arc<Readable> {
-    let released = Released::new(Vec::new(), mapping);
-    Arc::new(Readable::new(released.with_leases(Arc::new(Leases::new(plan, number)))))
+/// What a stream shows that begins with these leases: nothing is sealed or found.
+fn nothing_released(leases: Leases, mapping: Mapping) -> Arc<Readable> {
+    Arc::new(Readable::new(Released::new(Vec::new(), mapping).with_leases(Arc::new(leases))))
+}
+
+/// The mapping of a substream with counters of their own for the keys that are tracked there.
+fn tracking(leases: &Leases, hashed: Mapping, substream: Decided, plan: &Plan) -> Mapping {
+    let slots = || Arc::new(leases.slots(substream));
+    Mapping { tracked: (0 < plan.tracked()).then(slots), ..hashed }
 }
 
 #[cfg(test)]
@@ -603,6 +611,7 @@ mod tests {
     };
     use crate::privacy::parameters::{Delta, Epsilon};
     use crate::store::memory::MemoryStore;
+    use crate::view::decide::decide;
 
     fn sketch() -> DpswSketch {
         let method =
@@ -791,11 +800,43 @@ mod tests {
                 for sketch in [&mut one, &mut other] {
                     sketch.extend(Batch::integers(&items)).expect("valid items");
                 }
-                other.standing = Standing::default();
+                other.decider = Decider::default();
                 assert!(one.view().to_bytes() == other.view().to_bytes(), "step {step}");
                 seen.extend(one.readable.released.leases().iter().map(|(key, _, _)| key));
             }
             assert!(2 < seen.len(), "{seen:?}");
+        }
+    }
+
+    /// Plan and release decide, and nothing that was decided or worked out before: not even of another stream.
+    #[test]
+    fn decisions_follow_from_plan_and_release_alone() {
+        let window = TimeWindow { len: 256, lateness: 20, clock: Clock::Caller, expected_items: 256 };
+        let levels = rungs(Window::Time(window)).0.plan().settings().clone();
+        let counters = CounterLayout::Hashed { rows: 2, columns: 32 };
+        let method = TunedMethod { substreams: 4, counters, tracked: 4, rungs: 3, ..TunedMethod::default() };
+        let pinned = levels.clone().with_method(method);
+        for settings in [levels, pinned] {
+            let plan = Plan::new(settings).expect("a plan");
+            let (mut decider, mut decisions) = (Decider::default(), Vec::new());
+            for first in [1, 7] {
+                let noise = Noise::seeded(first);
+                let mut sketch = DpswSketch::with_key(plan.clone(), StreamKey::from_bytes([3; 32]), noise);
+                sketch.advance(0).expect("a clock");
+                for step in 0..40_u64 {
+                    // Once, the clock jumps over all that is kept.
+                    let now = 32 * step + if step < 20 { 0 } else { 5000 };
+                    sketch.advance(now).expect("a clock");
+                    let item = first + step / 9;
+                    sketch.extend(Batch::integers(&[item; 150]).at(&[now; 150])).expect("in time");
+                    let released = &sketch.readable.released;
+                    let decision = decide(&plan, released);
+                    assert_eq!(decider.decide(&plan, released), decision, "step {step}");
+                    decisions.push(decision);
+                }
+            }
+            decisions.dedup();
+            assert!(10 < decisions.len(), "{}", decisions.len());
         }
     }
 

@@ -261,7 +261,10 @@ impl DpswSketch {
         self.open.clear();
         for index in 0..count as u64 {
             let number = self.number.checked_add(index).ok_or(SnapshotError::Truncated)?;
-            let mapping = self.mapping(number);
+            let decided = self.readable.released.leases().horizon().get(number);
+            let decided =
+                decided.ok_or(SnapshotError::invalid("an open substream lies beyond what is decided"))?;
+            let mapping = self.mapping(decided);
             self.open.push_back(OpenSubstream::read(reader, &self.plan, mapping)?);
         }
         Ok(())
@@ -326,8 +329,7 @@ impl DpswSketch {
 
     /// Whether it is decided for each substream that can be open which keys are tracked there, and for no other.
     fn has_decided(&self, view: &WindowView) -> bool {
-        let end = self.number.checked_add(self.plan.open_substreams_max());
-        self.plan.tracked() == 0 || Some(view.readable.released.leases().decided().end) == end
+        view.readable.released.leases().horizon().ends_for(self.number, &self.plan)
     }
 
     fn take_view(&mut self, view: &WindowView) -> Result<(), SnapshotError> {
@@ -684,7 +686,7 @@ mod tests {
     fn an_open_substream_has_room_for_all_its_counters_and_users_and_hardly_more() {
         for sketch in [running(), running_users()] {
             let plan = &sketch.plan;
-            let mut open = OpenSubstream::new(plan, sketch.keys.mapping(plan, sketch.number));
+            let mut open = OpenSubstream::new(plan, sketch.mapping(sketch.decided(sketch.number)));
             let empty = written_len(|writer| open.write(writer));
             open.count(0, |counters, _| counters.count_nulls(1));
             let counters = (plan.boundaries().len() + plan.ranges().len()) as u64;

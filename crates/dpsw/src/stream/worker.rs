@@ -11,6 +11,7 @@ use crate::item::mapping::Mapping;
 use crate::item::value::Kind;
 use crate::plan::settings::{Clock, Unit};
 use crate::plan::structure::Plan;
+use crate::sealed::horizon::Horizon;
 use crate::secret::counters::Counters;
 use crate::secret::partial::{Origin, PartialCounters, PartialId, Segments};
 use crate::stream::keys::HashKeys;
@@ -215,8 +216,10 @@ impl Worker {
         len: usize,
         words: Option<(Kind, &[u64])>,
     ) {
+        // Workers have plans without tracked keys, where everything is decided.
+        let decided = Horizon::EVERYTHING.get(substream).expect("all substreams");
         let mapping = counting.mappings.entry(substream);
-        let mapping = mapping.or_insert_with(|| self.keys.mapping(&self.plan, substream));
+        let mapping = mapping.or_insert_with(|| self.keys.mapping(&self.plan, decided));
         let segments = counting.substreams.entry(substream).or_default();
         let counters = segments.entry(segment).or_insert_with(|| Counters::new(self.plan.shape(), 0));
         match words {

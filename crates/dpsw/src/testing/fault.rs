@@ -279,7 +279,7 @@ pub(crate) fn opened(readable: &mut Arc<Readable>, number: u64, plan: &Plan) {
         parts.into_iter().filter(|part| !part.is_empty()).map(move |part| (fingerprint, slot, part))
     };
     let leases: Vec<_> = released.leases().iter().flat_map(others).collect();
-    if let Some(leases) = Leases::from_parts(plan, released.leases().decided(), &leases) {
+    if let Some(leases) = Leases::from_parts(plan, released.leases().horizon().range(), &leases) {
         let (substreams, found) = (released.substreams().to_vec(), Arc::clone(released.found()));
         *readable = Arc::new(readable.next(substreams, found, Arc::new(leases)));
     }

@@ -120,17 +120,11 @@ impl WindowView {
         let substreams = released.substreams().iter().filter(kept).map(sealed).collect();
         let end = end.unwrap_or(self.stream.end);
         let stream = self.stream.start.max(start).min(end)..end;
-        let leases = numbers.first().map_or_else(Leases::default, |&first| self.leases_since(first));
+        let first = numbers.first().copied().unwrap_or(end / self.plan.substream_len());
+        let leases = released.leases().since(first, &self.plan);
         let released = Released::new(substreams, released.mapping().clone()).with_leases(Arc::new(leases));
         let readable = Arc::new(Readable::new(released));
         Self::new(Arc::clone(&self.plan), readable, self.claim, stream, self.sites.clone())
-    }
-
-    fn leases_since(&self, first: u64) -> Leases {
-        match self.plan.tracked() {
-            0 => Leases::default(),
-            _ => self.readable.released.leases().since(first, &self.plan),
-        }
     }
 
     /// Where both are over, if that is in the same substream.

@@ -2,6 +2,7 @@
 
 pub(crate) mod asked;
 pub(crate) mod cover;
+pub(crate) mod decide;
 pub(crate) mod estimate;
 pub(crate) mod fit;
 pub(crate) mod fits;

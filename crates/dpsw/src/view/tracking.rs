@@ -140,7 +140,7 @@ impl Seen {
 impl Standing {
     /// Who is tracked in the substream that is to be decided next, and how finely those are cut that are tracked in the
     /// oldest open one.
-    pub(crate) fn next(&mut self, plan: &Plan, released: &Released, oldest: u64) -> (Leases, Rungs) {
+    pub(crate) fn next(&mut self, plan: &Plan, released: &Released) -> (Leases, Rungs) {
         if let (true, Some(keys)) = (self.fingerprints.is_empty(), plan.settings().domain.keys()) {
             self.fingerprints = fingerprints(keys, released.mapping().fingerprint_key);
             self.sums = vec![0; keys.len()];
@@ -149,7 +149,7 @@ impl Standing {
         self.see(plan, released);
         let frequent = self.frequent(plan, released);
         let leases = Leases::clone(released.leases()).next(&frequent, plan);
-        let rungs = self.rungs(plan, &leases, oldest);
+        let rungs = self.rungs(plan, &leases, released.leases().horizon().next_oldest_open(plan));
         (leases, rungs)
     }
 
@@ -163,17 +163,21 @@ impl Standing {
         }
     }
 
-    /// Takes new substreams in and those that left out.
+    /// Takes new substreams in and those that left out. What it knows of others than these, it forgets.
     fn see(&mut self, plan: &Plan, released: &Released) {
         let window = newest_window(released.substreams(), plan);
-        let first = window.first().map_or(u64::MAX, |first| first.number);
-        let gone = self.seen.iter().take_while(|seen| seen.substream.number < first).count();
+        let is_first = |seen: &Seen| window.first().is_some_and(|first| Arc::ptr_eq(&seen.substream, first));
+        let gone = self.seen.iter().take_while(|seen| !is_first(seen)).count();
         for left in self.seen.drain(..gone) {
             let sums = &mut self.sums;
             left.sealed_minima(&self.fingerprints, |place, minimum| sums[place] -= i64::from(minimum));
         }
-        let known = self.seen.back().map_or(0, |seen| seen.substream.number + 1);
-        for substream in window.iter().filter(|substream| known <= substream.number) {
+        let is_known = |(seen, sealed): (&Seen, &Arc<SealedSubstream>)| Arc::ptr_eq(&seen.substream, sealed);
+        if window.len() < self.seen.len() || !self.seen.iter().zip(window).all(is_known) {
+            self.seen.clear();
+            self.sums.fill(0);
+        }
+        for substream in &window[self.seen.len()..] {
             let mut seen = Seen::new(substream, plan);
             let rising = self.rising(&seen, released);
             seen.peel(rising);
@@ -201,7 +205,7 @@ impl Standing {
     /// Keys that are frequent enough to be tracked, the most frequent first.
     fn frequent(&self, plan: &Plan, released: &Released) -> Vec<u64> {
         let leases = released.leases();
-        let last = leases.decided().end - 1;
+        let last = leases.horizon().last();
         let score = |fingerprint: u64| {
             let known = Known::of(&self.counts(plan, leases, fingerprint).collect::<Vec<_>>());
             let is_tracked = leases.slot(fingerprint, last).is_some();
