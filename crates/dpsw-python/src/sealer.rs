@@ -158,8 +158,9 @@ impl Sealer {
         py.detach(|| self.run(|sealer| sealer.take(engine, number, &step).map(told)))
     }
 
-    fn advance(&self, py: Python<'_>, watermark: u64) -> Result<&'static str, Fault> {
-        py.detach(|| self.run(|sealer| sealer.advance(watermark).map(told)))
+    /// Seals what the driver's clock has passed, as of the instants of a grid.
+    fn follow(&self, py: Python<'_>, watermark: u64, grid: u64) -> Result<&'static str, Fault> {
+        py.detach(|| self.run(|sealer| sealer.follow(watermark, grid).map(told)))
     }
 
     fn finish(&self, py: Python<'_>, watermark: u64) -> Result<(), Fault> {

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use dpsw::error::{PartialError, StoreError};
-use dpsw::{DpswSketch, FreshnessStore, Noise, PartialCounters, Plan, SavedState, StateId, Unit, WindowView};
+use dpsw::{
+    DpswSketch, FreshnessStore, Noise, PartialCounters, Plan, SavedState, Settings, StateId, Unit, WindowView,
+};
 
 use crate::disk::Disk;
 use crate::error::SealerError;
@@ -331,13 +333,18 @@ impl Sealer {
         Ok(if is_sealed { Taken::Sealed } else { Taken::Counted })
     }
 
-    /// Moves the clock where no step comes: the clock of whoever runs the sealer, not that of events.
+    /// Seals what the clock of whoever runs the sealer has passed, whether steps come or not. The clock has instants: the
+    /// multiples of a grid. Each range is sealed as of the first instant at or after its end, and in between nothing moves,
+    /// also when this is called late or seldom: what is seen then follows from plan and clock alone. PRIVACY.md: rule 36.
     ///
     /// # Errors
     /// See [`take`](Self::take).
-    pub fn advance(&mut self, watermark: u64) -> Result<Taken, SealerError> {
+    ///
+    /// # Panics
+    /// The grid is 0.
+    pub fn follow(&mut self, watermark: u64, grid: u64) -> Result<Taken, SealerError> {
         let before = self.sealed_until()?;
-        let moved = self.running_mut()?.advance(watermark).map_err(SealerError::from);
+        let moved = self.come_to(watermark / grid * grid, grid);
         let taken = moved.and_then(|()| {
             if self.sealed_until()? == before {
                 return Ok(Taken::Counted);
@@ -347,6 +354,25 @@ impl Sealer {
             Ok(Taken::Sealed)
         });
         self.check(taken)
+    }
+
+    fn come_to(&mut self, last: u64, grid: u64) -> Result<(), SealerError> {
+        let sketch = self.running_mut()?;
+        // Where the stream begins.
+        if sketch.position() == 0 {
+            sketch.advance(last)?;
+        }
+        // After a long pause, what would leave the retention at once is passed over.
+        let Settings { window, retention, .. } = sketch.plan().settings();
+        let retained = window.len().saturating_mul(u64::from(*retention) + 1);
+        let kept = last.saturating_sub(retained) / grid * grid;
+        loop {
+            let due = sketch.next_boundary().next_multiple_of(grid).max(kept);
+            if last < due {
+                return Ok(());
+            }
+            sketch.advance(due)?;
+        }
     }
 
     /// Ends the stream: everything is sealed.

@@ -337,21 +337,61 @@ fn where_presence_is_private_nothing_that_is_seen_tells_how_many_steps_came() {
         }
         let keys = SealerKeys::open(&root.path().join("key"), true).expect("the keys");
         let (mut sealer, _) = Sealer::open(Memory::default(), keys, beginning).expect("opened");
-        sealer.advance(BEGIN).expect("a clock");
+        sealer.follow(BEGIN, 1).expect("a clock");
         let mut seen = Vec::new();
         for number in 0..steps {
-            sealer.advance(BEGIN + number / 10).expect("a clock");
+            sealer.follow(BEGIN + number / 10, 1).expect("a clock");
             assert_eq!(sealer.take(ENGINE, number, &Step::default()).expect("a step"), Taken::Counted);
             seen.push(sealer.view().to_bytes());
         }
         seen.dedup();
         assert!(seen.len() <= 1, "no step changes what is seen");
-        sealer.advance(BEGIN + 19).expect("a clock");
+        sealer.follow(BEGIN + 19, 1).expect("a clock");
         let before_seal = sealer.view().to_bytes();
-        sealer.advance(BEGIN + 40).expect("a clock");
+        sealer.follow(BEGIN + 40, 1).expect("a clock");
         (before_seal, sealer.view().to_bytes())
     };
     assert_eq!(see(0), see(150));
+}
+
+/// A step that keeps the clock waiting, a pause, a state that was saved between two seals: none of it is seen.
+#[test]
+fn where_presence_is_private_what_is_seen_ends_at_instants_that_plan_and_clock_decide() {
+    const GRID: u64 = 8;
+    let see = |looks: &[u64], steps: u64| {
+        let root = tempfile::tempdir().expect("a folder");
+        let reopen = || {
+            let mut make = || Ok(plan(Unit::AddRemove));
+            let keys = SealerKeys::open(&root.path().join("key"), false).expect("the keys");
+            let beginning = Beginning { said: said("1"), plan: &mut make, noise: Noise::from_system() };
+            Sealer::open(folders(root.path()).expect("folders"), keys, beginning).expect("opened").0
+        };
+        let mut sealer = reopen();
+        let (mut seen, mut number) = (Vec::new(), 0);
+        for now in looks {
+            sealer.follow(*now, GRID).expect("a clock");
+            for _ in 0..steps {
+                sealer.take(ENGINE, number, &Step::default()).expect("a step");
+                number += 1;
+            }
+            seen.push(sealer.view().window());
+            drop(sealer);
+            sealer = reopen();
+            seen.push(sealer.view().window());
+        }
+        seen.dedup();
+        seen
+    };
+    let every: Vec<u64> = (BEGIN..BEGIN + 70).step_by(4).collect();
+    // Substreams end every 20 ticks, the clock has instants every 8.
+    let ends: Vec<u64> = see(&every, 0).iter().map(|window| window.end).collect();
+    assert_eq!(ends, [1000, 1024, 1040, 1064]);
+    assert_eq!(see(&every, 0), see(&every, 7), "steps are not seen");
+    // Late, or once at the end.
+    for looks in [&[BEGIN, 1033, 1047, 1069][..], &[BEGIN, 1069]] {
+        let late: Vec<u64> = see(looks, 1).iter().map(|window| window.end).collect();
+        assert!(late.iter().all(|end| ends.contains(end)), "{late:?}");
+    }
 }
 
 #[test]
@@ -360,12 +400,12 @@ fn where_presence_is_private_nothing_says_how_much_was_left_out() {
     let beginning = Beginning { said: said("1"), plan: &mut make, noise: Noise::off() };
     let keys = SealerKeys::draw().expect("randomness");
     let (mut sealer, _) = Sealer::open(Memory::default(), keys, beginning).expect("opened");
-    sealer.advance(BEGIN).expect("a clock");
+    sealer.follow(BEGIN, 1).expect("a clock");
     let late = Step { late: 5, early: 2, ..Step::default() };
     sealer.take(ENGINE, 0, &late).expect("a step");
     assert_eq!(sealer.left_out(), None);
     assert_eq!(
-        sealer.advance(BEGIN + 100).expect("a clock"),
+        sealer.follow(BEGIN + 100, 1).expect("a clock"),
         Taken::Sealed,
         "the clock seals without events"
     );

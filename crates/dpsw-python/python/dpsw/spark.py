@@ -270,8 +270,12 @@ class _Stream:
         self.told = sealer.left_out()
         # Whether publishers have not got what can be seen now: after a restart nobody knows.
         self.is_new = True
+        # Where times are private: what is seen from the next instant of the clock on.
+        self.ready: View | None = None
         plan = sealer.plan().describe()
         self.substream: int = plan["substream"]
+        # The instants of the driver's clock are multiples of this, in milliseconds.
+        self.grid = min(max(self.substream // 16, 50), 1000)
         self.arrays_max = max(MOST_BYTES // (4 * plan["rows"] * plan["columns"]), 1)
         self.plan, self.key = sealer.task()
         self.digest = hashlib.sha256(self.plan + self.key).digest()
@@ -313,9 +317,8 @@ class _Stream:
 
     def follow(self, query: StreamingQuery) -> None:
         """Seals by the driver's clock where times are private, and lets go of the state when the query is over."""
-        pause = 0.2 if self.is_public else min(max(self.substream / 16_000, 0.05), 1.0)
         while query.isActive:
-            clock.sleep(pause)
+            clock.sleep(0.2 if self.is_public else (self.grid - _now() % self.grid) / 1000)
             if not self.is_public:
                 try:
                     self.tick()
@@ -325,10 +328,14 @@ class _Stream:
         self.close()
 
     def tick(self) -> None:
+        """An instant of the driver's clock: shows what was sealed by the one before, without waiting for a step, and seals."""
+        ready, self.ready = self.ready, None
+        if ready is not None:
+            self.seen, self.is_new = ready, True
+        self.hand_out()
         with self.lock:
-            if self.sealer is not None:
-                self.is_new |= self.sealer.advance(_now() - self.limits.lateness) == "sealed"
-        self.publish()
+            if self.sealer is not None and self.sealer.follow(_now() - self.limits.lateness, self.grid) == "sealed":
+                self.ready = View(self.sealer.view())
 
     def step(self, batch: DataFrame, number: int) -> None:
         """A micro-batch of Spark, which may come again after a failure."""
@@ -404,8 +411,11 @@ class _Stream:
         with self.lock:
             if self.sealer is not None:
                 self.seen = View(self.sealer.view())
-            view, is_new = self.seen, self.is_new
-            self.is_new = False
+        self.hand_out()
+
+    def hand_out(self) -> None:
+        view, is_new = self.seen, self.is_new
+        self.is_new = False
         if not is_new or view.covered.start == view.covered.end:
             return
         try:

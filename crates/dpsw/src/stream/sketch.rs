@@ -356,8 +356,9 @@ impl DpswSketch {
         self.keys.mapper.fingerprint_key.bytes(name)
     }
 
-    /// The position at which the oldest open segment ends.
-    pub(crate) fn next_boundary(&self) -> u64 {
+    /// The position or time at which the next range is sealed: plan and clock alone say where it is.
+    #[must_use]
+    pub fn next_boundary(&self) -> u64 {
         let boundary = self.open.front().and_then(|open| open.next_boundary(&self.plan));
         self.number * self.plan.substream_len() + boundary.expect("an open substream is not complete")
     }
