@@ -292,7 +292,30 @@ mod tests {
             assert!(refused.contains("route") && refused.contains("by item"), "{refused}");
         }
         assert!(count.settings(&timed).is_err());
-        time.settings(&timed).expect("events have times of their own");
+        let refused = time.settings(&timed).expect_err("nobody says how late they may be").to_string();
+        assert!(refused.contains("say with lateness"), "{refused}");
+        let late = stream("window = '1m'\nexpected = 100\nlateness = '10s'");
+        let clock = |source: &SourceConfig| {
+            late.settings(source).expect("times").window.time().map(|time| time.clock)
+        };
+        assert_eq!(clock(&timed), Some(dpsw::Clock::Caller), "the order of reading decides nothing");
+        let timed = source(&(SOURCE.to_owned() + "time_column = 'at'\n" + BROKER));
+        assert_eq!(clock(&timed), Some(dpsw::Clock::Events));
+    }
+
+    /// The order of arrival decides whom a cap admits.
+    #[test]
+    fn users_are_refused_where_routing_depends_on_the_item_whatever_the_window() {
+        let users = "user_column = 'who'\nitems_per_user = 1\n";
+        for times in ["", "time_column = 'at'\n"] {
+            for (routing, broker) in
+                [("", BROKER.replace("independent", "by_item")), ("routing = 'by_item'\n", String::new())]
+            {
+                let text = SOURCE.replace("'event'", "'users'") + users + times + routing + &broker;
+                let refused = source(&text).check().expect_err("it depends on items").to_string();
+                assert!(refused.contains("protects users, but routes events by item"), "{refused}");
+            }
+        }
     }
 
     #[cfg(not(feature = "kafka"))]

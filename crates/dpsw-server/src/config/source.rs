@@ -92,8 +92,8 @@ pub enum Routing {
     /// By anything but the item.
     #[default]
     Independent,
-    /// By the item, as in a topic with the item as its key. In which order producers send then depends on items, so that
-    /// count windows are refused.
+    /// By the item, as in a topic with the item as its key. In which order events come then depends on items, so that count
+    /// windows and users are refused, and event times are sealed by the service's clock.
     ByItem,
 }
 
@@ -132,6 +132,10 @@ impl SourceConfig {
             Protects::Presence if self.time_column.is_some() => contradiction(
                 "protects presence, so events have the time of their arrival; leave out time_column (one event far ahead \
                 would make all others late)",
+            ),
+            Protects::Users if self.routing() == Routing::ByItem => contradiction(
+                "protects users, but routes events by item: the items of some users would decide which events of others count; \
+                route events by anything but the item, such as the user",
             ),
             _ => Ok(()),
         }

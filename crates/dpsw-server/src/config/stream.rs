@@ -163,18 +163,26 @@ impl StreamConfig {
         let Some(expected_items) = self.expected else {
             return self.contradiction("has a time window; say about how many items it holds with expected");
         };
-        let clock = if source.time_column.is_some() { Clock::Events } else { Clock::Caller };
-        if clock == Clock::Caller && self.lateness.is_some() {
+        let (has_times, is_by_item) = (source.time_column.is_some(), source.routing() == Routing::ByItem);
+        if !has_times && self.lateness.is_some() {
             return self.contradiction(
                 "takes the time of arrival, so nothing is late; leave out lateness, or give the source a time_column",
             );
         }
-        if clock == Clock::Caller && source.broker.is_some() && source.routing() == Routing::ByItem {
+        if !has_times && source.broker.is_some() && is_by_item {
             return self.contradiction(
                 "takes the time of arrival, but its broker routes events by item: when one is read would depend on the items of \
-                others; give the source a time_column",
+                others; give the source a time_column and the stream a lateness, and the service's clock seals the times of events",
             );
         }
+        if has_times && is_by_item && self.lateness.is_none_or(|lateness| lateness.0 == 0) {
+            return self.contradiction(
+                "has event times that the service's clock seals, as its source routes events by item; say with lateness how long \
+                after its time an event may come, such as \"1m\"",
+            );
+        }
+        // PRIVACY.md: rule 36. By item, the order in which events are read would decide which of the others are late.
+        let clock = if has_times && !is_by_item { Clock::Events } else { Clock::Caller };
         let lateness = self.lateness.unwrap_or_default().0;
         Ok(Window::Time(TimeWindow { len, lateness, clock, expected_items }))
     }
