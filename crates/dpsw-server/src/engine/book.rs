@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
-use dpsw::Clock;
 use tokio::sync::oneshot;
 
 use crate::config::Protects;
@@ -38,8 +37,6 @@ pub(crate) struct Book {
     pub(crate) source: Arc<Source>,
     /// The next batch has this number.
     pub(crate) next: u64,
-    /// The latest time of the source. It never goes back.
-    pub(crate) now_ms: u64,
     /// What is durable of each stream.
     streams: BTreeMap<StreamId, (Arc<Stream>, Saved)>,
     needs: Needs,
@@ -52,7 +49,8 @@ pub(crate) struct Book {
     journal_bytes: usize,
     /// Whether its streams were asked to save, so that the journal can be emptied.
     is_emptying: bool,
-    pub(crate) counter: Sender<Work>,
+    /// Gone with the book, so that the clock no longer tells it the time.
+    pub(crate) counter: Arc<Sender<Work>>,
 }
 
 /// What the streams of a source take of its events.
@@ -75,12 +73,11 @@ pub(crate) struct Group {
 }
 
 impl Book {
-    pub(crate) fn new(source: Arc<Source>, next: u64, counter: Sender<Work>) -> Self {
+    pub(crate) fn new(source: Arc<Source>, next: u64, counter: Arc<Sender<Work>>) -> Self {
         Self {
             position: source.position(),
             source,
             next,
-            now_ms: 0,
             streams: BTreeMap::new(),
             needs: Needs::default(),
             widened: 0,
@@ -108,10 +105,11 @@ impl Book {
     }
 
     fn note_needs(&mut self) {
-        let clock = |stream: &Stream| stream.plan.settings().window.time().map(|time| time.clock);
+        let takes_times =
+            |stream: &Stream| stream.brings_times() && stream.plan.settings().window.time().is_some();
         self.needs = Needs {
             items: self.streams.values().map(|(stream, _)| stream.config.item.clone()).collect(),
-            times: self.streams.values().any(|(stream, _)| clock(stream) == Some(Clock::Events)),
+            times: self.streams.values().any(|(stream, _)| takes_times(stream)),
             users: self.source.config.protects == Protects::Users,
         };
         let before = self.source.wanted();
@@ -121,12 +119,6 @@ impl Book {
             self.widened = wanted.version;
         }
         self.source.set_wanted(wanted);
-    }
-
-    /// The time now, which does not go back.
-    pub(crate) fn tell_time(&mut self, now_ms: u64) -> u64 {
-        self.now_ms = self.now_ms.max(now_ms);
-        self.now_ms
     }
 
     pub(crate) fn journal_bytes(&self) -> usize {
@@ -210,8 +202,8 @@ impl Group {
             return Ok(());
         }
         self.position = step.map(|step| step.to).or(self.position.take());
-        let (sequence, arrival_ms) = (book.next + self.batches.len() as u64, book.tell_time(now_ms));
-        self.batches.push(Batch { sequence, arrival_ms, events: Arc::new(book.needed(events)) });
+        let sequence = book.next + self.batches.len() as u64;
+        self.batches.push(Batch { sequence, arrival_ms: now_ms, events: Arc::new(book.needed(events)) });
         self.rest.push((room, busy));
         Ok(())
     }
@@ -240,13 +232,14 @@ impl Group {
         if let Some(position) = self.position {
             book.move_to(position);
         }
-        for (reply, receipt) in self.replies {
-            // A client that went away learns it when it sends the batch again.
-            let _ = reply.send(Ok(receipt));
-        }
+        // Counted first: a batch that was acknowledged is before every later step of the clock.
         for (batch, (room, busy)) in self.batches.into_iter().zip(self.rest) {
             // An owner that is gone means that the engine stops; the batch is in the journal.
             let _ = book.counter.send(Work::Count { batch, room, busy });
+        }
+        for (reply, receipt) in self.replies {
+            // A client that went away learns it when it sends the batch again.
+            let _ = reply.send(Ok(receipt));
         }
     }
 

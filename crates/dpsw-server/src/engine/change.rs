@@ -25,7 +25,6 @@ impl Committer {
     /// Does what is not committed with batches. Whether the committer goes on.
     pub(crate) fn change(&mut self, request: Request) -> bool {
         match request {
-            Request::Tick { busy: _busy } => self.tick(true),
             Request::SaveAll { busy: _busy } => self.save_all(),
             Request::CreateSource { config, reply } => answer(reply, self.create_source(config)),
             Request::DeleteSource { name, reply } => answer(reply, self.delete_source(&name)),
@@ -121,7 +120,8 @@ impl Committer {
         replaced: Option<&Stream>,
     ) -> Result<(), ChangeError> {
         let book = self.books.get_mut(&source.id).ok_or_else(|| unknown("source", &source.config.name))?;
-        let (counted, from_ms) = (book.next, book.tell_time(self.shared.clock.now_ms()));
+        // The time of the service, not of the stream before: one whose clock was ahead is left behind here.
+        let (counted, from_ms) = (book.next, self.shared.time.now_ms());
         let mut charges = source.charges().clone();
         if replaced.is_some() {
             end_charges(&mut charges, &config.name, (counted, from_ms));
@@ -144,7 +144,7 @@ impl Committer {
         };
         self.make(Meta { next_stream: StreamId(id.0 + 1), ..self.meta }, changes)?;
         *source.charges() = source_record.charges;
-        let first = Published::first(&sketch, from_ms);
+        let first = Published::first(&sketch);
         let stream = Arc::new(Stream::new(id, Arc::clone(source), stream_record, first));
         let counting = Counting::new(Arc::clone(&stream), sketch, state.saved);
         self.add(stream, counting, state.saved);
@@ -176,7 +176,7 @@ impl Committer {
         let stream = self.shared.streams.get(name)?;
         let source = &stream.source;
         let book = self.books.get_mut(&source.id).ok_or_else(|| unknown("stream", name))?;
-        let (until, until_ms) = (book.next, book.tell_time(self.shared.clock.now_ms()));
+        let (until, until_ms) = (book.next, self.shared.time.now_ms());
         let mut charges = source.charges().clone();
         end_charges(&mut charges, name, (until, until_ms));
         let is_last = book.streams().len() == 1;

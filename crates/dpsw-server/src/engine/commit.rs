@@ -31,8 +31,8 @@ const GROUP_MAX: usize = 4096;
 const GROUP_BYTES_MAX: usize = 4 << 20;
 /// Beyond this part of the most bytes of journal the streams of a source are saved, so that it can be emptied.
 const EMPTIED_AT: usize = 4;
-/// How often the clock is looked at.
-const TICK: Duration = Duration::from_millis(100);
+/// How often a database that refused is tried again, at most.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// What is asked of the committer.
 pub(crate) enum Request {
@@ -41,10 +41,6 @@ pub(crate) enum Request {
     /// The marker has moved to this generation, and what it has may be seen.
     Released {
         generation: Generation,
-        busy: Busy,
-    },
-    /// Look at the clock now.
-    Tick {
         busy: Busy,
     },
     /// Save every stream.
@@ -96,11 +92,7 @@ impl Request {
             | Self::ReplaceStream { reply, .. }
             | Self::PutView { reply, .. }
             | Self::DeleteStream { reply, .. } => drop(reply.send(Err(Unavailable::ShuttingDown.into()))),
-            Self::Checkpoint(_)
-            | Self::Released { .. }
-            | Self::Tick { .. }
-            | Self::SaveAll { .. }
-            | Self::Stop => {}
+            Self::Checkpoint(_) | Self::Released { .. } | Self::SaveAll { .. } | Self::Stop => {}
         }
     }
 }
@@ -116,7 +108,7 @@ pub(crate) struct Checkpoint {
 }
 
 /// Starts the owner of a source with this name and these streams.
-pub(crate) type StartCounter = Box<dyn Fn(&str, Vec<Counting>) -> Sender<Work> + Send>;
+pub(crate) type StartCounter = Box<dyn Fn(&str, Vec<Counting>) -> Arc<Sender<Work>> + Send>;
 
 pub(crate) struct Committer {
     pub(crate) shared: Arc<Shared>,
@@ -132,7 +124,6 @@ pub(crate) struct Committer {
     pub(crate) checkpoints: BTreeMap<StreamId, Checkpoint>,
     /// Whether the marker is being moved: no commit with anything new to show is made meanwhile.
     pub(crate) is_releasing: bool,
-    pub(crate) ticked: Instant,
     /// When the database refused, and why; it is opened again before the next commit.
     pub(crate) failed: Option<(Instant, Unavailable)>,
     /// The names of all sources that there ever were.
@@ -158,7 +149,10 @@ impl Committer {
             if !self.work(first) {
                 break;
             }
-            self.tick_if_due();
+            if self.failed.is_some() {
+                // What is wrong is in the vitals.
+                let _ = self.ensure_open();
+            }
         }
         // What came after the last commit was not touched. Whoever gets no answer has to take it for unconfirmed.
         self.requests.try_iter().for_each(Request::refuse);
@@ -167,7 +161,7 @@ impl Committer {
     fn pause(&self) -> Duration {
         let waits =
             self.failed.is_none() && self.checkpoints.values().any(|checkpoint| self.may_commit(checkpoint));
-        if waits { Duration::ZERO } else { TICK.saturating_sub(self.ticked.elapsed()) }
+        if waits { Duration::ZERO } else { PAUSE }
     }
 
     /// Takes all that waits, commits it, and does what changes sources and streams one by one. Whether it goes on.
@@ -217,8 +211,7 @@ impl Committer {
         let (store, senders_max) = (&self.store, self.senders_max);
         let known =
             |senders: &mut CommitSenders, batch: &BatchId| senders.take(store, id, batch, senders_max);
-        if let Err(error) =
-            groups.entry(id).or_default().take(ingest, book, self.shared.clock.now_ms(), known)
+        if let Err(error) = groups.entry(id).or_default().take(ingest, book, self.shared.time.now_ms(), known)
         {
             self.fail(&StoreError::new(error.to_string()));
         }
@@ -384,29 +377,6 @@ impl Committer {
             if book.begins_emptying(self.journal_bytes_max / EMPTIED_AT) {
                 let _ = book.counter.send(Work::SaveAll { busy: self.shared.begin() });
             }
-        }
-    }
-
-    /// Tells every source the time, if it is due. Not at a shutdown: with many streams each tick seals something, which has to be
-    /// saved, and nobody would ever be done.
-    fn tick_if_due(&mut self) {
-        if TICK <= self.ticked.elapsed() && !self.shared.is_closing() {
-            self.tick(false);
-        }
-        if self.failed.is_some() {
-            // What is wrong is in the vitals.
-            let _ = self.ensure_open();
-        }
-    }
-
-    /// Tells every source the time. Whoever waits for all work to be done waits for an urgent one.
-    pub(crate) fn tick(&mut self, is_urgent: bool) {
-        self.ticked = Instant::now();
-        let now_ms = self.shared.clock.now_ms();
-        for book in self.books.values_mut() {
-            let now_ms = book.tell_time(now_ms);
-            let busy = is_urgent.then(|| self.shared.begin());
-            let _ = book.counter.send(Work::Tick { now_ms, busy });
         }
     }
 }

@@ -11,20 +11,26 @@ use dpsw::error::IngestError as CountError;
 use dpsw::{DpswSketch, StateKey};
 
 use crate::engine::commit::{Checkpoint, Request};
-use crate::engine::feed::{self, Care, GivenUp};
+use crate::engine::feed::{self, Care, Column, GivenUp};
 use crate::engine::gauge::Busy;
 use crate::engine::health::Ailment;
 use crate::engine::publish::Shown;
 use crate::engine::registry::{Room, Shared, Stream};
+use crate::quantity::Millis;
 use crate::store::journal::Batch;
 use crate::store::records::{Nulls, Saved, StateRecord, StreamId};
 
 /// Making a state and committing it takes at most one part in this many of a stream's time: a stream that seals often shows
 /// several seals at once. Waiting for a disk that refuses does not count, or a stream would be silent long after it is back.
 const SAVE_SHARE: u32 = 5;
-/// A view whose position alone has moved is published this often, and less often if working it out takes long.
+/// A view whose position alone has moved is published this often, and less often if working it out takes long. Where the
+/// service's clock moves the stream, public numbers alone decide how often.
 const REFRESH: Duration = Duration::from_secs(1);
 const REFRESH_SHARE: u32 = 20;
+/// A stream that the clock moves is refreshed at each of its steps, or with more listed keys than this less often.
+const REFRESH_KEYS: u64 = 1 << 20;
+/// A stream that is so many steps ahead of the service's clock stands still, and that is said.
+const AHEAD_STEPS: u64 = 10;
 /// Without randomness nothing is sealed; it is asked for again after this long.
 const RANDOMNESS_PAUSE: Duration = Duration::from_millis(100);
 /// The longest sleep of a thread that has nothing to do.
@@ -62,6 +68,7 @@ pub(crate) struct Counting {
     /// Something was sealed that is not yet on its way to the disk.
     unsaved: Option<Busy>,
     refresh_after: Instant,
+    refresh_steps: u64,
     shown_position: u64,
     /// The events of batches of the journal that are null items here, by the number of the batch.
     pub(crate) nulls: BTreeMap<u64, Nulls>,
@@ -81,6 +88,7 @@ impl Counting {
     pub(crate) fn new(stream: Arc<Stream>, sketch: DpswSketch, saved: Saved) -> Self {
         let (now, shown_position) = (Instant::now(), sketch.position());
         let (saving, unsaved, counted) = (None, None, saved.counted);
+        let listed = stream.plan.settings().domain.keys().map_or(0, |keys| keys.len() as u64);
         Self {
             stream,
             sketch,
@@ -90,18 +98,19 @@ impl Counting {
             save_after: now,
             unsaved,
             refresh_after: now,
+            refresh_steps: 1 + listed / REFRESH_KEYS,
             shown_position,
             nulls: BTreeMap::new(),
         }
     }
 
     /// Counts a batch, unless the restored sketch has it already.
-    pub(crate) fn count(&mut self, batch: &Batch, shared: &Shared) -> Result<(), GivenUp> {
+    fn count(&mut self, batch: &Batch, shared: &Shared) -> Result<(), GivenUp> {
         self.count_probed(batch, shared, None)
     }
 
     /// The same, event by event where there is a probe, which then says which one it has come to.
-    pub(crate) fn count_probed(
+    fn count_probed(
         &mut self,
         batch: &Batch,
         shared: &Shared,
@@ -111,10 +120,40 @@ impl Counting {
             return Ok(());
         }
         let care = Care { nulls: self.nulls.get(&batch.sequence), probe };
+        let column = Column { item: &self.stream.config.item, has_times: self.stream.brings_times() };
         let patience = &mut |error: &CountError| wait(shared, error);
-        feed::count(&mut self.sketch, &self.stream.config.item, batch, care, patience)?;
+        feed::count(&mut self.sketch, column, batch, care, patience)?;
         self.counted = batch.sequence + 1;
         Ok(())
+    }
+
+    /// Counts a batch of the journal, with a probe or without: the clock is where it was when the batch came, or further.
+    pub(crate) fn count_again(
+        &mut self,
+        batch: &Batch,
+        shared: &Shared,
+        probe: Option<&Cell<Option<usize>>>,
+    ) -> Result<(), GivenUp> {
+        if self.counted <= batch.sequence {
+            self.advance(batch.arrival_ms, shared)?;
+        }
+        self.count_probed(batch, shared, probe)
+    }
+
+    /// The service's clock has come this far.
+    pub(crate) fn advance(&mut self, now_ms: u64, shared: &Shared) -> Result<(), GivenUp> {
+        feed::advance(&mut self.sketch, now_ms, &mut |error| wait(shared, error))
+    }
+
+    /// Says whether the stream is so far ahead of the service's clock that it stands still.
+    fn note_clock(&self, now_ms: u64, shared: &Shared) {
+        let ahead_ms = feed::ahead(&self.sketch, now_ms);
+        let is_ahead = AHEAD_STEPS * shared.time.step_ms() < ahead_ms;
+        if is_ahead == self.stream.trouble().is_some() {
+            return;
+        }
+        self.stream.note_trouble(is_ahead.then(|| stands_still(&self.stream.config.name, ahead_ms)));
+        self.stream.trouble().into_iter().for_each(|trouble| shared.vitals.notice(trouble));
     }
 
     fn has_sealed(&self) -> bool {
@@ -143,6 +182,16 @@ impl Counting {
         let busy = self.unsaved.take().unwrap_or_else(|| shared.begin());
         Some(Checkpoint { stream: Arc::clone(&self.stream), record, view: self.sketch.view(), busy })
     }
+}
+
+fn stands_still(stream: &str, ahead_ms: u64) -> String {
+    let ahead = Millis(ahead_ms / 1000 * 1000);
+    format!(
+        "stream {stream:?} stands still: its clock is {ahead} ahead of the service's, and what was shown is never shown otherwise. \
+        Events are counted, but nothing new is shown until then. If the service's clock is right now, begin the stream anew: \
+        PUT /v1/streams/{stream} with its settings, or delete it and create it again. It begins now, with an empty window, and \
+        where users are protected they pay its epsilon again"
+    )
 }
 
 /// Whether to ask again for randomness, after a while.
@@ -213,11 +262,15 @@ impl Counter {
     fn tick(&mut self, now_ms: u64, busy: Option<&Busy>) -> Result<(), GivenUp> {
         let shared = &self.shared;
         for counting in &mut self.streams {
-            feed::advance(&mut counting.sketch, now_ms, &mut |error| wait(shared, error))?;
+            counting.advance(now_ms, shared)?;
+            counting.note_clock(now_ms, shared);
         }
         self.note_seals();
+        let step = self.shared.time.step_of(now_ms);
         for counting in &mut self.streams {
-            counting.refresh(busy.is_some(), &self.shared, &self.publisher);
+            if busy.is_some() || counting.is_due(step) {
+                counting.refresh(&self.shared, &self.publisher);
+            }
         }
         Ok(())
     }
@@ -266,12 +319,20 @@ fn send_checkpoint(
 }
 
 impl Counting {
+    /// Whether a view whose position alone has moved is published at this step.
+    fn is_due(&self, step: u64) -> bool {
+        if self.stream.is_clocked() {
+            step.is_multiple_of(self.refresh_steps)
+        } else {
+            self.refresh_after <= Instant::now()
+        }
+    }
+
     /// Publishes a view whose position alone has moved: everything in it was shown before.
-    fn refresh(&mut self, is_urgent: bool, shared: &Shared, publisher: &Sender<Shown>) {
+    fn refresh(&mut self, shared: &Shared, publisher: &Sender<Shown>) {
         let (now, position, sealed_until) =
             (Instant::now(), self.sketch.position(), self.sketch.sealed_until());
-        let is_due = is_urgent || self.refresh_after <= now;
-        if !is_due || position == self.shown_position || sealed_until != self.stream.shown_until() {
+        if position == self.shown_position || sealed_until != self.stream.shown_until() {
             return;
         }
         let cost = Duration::from_micros(self.stream.refresh_us.load(Ordering::Relaxed));

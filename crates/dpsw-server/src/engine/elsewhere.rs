@@ -66,8 +66,8 @@ impl Elsewhere {
 impl Shared {
     /// Lets everybody see a view that is in the database.
     fn show(&self, id: StreamId, name: &str, view: WindowView) {
-        let (at_ms, sealed_until) = (self.clock.now_ms(), view.covered().end);
-        let shown = Published { view, at_ms, sealed_until, number: 0 };
+        let sealed_until = view.covered().end;
+        let shown = Published { view, sealed_until, number: 0 };
         match self.elsewhere.get(name) {
             Ok(stream) if stream.id == id => stream.published.send_modify(|published| {
                 *published = Arc::new(Published { number: published.number + 1, ..shown });

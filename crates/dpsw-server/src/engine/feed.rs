@@ -7,7 +7,7 @@ use dpsw::error::IngestError as CountError;
 use dpsw::{Batch, Clock, DpswSketch, Kind, Unit};
 
 use crate::column::{Integers, Strings};
-use crate::events::{Column, Events, MISSING_TIME};
+use crate::events::{Column as Items, Events, MISSING_TIME};
 use crate::store::journal;
 use crate::store::records::Nulls;
 
@@ -47,12 +47,19 @@ impl Care<'_> {
 #[derive(Debug)]
 pub(crate) struct GivenUp;
 
-/// Moves the clock of a stream whose events have the time of their arrival; others stay as they are.
+/// What a stream takes of a batch.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Column<'a> {
+    /// The column of its items.
+    pub(crate) item: &'a str,
+    /// Whether events bring their time. Without one they have that of the stream's clock.
+    pub(crate) has_times: bool,
+}
+
+/// Moves a stream that follows the service's clock; others stay as they are.
 pub(crate) fn advance(sketch: &mut DpswSketch, now_ms: u64, patience: Patience<'_>) -> Result<(), GivenUp> {
-    if clock(sketch) != Some(Clock::Caller) {
-        return Ok(());
-    }
-    while let Err(error) = sketch.advance(now_ms.min(TIME_MAX)) {
+    let Some(watermark) = watermark(sketch, now_ms) else { return Ok(()) };
+    while let Err(error) = sketch.advance(watermark) {
         if !patience(&error) {
             return Err(GivenUp);
         }
@@ -60,43 +67,65 @@ pub(crate) fn advance(sketch: &mut DpswSketch, now_ms: u64, patience: Patience<'
     Ok(())
 }
 
-/// Counts one column of a batch. An item that is missing, too long or of another kind is a null item in its place.
+/// Moves a stream that follows the service's clock towards this time, without sealing anything. Where a stream stands after
+/// a start then follows from what was sealed and from the clock: a state that was saved between two seals says no more.
+pub(crate) fn approach(sketch: &mut DpswSketch, now_ms: u64) {
+    let Some(watermark) = watermark(sketch, now_ms) else { return };
+    let reach = watermark.min(sketch.next_boundary() - 1);
+    sketch.advance(reach).expect("before the next boundary nothing is sealed");
+}
+
+/// How far a stream is ahead of where the service's clock can have brought it.
+pub(crate) fn ahead(sketch: &DpswSketch, now_ms: u64) -> u64 {
+    let Some(window) = sketch.plan().settings().window.time() else { return 0 };
+    let most = match window.clock {
+        Clock::Caller => now_ms.saturating_sub(window.lateness),
+        // Events may be a window ahead.
+        _ => now_ms.saturating_add(window.len),
+    };
+    sketch.position().saturating_sub(most)
+}
+
+/// Up to where the service's clock seals a stream that follows it.
+fn watermark(sketch: &DpswSketch, now_ms: u64) -> Option<u64> {
+    let window = sketch.plan().settings().window.time()?;
+    (window.clock == Clock::Caller).then(|| now_ms.min(TIME_MAX).saturating_sub(window.lateness))
+}
+
+/// Counts one column of a batch, which moves no clock but that of its own times. An item that is missing, too long or of another kind is a null item in its place.
 pub(crate) fn count(
     sketch: &mut DpswSketch,
-    item: &str,
+    column: Column<'_>,
     batch: &journal::Batch,
     care: Care<'_>,
     patience: Patience<'_>,
 ) -> Result<(), GivenUp> {
-    advance(sketch, batch.arrival_ms, patience)?;
     let events = &*batch.events;
-    let times = times(sketch, batch);
+    let times = times(sketch, column, batch);
     let users = users(sketch, events);
     let mut feed = Feed { sketch, times, users, care, patience };
     let kind = feed.sketch.plan().settings().domain.kind();
     if care.nulls == Some(&Nulls::All) {
         return feed.nulls(0..events.len());
     }
-    match (events.column(item), kind) {
-        (Some(Column::Strings(strings)), Kind::Bytes) => feed.strings(strings, events.users()),
-        (Some(Column::Integers(integers)), Kind::Integers) => feed.integers(integers, events.users()),
+    match (events.column(column.item), kind) {
+        (Some(Items::Strings(strings)), Kind::Bytes) => feed.strings(strings, events.users()),
+        (Some(Items::Integers(integers)), Kind::Integers) => feed.integers(integers, events.users()),
         _ => feed.nulls(0..events.len()),
     }
 }
 
-fn clock(sketch: &DpswSketch) -> Option<Clock> {
-    sketch.plan().settings().window.time().map(|time| time.clock)
-}
-
-/// The time of each event, where the stream goes by time. One that is more than a window ahead of the service's clock has none:
-/// it would move the stream's clock past all others.
-fn times(sketch: &DpswSketch, batch: &journal::Batch) -> Option<Vec<u64>> {
+/// The time of each event, where the stream goes by time. Events that bring none are neither late nor early: they have the time
+/// at which the stream stands. One that is more than a window ahead of the service's clock has no time: it would move the
+/// stream's clock past all others.
+fn times(sketch: &DpswSketch, column: Column<'_>, batch: &journal::Batch) -> Option<Vec<u64>> {
     let window = sketch.plan().settings().window.time()?;
     let len = batch.events.len();
-    if window.clock == Clock::Caller {
-        return Some(vec![batch.arrival_ms.min(TIME_MAX); len]);
+    if !column.has_times {
+        return Some(vec![sketch.position(); len]);
     }
-    let last = batch.arrival_ms.saturating_add(window.len);
+    // A clock that went back leaves the stream where it is.
+    let last = batch.arrival_ms.max(sketch.position()).saturating_add(window.len);
     let in_reach = |&time: &u64| if time <= last { time } else { MISSING_TIME };
     Some(
         batch

@@ -103,7 +103,7 @@ fn resumed(
     let (saved, state) = store.state(id).map_err(|error| damaged(store, error))?;
     // A marker says nothing of streams that were never shown, nor of those that ended after the backup.
     let shown = shown.and_then(|shown| shown.until.get(&id).copied());
-    let now_ms = shared.clock.now_ms();
+    let now_ms = shared.time.now_ms();
     let begin = match (record.config.window, shown) {
         (Span::Items(_), None) => saved.sealed_until + LEAP,
         (Span::Items(_), Some(shown)) => shown,

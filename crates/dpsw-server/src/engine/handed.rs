@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 use tokio::sync::oneshot::error::TryRecvError;
@@ -10,6 +11,9 @@ use tokio::sync::oneshot::error::TryRecvError;
 use crate::error::{IngestError, Unavailable};
 use crate::key::Key;
 use crate::settings::beside;
+
+/// The steps of the service's own clock.
+const CLOCK_STEP: Duration = Duration::from_secs(1);
 
 /// Where the engine keeps its data, and how much may wait.
 #[derive(Debug, Clone)]
@@ -27,6 +31,8 @@ pub struct EngineSettings {
     pub journal_bytes_max: usize,
     /// The most senders of one owner that a source remembers. None is ever forgotten.
     pub senders_max: u32,
+    /// The steps of the service's own clock: what it moves is sealed and shown at whole multiples of this alone.
+    pub clock_step: Duration,
     /// Whether commits wait for the disk. Off only to measure what that costs: a crash then loses what was acknowledged.
     pub is_durable: bool,
 }
@@ -60,6 +66,7 @@ impl EngineSettings {
             waiting_bytes_max: 64 << 20,
             journal_bytes_max: 1 << 30,
             senders_max: SENDERS_MAX,
+            clock_step: CLOCK_STEP,
             is_durable: true,
         }
     }

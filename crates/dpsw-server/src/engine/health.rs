@@ -114,6 +114,7 @@ impl Vitals {
         Health {
             reasons: state.ailments.values().cloned().collect(),
             brokers: troubles.collect(),
+            streams: Vec::new(),
             notices: state.notices(),
         }
     }

@@ -88,7 +88,7 @@ fn count(
             }
             let event = Cell::new(None);
             let probe = (probed == Some(batch.sequence)).then_some(&event);
-            match caught(|| counting.count_probed(batch, shared, probe)) {
+            match caught(|| counting.count_again(batch, shared, probe)) {
                 Some(counted) => is_over = counted.is_err(),
                 None => panicked = Some(Panicked { batch: batch.sequence, event: event.get() }),
             }

@@ -24,6 +24,7 @@ pub(crate) mod report;
 mod retry;
 mod senders;
 mod threads;
+mod ticker;
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -48,6 +49,7 @@ use crate::engine::published::Published;
 use crate::engine::registry::{Room, Shared, Source, Stream};
 use crate::engine::report::{Contract, Counted, Health, LedgerReport, SourceReport, StreamReport};
 use crate::engine::threads::Threads;
+use crate::engine::ticker::Order;
 use crate::error::{ChangeError, IngestError, OpenError, Unavailable, Unknown};
 use crate::events::Events;
 use crate::input::Wanted;
@@ -83,7 +85,7 @@ impl Engine {
         settings: &EngineSettings,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, OpenError> {
-        let shared = Arc::new(Shared::new(clock, settings.waiting_bytes_max));
+        let shared = Arc::new(Shared::new(clock, settings.clock_step, settings.waiting_bytes_max));
         let threads = Threads::start(disk, settings, &shared)?;
         Ok(Self { shared, threads })
     }
@@ -353,7 +355,9 @@ impl Engine {
     /// Whether the engine takes batches, and what the operator should know.
     #[must_use]
     pub fn health(&self) -> Health {
-        self.shared.vitals.health()
+        let streams = self.shared.streams.all();
+        let streams = streams.iter().filter_map(|stream| stream.trouble()).collect();
+        Health { streams, ..self.shared.vitals.health() }
     }
 
     /// Ready when a thread of the engine has failed: which one, and what to do. Nothing is counted from then on, so the process
@@ -375,10 +379,23 @@ impl Engine {
     pub fn settle(&self) -> Result<(), Unavailable> {
         // The first round seals and shows; the second publishes where the streams stand by then.
         for _ in 0..2 {
-            self.threads.send(Request::Tick { busy: self.shared.begin() })?;
+            self.rest()?;
+            self.threads.order(Order::Show { busy: self.shared.begin() })?;
             self.wait_until_idle()?;
         }
         Ok(())
+    }
+
+    /// Looks at the clock now rather than soon, and returns when all that was handed over before is durable, counted and
+    /// sealed where the clock says so. What the clock moves is shown at its next step, as always. For tests.
+    ///
+    /// # Errors
+    /// See [`settle`](Self::settle).
+    pub fn rest(&self) -> Result<(), Unavailable> {
+        // What was sent before comes before the step.
+        self.wait_until_idle()?;
+        self.threads.order(Order::Look { busy: self.shared.begin() })?;
+        self.wait_until_idle()
     }
 
     fn wait_until_idle(&self) -> Result<(), Unavailable> {
@@ -398,6 +415,8 @@ impl Engine {
     pub fn shutdown(&self) -> Result<(), Unavailable> {
         self.shared.is_closing.store(true, Ordering::SeqCst);
         self.shared.vitals.ail(Ailment::Closing, "the service is shutting down");
+        // First, or each of its steps would seal what is to be saved.
+        self.threads.stop_clock();
         let saved = self
             .threads
             .send(Request::SaveAll { busy: self.shared.begin() })
@@ -430,7 +449,7 @@ fn ledger_of(source: &Source) -> LedgerReport {
 
 fn stream_report(stream: &Stream) -> StreamReport {
     let (source, config) = (stream.source.config.name.clone(), stream.config.clone());
-    let counted = Some(Counted { source, config, from_ms: stream.from_ms });
+    let counted = Some(Counted { source, config, from_ms: stream.from_ms, trouble: stream.trouble() });
     let (name, id) = (stream.config.name.clone(), stream.origin.0);
     StreamReport { name, id, plan: Arc::clone(&stream.plan), counted }
 }

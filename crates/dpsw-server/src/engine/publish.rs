@@ -57,7 +57,11 @@ impl Publisher {
     }
 
     fn queue(&mut self, shown: Shown) {
-        self.waiting.insert(shown.stream.id, shown);
+        let waiting = self.waiting.get(&shown.stream.id);
+        // What was sealed may come after a view that was made later.
+        if waiting.is_none_or(|waiting| waiting.view.window().end <= shown.view.window().end) {
+            self.waiting.insert(shown.stream.id, shown);
+        }
     }
 
     /// At a shutdown nothing waits: nobody asks any more.
@@ -97,7 +101,11 @@ impl Shared {
         }
         let cost = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
         stream.refresh_us.store(cost, Ordering::Relaxed);
-        stream.publish(view, sealed_until, self.clock.now_ms());
+        if stream.is_clocked() {
+            stream.prepare(view, sealed_until);
+        } else {
+            stream.publish(view, sealed_until);
+        }
     }
 }
 

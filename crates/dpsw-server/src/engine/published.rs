@@ -8,11 +8,10 @@ use dpsw::{DpswSketch, WindowView};
 pub struct Published {
     /// Answers all questions; its lists are worked out already.
     pub view: WindowView,
-    /// When it was published, in milliseconds since 1970, by the service's clock.
-    pub at_ms: u64,
     /// Everything before this position or time is sealed; 0 before the first seal.
     pub sealed_until: u64,
-    /// How many views of the stream were published before, since the service started.
+    /// How many views of the stream were published before, since the service started; where the service's clock moves the
+    /// stream, the step of the clock at which it was published.
     pub number: u64,
 }
 
@@ -24,7 +23,7 @@ impl Published {
     }
 
     /// What can be seen of a stream that starts, or starts again.
-    pub(crate) fn first(sketch: &DpswSketch, at_ms: u64) -> Self {
-        Self { view: sketch.view(), at_ms, sealed_until: sketch.sealed_until(), number: 0 }
+    pub(crate) fn first(sketch: &DpswSketch) -> Self {
+        Self { view: sketch.view(), sealed_until: sketch.sealed_until(), number: 0 }
     }
 }

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use dpsw::error::StoreError as NoteError;
-use dpsw::{Clock, DpswSketch, FreshnessStore, Noise, StateId, StateKey};
+use dpsw::{DpswSketch, FreshnessStore, Noise, StateId, StateKey};
 
 use crate::engine::count::Counting;
+use crate::engine::feed;
 use crate::engine::give_up;
 use crate::engine::isolate;
 use crate::engine::published::Published;
@@ -33,8 +34,6 @@ pub(crate) struct RecoveredSource {
     pub(crate) source: Arc<Source>,
     /// The next batch has this number.
     pub(crate) next: u64,
-    /// The latest time that it has seen.
-    pub(crate) now_ms: u64,
     pub(crate) streams: Vec<Counting>,
     /// The records of the journal: their last batch and their bytes.
     pub(crate) journal: Vec<(u64, usize)>,
@@ -151,18 +150,12 @@ fn recover_source(
     let own = streams.iter().filter(|(_, stream)| stream.source == id).collect::<Vec<_>>();
     let streams = restore_all(store, shared, key, &source, &own)?;
     let next = streams.iter().map(|counting| counting.counted).fold(next, u64::max);
-    let mut recovered = RecoveredSource { source, next, now_ms: 0, streams, journal: Vec::new() };
+    let mut recovered = RecoveredSource { source, next, streams, journal: Vec::new() };
     for stream in recovered.count_journal(store, shared)? {
         recovered.count_without_what_panics(store, shared, key, stream, &own)?;
     }
-    recovered.now_ms = recovered.streams.iter().map(latest).fold(recovered.now_ms, u64::max);
+    recovered.come_to_now(shared)?;
     Ok(recovered)
-}
-
-/// The latest time of a stream whose events have the time of their arrival.
-fn latest(counting: &Counting) -> u64 {
-    let clock = counting.sketch.plan().settings().window.time().map(|time| time.clock);
-    if clock == Some(Clock::Caller) { counting.sketch.position() } else { 0 }
 }
 
 impl RecoveredSource {
@@ -174,12 +167,11 @@ impl RecoveredSource {
             let Some(last) = batches.last() else { return };
             self.journal.push((last.sequence, bytes));
             self.next = self.next.max(last.sequence + 1);
-            self.now_ms = self.now_ms.max(last.arrival_ms);
             for batch in &batches {
                 let whole = |counting: &&mut Counting| !panicked.contains(&counting.stream.id);
                 let mut failed = Vec::new();
                 for counting in self.streams.iter_mut().filter(whole) {
-                    match isolate::caught(|| counting.count(batch, shared)) {
+                    match isolate::caught(|| counting.count_again(batch, shared, None)) {
                         Some(counted) => is_over |= counted.is_err(),
                         None => failed.push(counting.stream.id),
                     }
@@ -189,7 +181,7 @@ impl RecoveredSource {
         });
         read.map_err(|error| damaged(store, error))?;
         if is_over {
-            return Err(OpenError::Entropy("a substream could not be sealed".to_owned()));
+            return Err(unsealed());
         }
         Ok(panicked)
     }
@@ -211,6 +203,17 @@ impl RecoveredSource {
         *place.expect("it was restored before") = counting;
         Ok(())
     }
+
+    /// What is saved next follows from the clock, not from when the last batch came.
+    fn come_to_now(&mut self, shared: &Shared) -> Result<(), OpenError> {
+        let now_ms = shared.time.now_ms();
+        let mut streams = self.streams.iter_mut();
+        streams.try_for_each(|counting| counting.advance(now_ms, shared)).map_err(|_| unsealed())
+    }
+}
+
+fn unsealed() -> OpenError {
+    OpenError::Entropy("a substream could not be sealed".to_owned())
 }
 
 /// Restores streams on all processors.
@@ -251,11 +254,12 @@ fn restore(
 ) -> Result<Counting, OpenError> {
     let (saved, state) = store.state(id).map_err(|error| damaged(store, error))?;
     let restored = DpswSketch::restore(&state, key, Noise::from_system(), &mut Newest(saved.id));
-    let sketch = restored.map_err(|error| OpenError::Damaged {
+    let mut sketch = restored.map_err(|error| OpenError::Damaged {
         what: format!("the state of stream {:?} in {}", record.config.name, store.disk().name()),
         reason: error.to_string(),
     })?;
-    let first = Published::first(&sketch, shared.clock.now_ms());
+    feed::approach(&mut sketch, shared.time.now_ms());
+    let first = Published::first(&sketch);
     let stream = Stream::new(id, Arc::clone(source), record.clone(), first);
     let nulls = store.nulls(id).map_err(|error| damaged(store, error))?;
     let mut counting = Counting::new(Arc::new(stream), sketch, saved);

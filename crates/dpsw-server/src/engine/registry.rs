@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::time::Duration;
 
-use dpsw::{Plan, WindowView};
+use dpsw::{Clock as WindowClock, Plan, WindowView};
 use tokio::sync::watch;
 
 use crate::clock::Clock;
@@ -13,6 +14,7 @@ use crate::engine::elsewhere::Elsewhere;
 use crate::engine::gauge::{Busy, Gauge};
 use crate::engine::health::Vitals;
 use crate::engine::published::Published;
+use crate::engine::ticker::GridTime;
 use crate::error::{ChangeError, IngestError, Unknown};
 use crate::input::Wanted;
 use crate::ledger::Charge;
@@ -21,7 +23,9 @@ use crate::store::records::{SourceId, StreamId, StreamRecord};
 
 /// What all threads share.
 pub(crate) struct Shared {
+    /// The clock of the system, at which the ticker looks and nobody else.
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) time: GridTime,
     pub(crate) gauge: Arc<Gauge>,
     pub(crate) vitals: Vitals,
     pub(crate) sources: Registry<Source>,
@@ -71,6 +75,10 @@ pub(crate) struct Stream {
     published: watch::Sender<Arc<Published>>,
     /// Everything that was sealed before this position or time may be seen.
     shown_until: AtomicU64,
+    /// Where the service's clock moves the stream: what is shown at its next instant, and up to where that is sealed.
+    prepared: Mutex<Option<(WindowView, u64)>>,
+    /// Why it stands still, if it does.
+    trouble: Mutex<Option<String>>,
     /// How long it took to work out the last view, in microseconds.
     pub(crate) refresh_us: AtomicU64,
 }
@@ -83,8 +91,9 @@ pub(crate) struct Room {
 }
 
 impl Shared {
-    pub(crate) fn new(clock: Arc<dyn Clock>, waiting_bytes_max: usize) -> Self {
+    pub(crate) fn new(clock: Arc<dyn Clock>, clock_step: Duration, waiting_bytes_max: usize) -> Self {
         Self {
+            time: GridTime::new(clock_step, clock.now_ms()),
             clock,
             gauge: Arc::default(),
             vitals: Vitals::default(),
@@ -212,8 +221,20 @@ impl Stream {
         let StreamRecord { config, from_ms, origin, .. } = record;
         let (plan, shown_until) = (Arc::new(first.view.plan().clone()), AtomicU64::new(first.sealed_until));
         let published = watch::Sender::new(Arc::new(first));
-        let refresh_us = AtomicU64::new(0);
-        Self { id, origin, source, config, plan, from_ms, published, shown_until, refresh_us }
+        let (prepared, trouble, refresh_us) = (Mutex::default(), Mutex::default(), AtomicU64::new(0));
+        Self {
+            id,
+            origin,
+            source,
+            config,
+            plan,
+            from_ms,
+            published,
+            shown_until,
+            prepared,
+            trouble,
+            refresh_us,
+        }
     }
 
     pub(crate) fn shown_until(&self) -> u64 {
@@ -237,11 +258,51 @@ impl Stream {
     ///
     /// # Panics
     /// It holds more than what may be seen.
-    pub(crate) fn publish(&self, view: WindowView, sealed_until: u64, at_ms: u64) {
+    pub(crate) fn publish(&self, view: WindowView, sealed_until: u64) {
+        let number = self.published.borrow().number + 1;
+        self.publish_as(number, view, sealed_until);
+    }
+
+    fn publish_as(&self, number: u64, view: WindowView, sealed_until: u64) {
         assert!(sealed_until <= self.shown_until(), "nothing is published before it is durable");
-        self.published.send_modify(|published| {
-            let number = published.number + 1;
-            *published = Arc::new(Published { view, at_ms, sealed_until, number });
-        });
+        self.published
+            .send_modify(|published| *published = Arc::new(Published { view, sealed_until, number }));
+    }
+
+    /// Whether the service's clock moves the stream, and not its events.
+    pub(crate) fn is_clocked(&self) -> bool {
+        self.plan.settings().window.time().is_some_and(|time| time.clock == WindowClock::Caller)
+    }
+
+    /// Whether its events bring their time.
+    pub(crate) fn brings_times(&self) -> bool {
+        self.source.config.time_column.is_some()
+    }
+
+    /// Keeps a view for the next instant of the clock.
+    pub(crate) fn prepare(&self, view: WindowView, sealed_until: u64) {
+        let mut prepared = self.prepared.lock().unwrap_or_else(PoisonError::into_inner);
+        if prepared.as_ref().is_none_or(|(before, _)| before.window().end <= view.window().end) {
+            *prepared = Some((view, sealed_until));
+        }
+    }
+
+    /// Shows what was prepared, with the number of the clock's step: how many views there were before would tell which steps
+    /// took too long.
+    pub(crate) fn show_prepared(&self, step: u64) {
+        let prepared = self.prepared.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some((view, sealed_until)) = prepared {
+            self.publish_as(step, view, sealed_until);
+        }
+    }
+
+    /// Why the stream stands still, if it does.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Notes why the stream stands still, if it does.
+    pub(crate) fn note_trouble(&self, trouble: Option<String>) {
+        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
     }
 }

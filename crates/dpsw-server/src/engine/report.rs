@@ -76,6 +76,8 @@ pub struct Counted {
     pub config: StreamConfig,
     /// When it started, in milliseconds since 1970.
     pub from_ms: u64,
+    /// Why it stands still, if it does.
+    pub trouble: Option<String>,
 }
 
 /// What is promised of a stream.
@@ -104,6 +106,8 @@ pub struct Health {
     pub reasons: Vec<String>,
     /// Which sources do not read their brokers, and why. All others go on.
     pub brokers: Vec<String>,
+    /// Which streams stand still, and why. All others go on.
+    pub streams: Vec<String>,
     /// What happened that the operator should know, oldest first: what was given up at the start, and why.
     pub notices: Vec<String>,
 }

@@ -1,10 +1,9 @@
-//! The threads of the engine: one commits, one for each source counts, one moves the marker, one publishes.
+//! The threads of the engine: one commits, one for each source counts, one moves the marker, one publishes, one is the clock.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Instant;
 
 use dpsw::StateKey;
 
@@ -17,6 +16,7 @@ use crate::engine::publish::{Publisher, Shown};
 use crate::engine::recover::{Recovered, RecoveredSource, damaged, recover};
 use crate::engine::registry::Shared;
 use crate::engine::release::Releaser;
+use crate::engine::ticker::{Order, Ticker};
 use crate::error::{OpenError, Unavailable};
 use crate::store::Store;
 use crate::store::cipher::Cipher;
@@ -25,6 +25,7 @@ use crate::store::disk::Disk;
 /// What runs.
 pub(crate) struct Threads {
     committer: Mutex<Sender<Request>>,
+    ticker: Mutex<Sender<Order>>,
     running: Arc<Running>,
 }
 
@@ -53,7 +54,8 @@ impl Threads {
         let (committer, requests) = mpsc::channel();
         let (releaser, releases) = mpsc::channel();
         let (publisher, shown) = mpsc::channel();
-        let start_counter = starter(shared, &running, settings, &committer, &publisher);
+        let (ticker, orders) = mpsc::channel();
+        let start_counter = starter(shared, &running, settings, (&committer, &publisher, &ticker));
         let books = sources.into_iter().map(|source| {
             let book = open_book(source, &start_counter, shared, &publisher);
             (book.source.id, book)
@@ -68,7 +70,6 @@ impl Threads {
             releaser,
             checkpoints: BTreeMap::new(),
             is_releasing: false,
-            ticked: Instant::now(),
             failed: None,
             names: names.into_iter().collect(),
             start_counter,
@@ -89,8 +90,10 @@ impl Threads {
         let publishing = Publisher::new(Arc::clone(shared), shown);
         running.spawn(shared, "dpsw-commit", || committing.run());
         running.spawn(shared, "dpsw-release", || releasing.run());
+        let ticking = Ticker::new(Arc::clone(shared), orders);
         running.spawn(shared, "dpsw-publish", || publishing.run());
-        Ok(Self { committer: Mutex::new(committer), running })
+        running.spawn(shared, "dpsw-clock", || ticking.run());
+        Ok(Self { committer: Mutex::new(committer), ticker: Mutex::new(ticker), running })
     }
 
     pub(crate) fn send(&self, request: Request) -> Result<(), Unavailable> {
@@ -98,8 +101,20 @@ impl Threads {
         committer.send(request).map_err(|_| Unavailable::ShuttingDown)
     }
 
+    pub(crate) fn order(&self, order: Order) -> Result<(), Unavailable> {
+        let ticker = self.ticker.lock().unwrap_or_else(PoisonError::into_inner);
+        ticker.send(order).map_err(|_| Unavailable::ShuttingDown)
+    }
+
+    /// The clock stands still from now on.
+    pub(crate) fn stop_clock(&self) {
+        // One that is gone was stopped before.
+        let _ = self.order(Order::Stop);
+    }
+
     /// Ends all threads: at once if the engine is stopped, else when they have done their work.
     pub(crate) fn stop(&self) {
+        self.stop_clock();
         // A committer that is gone was stopped before.
         let _ = self.send(Request::Stop);
         self.running.join();
@@ -111,11 +126,10 @@ fn starter(
     shared: &Arc<Shared>,
     running: &Arc<Running>,
     settings: &EngineSettings,
-    committer: &Sender<Request>,
-    publisher: &Sender<Shown>,
+    (committer, publisher, ticker): (&Sender<Request>, &Sender<Shown>, &Sender<Order>),
 ) -> StartCounter {
     let (shared, running, key) = (Arc::clone(shared), Arc::clone(running), settings.key.clone());
-    let (committer, publisher) = (committer.clone(), publisher.clone());
+    let (committer, publisher, ticker) = (committer.clone(), publisher.clone(), ticker.clone());
     Box::new(move |name, streams| {
         let (sender, work) = mpsc::channel();
         let counter = Counter {
@@ -127,6 +141,9 @@ fn starter(
             publisher: publisher.clone(),
         };
         running.spawn(&shared, &format!("dpsw-count-{name}"), move || counter.run());
+        let sender = Arc::new(sender);
+        // A clock that is gone means that the engine stops.
+        let _ = ticker.send(Order::Follow(Arc::downgrade(&sender)));
         sender
     })
 }
@@ -138,7 +155,7 @@ fn open_book(
     shared: &Shared,
     publisher: &Sender<Shown>,
 ) -> Book {
-    let RecoveredSource { source, next, now_ms, streams, journal } = recovered;
+    let RecoveredSource { source, next, streams, journal } = recovered;
     let durable: Vec<_> =
         streams.iter().map(|counting| (Arc::clone(&counting.stream), counting.saved)).collect();
     for (stream, saved) in &durable {
@@ -153,10 +170,9 @@ fn open_book(
         });
     }
     shared.sources.insert(&source.config.name, Arc::clone(&source));
-    let counter: Sender<Work> = start_counter(&source.config.name, streams);
+    let counter: Arc<Sender<Work>> = start_counter(&source.config.name, streams);
     let mut book = Book::new(source, next, counter);
     durable.into_iter().for_each(|(stream, saved)| book.note(stream, saved));
-    book.tell_time(now_ms);
     journal.into_iter().for_each(|(last, bytes)| book.note_record(last, bytes));
     book
 }

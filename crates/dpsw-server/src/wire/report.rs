@@ -36,6 +36,8 @@ pub(crate) struct Status {
     pub(crate) reasons: Vec<String>,
     /// Which sources do not read their brokers, and why. All others go on.
     pub(crate) brokers: Vec<String>,
+    /// Which streams stand still, and why. All others go on.
+    pub(crate) streams: Vec<String>,
     /// What happened that the operator should know, oldest first.
     pub(crate) notices: Vec<String>,
 }
@@ -105,7 +107,7 @@ impl From<Receipt> for ReceiptShape {
 impl From<Health> for Status {
     fn from(health: Health) -> Self {
         let ready = health.is_ready();
-        let Health { reasons, brokers, notices } = health;
-        Self { ready, reasons, brokers, notices }
+        let Health { reasons, brokers, streams, notices } = health;
+        Self { ready, reasons, brokers, streams, notices }
     }
 }

@@ -89,6 +89,9 @@ pub(crate) struct StreamInfo {
     pub(crate) keys: KeysInfo,
     /// When it started, in milliseconds since 1970; `null` if it is only being checked, or sealed elsewhere.
     pub(crate) from_ms: Option<u64>,
+    /// Why it stands still, if it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) trouble: Option<String>,
     pub(crate) plan: PlanInfo,
 }
 
@@ -200,6 +203,7 @@ impl StreamInfo {
             retention: *retention,
             keys: KeysInfo::of(domain),
             from_ms,
+            trouble: None,
             plan: PlanInfo::from(plan),
         }
     }
@@ -209,8 +213,9 @@ impl From<&StreamReport> for StreamInfo {
     fn from(report: &StreamReport) -> Self {
         let StreamReport { name, plan, counted, .. } = report;
         let from_ms = counted.as_ref().map(|counted| counted.from_ms);
+        let trouble = counted.as_ref().and_then(|counted| counted.trouble.clone());
         let counted = counted.as_ref().map(|counted| (counted.source.clone(), counted.config.item.clone()));
-        Self::new(name.clone(), counted, plan, from_ms)
+        Self { trouble, ..Self::new(name.clone(), counted, plan, from_ms) }
     }
 }
 

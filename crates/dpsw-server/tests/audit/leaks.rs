@@ -52,6 +52,12 @@ fn receipts_that_tell_which_items_are_missing_are_caught() {
 }
 
 #[test]
+fn a_batch_that_moves_the_clock_is_caught() {
+    let findings = caught(Kind::Present, Slip::BatchMovesClock, 2);
+    assert!(findings.violations.contains(REPLIES), "{findings:?}");
+}
+
+#[test]
 fn a_field_that_depends_on_an_open_event_is_caught() {
     for kind in [Kind::Replaced, Kind::Present] {
         let findings = caught(kind, Slip::HealthOfOpenEvents, 4);

@@ -4,15 +4,19 @@ use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use dpsw_server::auth::{Grant, Keeper};
-use dpsw_server::clock::SetClock;
+use dpsw_server::clock::{Clock, SetClock};
 use dpsw_server::http::{App, AppSettings, ServeSettings, serve};
 use dpsw_server::limits::Limits;
 use dpsw_server::{Engine, EngineSettings, Key};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::client::{Client, Reply, Request};
+
+/// The service's own clock has steps of this length.
+pub(crate) const STEP_MS: u64 = 1000;
 
 /// The clock begins here.
 pub(crate) const START_MS: u64 = 1_700_000_000_000;
@@ -27,13 +31,18 @@ pub(crate) enum Slip {
     ReceiptCountsItems,
     /// Health depends on an event that is not sealed.
     HealthOfOpenEvents,
+    /// A batch moves the service's clock to when it came.
+    BatchMovesClock,
 }
 
 /// A service and all that it keeps.
 pub(crate) struct World {
     folder: tempfile::TempDir,
     token: String,
+    /// The time outside.
     pub(crate) clock: Arc<SetClock>,
+    /// What the service sees of it: all, but with a slip when a batch comes and at whole steps alone.
+    seen: Arc<SetClock>,
     pub(crate) slip: Slip,
     life: Option<Life>,
     /// How many events had the first key, as a service with a slip looks at them.
@@ -51,7 +60,11 @@ impl World {
     pub(crate) fn new(slip: Slip) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let clock = Arc::new(SetClock::at(START_MS));
-        let mut world = Self { folder, token: String::new(), clock, slip, life: None, first: 0 };
+        let seen = match slip {
+            Slip::BatchMovesClock => Arc::new(SetClock::at(START_MS)),
+            _ => Arc::clone(&clock),
+        };
+        let mut world = Self { folder, token: String::new(), clock, seen, slip, life: None, first: 0 };
         drop(world.engine());
         let keeper = Keeper::open(&world.data(), &world.marker(), &limits()).expect("the tokens");
         world.token = keeper.create("", Grant::everything(), START_MS).expect("a token").text.to_string();
@@ -69,8 +82,10 @@ impl World {
 
     fn engine(&self) -> Engine {
         fs::create_dir_all(self.folder.path().join("kept")).expect("room");
-        let settings = EngineSettings::new(self.data(), Key::from_bytes([7; 32]));
-        Engine::open(&settings, self.clock.clone()).expect("the engine opens")
+        let mut settings = EngineSettings::new(self.data(), Key::from_bytes([7; 32]));
+        let step_ms = if self.slip == Slip::BatchMovesClock { 1 } else { STEP_MS };
+        settings.clock_step = Duration::from_millis(step_ms);
+        Engine::open(&settings, self.seen.clone()).expect("the engine opens")
     }
 
     pub(crate) fn start(&mut self) {
@@ -115,6 +130,16 @@ impl World {
         self.life().engine.settle().expect("healthy");
     }
 
+    /// Waits until the service has nothing to do at this time. What its clock moves is shown at its next step.
+    pub(crate) fn rest(&mut self) {
+        if self.slip == Slip::BatchMovesClock {
+            let instant = self.clock.now_ms() / STEP_MS * STEP_MS;
+            self.seen.set(instant.max(self.seen.now_ms()));
+            return self.settle();
+        }
+        self.life().engine.rest().expect("healthy");
+    }
+
     fn life(&mut self) -> &mut Life {
         self.life.as_mut().expect("it runs")
     }
@@ -131,6 +156,10 @@ impl World {
 
     fn ask(&mut self, request: Request<'_>) -> Reply {
         let reply = self.life().client.ask(request).expect("a reply");
+        if self.slip == Slip::BatchMovesClock && request.path.ends_with("/events") {
+            self.seen.set(self.clock.now_ms());
+            self.settle();
+        }
         self.slip(request, reply)
     }
 

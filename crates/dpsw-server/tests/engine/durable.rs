@@ -6,7 +6,9 @@ use std::ops::Range;
 use dpsw_server::{Column, Engine, Events, Strings};
 
 use crate::disk::Random;
-use crate::support::{COUNT_STREAM, Rig, SOURCE, START_MS, frequency, id, pages, sealed_span, send, view};
+use crate::support::{
+    COUNT_STREAM, Rig, SOURCE, START_MS, STEP_MS, frequency, id, pages, sealed_span, send, view,
+};
 
 #[test]
 fn events_are_counted_and_shown_when_their_substream_is_sealed() {
@@ -54,6 +56,7 @@ fn check(kind: &Kind, seed: u64) {
     for batch in 0..150 {
         now_ms += random.below(2_000);
         rig.clock.set(now_ms);
+        engine.rest().expect("healthy");
         let made = kind.batch(events.len() as u64, now_ms, &mut random);
         let made_events = to_events(&made, kind);
         assert!(!send(&engine, id(batch), made_events.clone()).is_repeated);
@@ -97,7 +100,7 @@ impl Kind {
         let len = 1 + random.below(60);
         let place = |at: u64, random: &mut Random| match (self.is_timed, self.lateness) {
             (false, _) => position + at,
-            (true, None) => now_ms,
+            (true, None) => now_ms / STEP_MS * STEP_MS,
             (true, Some(lateness)) => now_ms - random.below(lateness / 2),
         };
         (0..len)

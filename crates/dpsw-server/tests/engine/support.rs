@@ -16,6 +16,9 @@ use crate::disk::SimDisk;
 /// The clock begins here.
 pub(crate) const START_MS: u64 = 1_700_000_000_000;
 
+/// The service's own clock has steps of this length.
+pub(crate) const STEP_MS: u64 = 1000;
+
 /// Folders that are removed after the test, a key, and a clock.
 pub(crate) struct Rig {
     pub(crate) folder: tempfile::TempDir,
