@@ -49,7 +49,7 @@ mod tally;
 #[cfg(test)]
 mod tests;
 mod tiny;
-mod transcript;
+pub(crate) mod transcript;
 mod trial;
 mod walk;
 

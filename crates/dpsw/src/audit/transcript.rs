@@ -22,7 +22,7 @@ const CHECKSUM_LEN: usize = 4;
 const SHARES: [f64; 2] = [0.05, 0.3];
 
 /// Every answer, to the last digit: values, error bounds, deviations, spans, totals, lists and errors.
-pub(super) fn said(view: &WindowView, keys: &Keys) -> String {
+pub(crate) fn said(view: &WindowView, keys: &Keys) -> String {
     let mut said = String::new();
     for window in windows(view) {
         let _ = writeln!(said, "{:?} {:?} {:?}", window.window(), window.covered(), window.items());

@@ -20,6 +20,9 @@ enum Source {
     /// So many draws succeed.
     #[cfg(test)]
     Failing(usize),
+    /// The same with noise.
+    #[cfg(test)]
+    RunningDry(Box<ChaCha20Rng>, u64),
 }
 
 impl std::fmt::Debug for Source {
@@ -69,6 +72,12 @@ impl Noise {
         Self(Source::Failing(draws))
     }
 
+    /// As on a system that runs out of randomness after so many draws.
+    #[cfg(test)]
+    pub(crate) fn running_dry(seed: u64, draws: u64) -> Self {
+        Self(Source::RunningDry(Box::new(ChaCha20Rng::seed_from_u64(seed)), draws))
+    }
+
     /// Whether the noise supports a privacy claim.
     #[must_use]
     pub fn is_private(&self) -> bool {
@@ -114,6 +123,11 @@ impl Noise {
             Source::Failing(draws) => {
                 *draws = draws.checked_sub(1).ok_or_else(|| EntropyError { reason: "planted".to_owned() })?;
             }
+            #[cfg(test)]
+            Source::RunningDry(generator, draws) => {
+                *draws = draws.checked_sub(1).ok_or_else(|| EntropyError { reason: "planted".to_owned() })?;
+                generator.fill_bytes(&mut *key);
+            }
         }
         Ok(key)
     }
@@ -125,6 +139,9 @@ pub struct Generator {
     single: ChaCha20Rng,
     #[cfg(any(test, feature = "reproducible"))]
     silent: bool,
+    /// Words that tables took.
+    #[cfg(test)]
+    words: usize,
 }
 
 impl std::fmt::Debug for Generator {
@@ -143,7 +160,21 @@ impl Generator {
             single,
             #[cfg(any(test, feature = "reproducible"))]
             silent: false,
+            #[cfg(test)]
+            words: 0,
         }
+    }
+
+    /// How many words tables took: one for each draw.
+    #[cfg(test)]
+    pub(crate) fn words(&self) -> usize {
+        self.words
+    }
+
+    /// The same without noise.
+    #[cfg(test)]
+    pub(crate) fn silenced(self) -> Self {
+        Self { silent: true, ..self }
     }
 
     /// Whether the tables leave cells as they are.
@@ -163,6 +194,10 @@ impl Generator {
     pub(crate) fn fill(&mut self, bytes: &mut [u8]) {
         #[cfg(test)]
         crate::testing::fault::rewind(&mut self.bulk);
+        #[cfg(test)]
+        {
+            self.words += bytes.len() / 2;
+        }
         self.bulk.write_keystream(bytes);
     }
 

@@ -297,6 +297,8 @@ impl OpenSubstream {
         }
         let sealed = |index: usize| {
             let generator = generators.next().expect("one was drawn for each range");
+            #[cfg(test)]
+            let generator = fault::short(generator, index);
             (index, seal(&mut whole, plan, index, rungs, generator))
         };
         Self::short(plan, len, rungs).into_iter().map(sealed).collect()

@@ -14,7 +14,7 @@ use crate::plan::release::COUNT_MIN;
 use crate::sealed::found::Found;
 use crate::secret::key_counts::{ARRIVALS_MAX, BLOCK, Counts, Key, Placed, Standing};
 #[cfg(test)]
-use crate::testing::fault;
+use crate::testing::{fault, replay::tape};
 
 /// Calls the same of whichever kind of keys is counted.
 macro_rules! each_kind {
@@ -155,6 +155,16 @@ impl Tracker {
     #[cfg(test)]
     fn stored(&self) -> Vec<u32> {
         each_kind!(&self.counts, counts => counts.entries.iter().map(|entry| entry.count).collect())
+    }
+
+    /// What gets noise, in the order of arrival.
+    #[cfg(test)]
+    pub(crate) fn values(&self, plan: &PlannedDiscovery) -> tape::Counts {
+        let value = self.value(plan);
+        each_kind!(&self.counts, counts => {
+            let values = counts.entries.iter().map(|entry| (entry.key.item(&counts.arena), value(entry.count)));
+            values.map(|(item, value)| (tape::name(item), value)).collect()
+        })
     }
 
     pub(crate) fn write(&self, writer: &mut Writer) {

@@ -4,6 +4,8 @@ use crate::error::PartialError;
 use crate::plan::settings::Clock;
 use crate::secret::partial::{Origin, PartialCounters, PartialId};
 use crate::stream::sketch::DpswSketch;
+#[cfg(test)]
+use crate::testing::fault;
 
 /// The most ids remembered for open substreams.
 const ABSORBED_MAX: usize = 1_000_000;
@@ -52,6 +54,8 @@ impl DpswSketch {
                 self.open_substream(substream).count(*segment, |open, _| open.add(counters));
             }
         }
+        #[cfg(test)]
+        fault::goes(fault::Fault::QuietOnceAbsorbed);
         Ok(absorbed)
     }
 

@@ -47,11 +47,13 @@ impl DpswSketch {
         Self::new(plan)?.begun_for(items)
     }
 
-    fn begun_for(mut self, items: u64) -> Result<Self, EntropyError> {
+    pub(crate) fn begun_for(mut self, items: u64) -> Result<Self, EntropyError> {
         let len = self.plan.substream_len();
         if self.plan.settings().window.time().is_none() {
             self.pass_over((len - items % len) % len)?;
             self.time.start = Some(self.time.now);
+            #[cfg(test)]
+            fault::goes(fault::Fault::QuietWhereBegun);
         }
         Ok(self)
     }

@@ -26,7 +26,7 @@ use crate::secret::substream::OpenSubstream;
 use crate::secret::tracker::Tracker;
 use crate::stream::keys::HashKeys;
 #[cfg(test)]
-use crate::testing::fault;
+use crate::testing::{fault, replay::tape};
 use crate::view::decide::{Decider, Decision};
 use crate::view::readable::Readable;
 use crate::view::scores::Tracking;
@@ -156,6 +156,8 @@ impl DpswSketch {
 
     /// An empty sketch whose first substream has this number.
     pub(crate) fn beginning_with(plan: Plan, key: StreamKey, noise: Noise, number: u64) -> Self {
+        #[cfg(test)]
+        fault::begins();
         plan.prepare();
         let keys = HashKeys::new(&plan, key);
         let leases = Leases::new(&plan, number);
@@ -416,7 +418,10 @@ impl DpswSketch {
 
     /// A newly keyed generator, for one seal.
     pub(crate) fn generator(&mut self) -> Result<Generator, EntropyError> {
-        self.noise.generator()
+        let generator = self.noise.generator()?;
+        #[cfg(test)]
+        let generator = fault::generator(generator);
+        Ok(generator)
     }
 
     /// The same with generators that were drawn for it: that of the keys first.
@@ -446,8 +451,15 @@ impl DpswSketch {
     pub(crate) fn find(&mut self, mut generator: Generator) -> Keys {
         let discovery = self.plan.discovery().expect("keys are looked at");
         let (search, listed) = (discovery.search(self.number), self.readable.released.found());
-        let Some(tracker) = self.trackers.get_mut(&search) else { return Keys::Range(0) };
-        let found = tracker.check(discovery, listed, &mut generator);
+        let tracker = self.trackers.get_mut(&search);
+        #[cfg(test)]
+        let counts = tracker.as_ref().map(|tracker| tracker.values(discovery)).unwrap_or_default();
+        #[cfg(test)]
+        fault::looked(&counts);
+        let found = tracker.map(|tracker| tracker.check(discovery, listed, &mut generator));
+        let found = found.unwrap_or(Keys::Range(0));
+        #[cfg(test)]
+        let found = tape::found(found, search, discovery.kind(), counts);
         if discovery.ends_with(self.number) {
             self.spare_tracker = self.trackers.remove(&search).map(Tracker::cleared);
         }
@@ -527,7 +539,10 @@ impl DpswSketch {
         }
         let released = &self.readable.released;
         let found = Arc::new(released.found().without_substreams());
-        let leases = Arc::new(released.leases().since(number, &self.plan));
+        let leases = released.leases().since(number, &self.plan);
+        #[cfg(test)]
+        let leases = fault::jumped(leases, !self.open.is_empty(), &self.plan);
+        let leases = Arc::new(leases);
         let nothing = Released::new(Vec::new(), released.mapping().clone()).with_found(found);
         self.readable = Arc::new(Readable::new(nothing.with_leases(leases)));
         self.rungs = Arc::new(Rungs::first(&self.plan));

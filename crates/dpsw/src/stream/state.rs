@@ -22,6 +22,8 @@ use crate::secret::tracker::Tracker;
 use crate::stream::clock::TIME_MAX;
 use crate::stream::freshness::{FreshnessStore, ID_LEN, StateId};
 use crate::stream::sketch::{DpswSketch, Time};
+#[cfg(test)]
+use crate::testing::fault;
 use crate::view::window_view::{Sealed, WindowView};
 
 const MAGIC: &[u8; 8] = b"DPSWSECR";
@@ -172,7 +174,10 @@ impl DpswSketch {
         }
         // How many substreams are open depends on events, so where the stream goes on must not depend on it.
         let number = resume_at.div_ceil(self.plan.substream_len());
-        Ok(self.begun_anew(number))
+        let sketch = self.begun_anew(number);
+        #[cfg(test)]
+        fault::goes(fault::Fault::QuietAfterResume);
+        Ok(sketch)
     }
 
     /// How long the secret part of a saved state is: a power of two that public numbers decide.
@@ -344,7 +349,7 @@ impl DpswSketch {
         self.is_private = self.is_private && view.claim != Claim::None;
         self.readable = Arc::clone(&view.readable);
         #[cfg(test)]
-        crate::testing::fault::redraw(&mut self.readable);
+        fault::redraw(&mut self.readable);
         Ok(())
     }
 }

@@ -31,6 +31,7 @@ use crate::sealed::substream::SealedSubstream;
 use crate::secret::counters::Counters;
 use crate::secret::partial::Segments;
 use crate::stream::worker::Outside;
+use crate::testing::replay::tape;
 use crate::view::estimate::Estimate;
 use crate::view::readable::Readable;
 
@@ -113,6 +114,22 @@ pub(crate) enum Fault {
     FinishedTwice,
     /// A stream is over where the newest substream that is open ends.
     FinishedByOpen,
+    /// When a stream is over, the nodes that are open get no noise.
+    QuietNodesAtFinish,
+    /// When a stream is over, what is left of its last substream gets no noise.
+    QuietWholeAtFinish,
+    /// A stream that was resumed gets no noise.
+    QuietAfterResume,
+    /// A stream whose clock jumped gets no noise.
+    QuietAfterJump,
+    /// A stream that begins inside a substream gets no noise.
+    QuietWhereBegun,
+    /// A stream that absorbed partial counters gets no noise.
+    QuietOnceAbsorbed,
+    /// Keys that come out with an odd count are not listed.
+    ListedByCounts,
+    /// A jump of the clock drops all leases, unless an event opened the substream where it lands.
+    JumpedLeases,
 }
 
 /// Keys of the mistakes with few of them.
@@ -142,6 +159,10 @@ thread_local! {
     static COUNTED: RefCell<HashMap<u64, u64>> = RefCell::default();
     /// How many items of the last batch count.
     static ADMITTED: Cell<usize> = const { Cell::new(0) };
+    /// Whether the stream gets no noise from now on.
+    static QUIET: Cell<bool> = const { Cell::new(false) };
+    /// The counts with which keys were last looked at.
+    static LOOKED: RefCell<HashMap<Vec<u8>, u64>> = RefCell::default();
 }
 
 fn is(fault: Fault) -> bool {
@@ -160,7 +181,48 @@ pub(crate) fn planted<T>(fault: Fault, run: impl FnOnce() -> T) -> T {
     SENT.take();
     COUNTED.take();
     LAST_KEY.take();
+    QUIET.take();
+    LOOKED.take();
     result
+}
+
+/// A stream begins, or is read from a state.
+pub(crate) fn begins() {
+    QUIET.set(false);
+}
+
+/// A stream goes where it may get no noise from now on.
+pub(crate) fn goes(where_quiet: Fault) {
+    if is(where_quiet) {
+        QUIET.set(true);
+    }
+}
+
+/// What becomes of the generator of a seal.
+pub(crate) fn generator(generator: Generator) -> Generator {
+    if QUIET.get() { generator.silenced() } else { generator }
+}
+
+/// What becomes of the generator of a range that is sealed because its stream is over.
+pub(crate) fn short(generator: Generator, range: usize) -> Generator {
+    let quiet = if range == WHOLE { Fault::QuietWholeAtFinish } else { Fault::QuietNodesAtFinish };
+    if is(quiet) { generator.silenced() } else { generator }
+}
+
+/// Keys with these counts are looked at.
+pub(crate) fn looked(counts: &tape::Counts) {
+    if is(Fault::ListedByCounts) {
+        LOOKED.set(counts.iter().cloned().collect());
+    }
+}
+
+/// What a jump of the clock leaves of leases; `is_open` where an event opened the substream in which it lands.
+pub(crate) fn jumped(leases: Leases, is_open: bool, plan: &Plan) -> Leases {
+    if is(Fault::JumpedLeases) && !is_open {
+        Leases::new(plan, leases.horizon().range().start)
+    } else {
+        leases
+    }
 }
 
 /// What becomes of a plan.
@@ -367,6 +429,15 @@ pub(crate) fn looks_again() -> bool {
 pub(crate) fn listed(kept: &mut [Kept<'_>]) {
     if is(Fault::PlainOrder) {
         kept.sort_unstable_by_key(|kept| kept.item);
+    }
+}
+
+/// What becomes of found keys that are to be listed.
+pub(crate) fn ranked(kept: &mut Vec<Kept<'_>>) {
+    if is(Fault::ListedByCounts) {
+        let count =
+            |kept: &Kept<'_>| LOOKED.with_borrow(|counts| counts.get(&tape::name(kept.item)).copied());
+        kept.retain(|kept| count(kept).is_none_or(|count| count % 2 == 0));
     }
 }
 

@@ -1,4 +1,5 @@
-//! What only tests use: the paper's pseudo-code as an oracle, and mistakes planted in the real path.
+//! What only tests use: the paper's pseudo-code as an oracle, mistakes planted in the real path, and the coupled replay.
 
 pub(crate) mod fault;
 mod oracle;
+pub(crate) mod replay;
