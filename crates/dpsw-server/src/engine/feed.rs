@@ -92,7 +92,8 @@ fn watermark(sketch: &DpswSketch, now_ms: u64) -> Option<u64> {
     (window.clock == Clock::Caller).then(|| now_ms.min(TIME_MAX).saturating_sub(window.lateness))
 }
 
-/// Counts one column of a batch, which moves no clock but that of its own times. An item that is missing, too long or of another kind is a null item in its place.
+/// Counts one column of a batch, which moves no clock but that of its own times. An item that is missing, too long or of another
+/// kind is a null item in its place.
 pub(crate) fn count(
     sketch: &mut DpswSketch,
     column: Column<'_>,
