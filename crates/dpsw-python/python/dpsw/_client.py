@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from . import _events, _inputs, _live, _wire
 from ._errors import InputError, ParameterError, ServiceError
-from ._events import Sent
+from ._events import How, Sent
 from ._http import Params, Service, Shape
 from ._inputs import OnError, TimeUnit
 from ._plan import Keys, Window
@@ -105,7 +105,8 @@ class Client:
         before; one that is more than 1,024 below the sender's highest is an error with the code ``batch-too-old``, and is not
         counted. Threads that share a client wait for one another.
         """
-        shape, how = self._source(source), (time_unit, _inputs.skips(on_error))
+        shape = self._source(source)
+        how: How = (time_unit, _inputs.skips(on_error))
         path, events, repeated = f"/v1/sources/{_checked(source)}/events", 0, 0
         with self._sender.batches(batch_id) as batches:
             try:

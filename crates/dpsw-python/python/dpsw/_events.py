@@ -7,7 +7,7 @@ import re
 import secrets
 import threading
 import time as clock
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, time
@@ -61,7 +61,7 @@ class Sender:
         self._turn = threading.RLock()
 
     @contextmanager
-    def batches(self, given: str | None) -> Iterator[Batches]:
+    def batches(self, given: str | None) -> Generator[Batches, None, None]:
         """The numbers of one call, which follow each other; calls that share a sender wait for one another."""
         name, first = (self.name, None) if given is None else _parsed(given)
         if name != self.name:
