@@ -62,8 +62,9 @@ impl Others {
         self.is_unknown = false;
     }
 
+    /// A sender for each batch: what is known of them is all that makes a database grow.
     fn next_id(&self) -> String {
-        format!("others/{}", self.acknowledged)
+        format!("others-{}/1", self.acknowledged)
     }
 
     /// Fills up the last substream, and holds what is counted against what was acknowledged.
