@@ -1,6 +1,7 @@
 //! The senders of the batches of one commit: what the database has of them, and what it will have.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use crate::engine::BatchId;
 use crate::store::Store;
@@ -50,11 +51,11 @@ impl CommitSenders {
         senders_max: u32,
     ) -> Result<Known, ReadError> {
         let key = store.cipher().name(&[&id.owner, &id.sender]);
-        if !self.senders.contains_key(&key) {
-            self.senders.insert(key, Touched::new(store.sender(source, key)?));
-        }
-        let sender = &mut self.senders.get_mut(&key).expect("it was just looked up").now;
-        match sender {
+        let sender = match self.senders.entry(key) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(place) => place.insert(Touched::new(store.sender(source, key)?)),
+        };
+        match &mut sender.now {
             Some(numbers) => Ok(match numbers.state(id.number) {
                 NumberState::New => {
                     numbers.take(id.number);
@@ -69,7 +70,7 @@ impl CommitSenders {
                     return Ok(Known::TooManySenders(senders_max));
                 }
                 *count += 1;
-                *sender = Some(TakenNumbers::first(id.number));
+                sender.now = Some(TakenNumbers::first(id.number));
                 Ok(Known::New)
             }
         }
@@ -99,8 +100,9 @@ fn count<'c>(
     owner: &str,
 ) -> Result<&'c mut u32, ReadError> {
     let key = store.cipher().name(&[owner]);
-    if !counts.contains_key(&key) {
-        counts.insert(key, Touched::new(store.sender_count(source, key)?));
-    }
-    Ok(&mut counts.get_mut(&key).expect("it was just looked up").now)
+    let count = match counts.entry(key) {
+        Entry::Occupied(known) => known.into_mut(),
+        Entry::Vacant(place) => place.insert(Touched::new(store.sender_count(source, key)?)),
+    };
+    Ok(&mut count.now)
 }
