@@ -176,6 +176,21 @@ def test_history_and_trend_follow_an_item() -> None:
     assert [row.trend for row in view.top(trend=True)] == ["rising"]
 
 
+def test_a_list_of_few_keys_is_corrected_by_default() -> None:
+    keys = [f"page-{key}" for key in range(20)]
+    view = dpsw.view(keys * 100, window=2_000, epsilon=1, keys=keys)
+
+    def spread(rows: dpsw.Rows) -> float:
+        assert len(rows) > 15
+        return rows[0].estimate - rows[15].estimate
+
+    # Noise scatters the estimates; only a request that hides nothing shows them as they are.
+    plain = spread(view.top(20, all=True))
+    for rows in (view.top(20), view.top(1_000), view.top(19, all=True), view.heavy_hitters(1e-4), view.heavy_hitters(1e-4, all=True)):
+        assert spread(rows) < plain
+    assert spread(view.top(1_000, all=True)) == plain
+
+
 def test_heavy_hitters_reach_the_threshold() -> None:
     counting = sketch(keys=["a", "b", "c"])
     counting.extend((["a"] * 70 + ["b"] * 25 + ["c"] * 5) * 20)

@@ -156,3 +156,34 @@ fn a_damaged_view_is_refused_with_5() {
     }
     fails(&sandbox.run(&["inspect", "nowhere.view"]), 4, &["nowhere.view cannot be opened"]);
 }
+
+/// Twenty keys of 100 items each, whose estimates noise scatters. Only a request that hides nothing shows them as they are; in
+/// every other one the rows were chosen, and what they share pulls them together. Noise would have to be the same for all keys
+/// by chance for that not to show.
+#[test]
+fn a_list_of_few_keys_is_corrected_by_default() {
+    let sandbox = Sandbox::new();
+    let keys: Vec<String> = (0..20).map(|key| format!("page-{key}")).collect();
+    sandbox.write("few.txt", keys.join("\n"));
+    sandbox.write("t.txt", (0..2000).map(|item| keys[item % 20].clone() + "\n").collect::<String>());
+    let count = ["top", "t.txt", "--window", "2000", "--epsilon", "1", "--domain", "few.txt"];
+    assert!(sandbox.run(&[&count[..], &["--save", "t.view"]].concat()).status.success());
+    let spread = |more: &[&str]| {
+        let answer = json(&sandbox.run(&[&["top", "--view", "t.view", "--json"], more].concat()));
+        let rows = answer["items"].as_array().expect("rows").iter();
+        let counts: Vec<f64> = rows.map(|row| row["estimate"].as_f64().expect("a number")).collect();
+        assert!(15 < counts.len(), "{answer}");
+        counts[0] - counts[15]
+    };
+    let plain = spread(&["--all"]);
+    for chosen in [
+        &[][..],
+        &["--top", "1000"],
+        &["--threshold", "0.0001"],
+        &["--all", "--threshold", "0.0001"],
+        &["--all", "--top", "19"],
+    ] {
+        assert!(spread(chosen) < plain, "{chosen:?}");
+    }
+    assert_eq!(spread(&["--all", "--top", "1000"]), plain);
+}

@@ -75,6 +75,34 @@ async fn lists_have_the_largest_first() {
     assert_eq!((rows(&some).len(), &some["hidden"]), (3, &json!(1)));
 }
 
+/// Noise scatters the estimates of keys that are equally frequent. Only a request that hides nothing shows them as they are; in
+/// every other one the rows were chosen, and what they share pulls them together.
+#[tokio::test]
+async fn a_list_of_few_keys_is_corrected_by_default() {
+    let rig = Rig::new();
+    let keys: Vec<String> = (0..10).map(|key| format!("page-{key}")).collect();
+    let stream = json!({"name": "few", "item": "page", "window": 2000, "epsilon": 1, "keys": {"list": keys}});
+    rig.make(SOURCE, &[stream]).await;
+    rig.count(&keys.iter().map(String::as_str).collect::<Vec<_>>(), 400).await;
+    let spread = async |question: &str| {
+        let answer = rig.get(&format!("/v1/streams/few/{question}")).await.expect(StatusCode::OK);
+        let rows = rows(&answer);
+        assert!(8 < rows.len(), "{answer}");
+        rows[0].1 - rows[8].1
+    };
+    let plain = spread("top?all=true").await;
+    for chosen in [
+        "top",
+        "top?count=100",
+        "top?count=9&all=true",
+        "heavy-hitters?threshold=0.0001",
+        "heavy-hitters?threshold=0.0001&all=true",
+    ] {
+        assert!(spread(chosen).await < plain, "{chosen}");
+    }
+    assert_eq!(spread("top?count=100&all=true").await, plain);
+}
+
 #[tokio::test]
 async fn candidates_are_chosen_from_where_keys_cannot_be_listed() {
     let rig = Rig::new();

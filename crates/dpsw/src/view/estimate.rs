@@ -164,8 +164,12 @@ impl Shown {
 
     /// What is shown of an item that was chosen beforehand: counts are not negative.
     pub(crate) fn plain(estimate: &Estimate) -> Self {
-        let Estimate { value, error_bound, .. } = *estimate;
-        let [value, lower, upper] = [value, value - error_bound, value + error_bound].map(|end| end.max(0.0));
+        Self::around(estimate.value, estimate.error_bound)
+    }
+
+    /// An estimate that may be off by so much either way; counts are not negative.
+    pub(crate) fn around(value: f64, reach: f64) -> Self {
+        let [value, lower, upper] = [value, value - reach, value + reach].map(|end| end.max(0.0));
         Self::new(value, lower, upper)
     }
 

@@ -171,7 +171,12 @@ impl Interpolated<'_> {
         let places = selection.choose(values, |least| SLACK * errors.deviation(least));
         let row = |&place: &usize| {
             let answer = answer(place);
-            let row = Row { value: answer.value, unrest: answer.unrest(), errors: answer.errors() };
+            let row = Row {
+                value: answer.value,
+                unrest: answer.unrest(),
+                errors: answer.errors(),
+                changes: answer.changes,
+            };
             (row, self.estimate(answer))
         };
         let rows: Vec<(Row, Estimate)> = places.iter().map(row).collect();

@@ -3,6 +3,7 @@
 
 use crate::noise::tail::{Moments, Tail};
 use crate::view::ranking::at_least;
+use crate::view::weights::Changes;
 
 /// Keys farther below the smallest row than this many standard errors do not matter to it.
 const FLOOR_REACH: f64 = 12.0;
@@ -42,14 +43,19 @@ impl Errors {
         self.base.variance + self.chance_per_item * count.max(0.0)
     }
 
+    /// The same if chance adds this much more than it does to items that come one by one.
+    pub(crate) fn with_clumps(self, clumps: f64) -> Self {
+        Self { chance_per_item: self.chance_per_item * (1.0 + clumps), ..self }
+    }
+
     pub(crate) fn deviation(&self, count: f64) -> f64 {
         self.variance(count).sqrt()
     }
 
-    /// The law of the error of a key with this count, and with this much unrest.
+    /// The law of all errors of a key with this count, and with this much unrest.
     fn law(&self, count: f64, unrest: f64) -> Law {
         let variance = self.variance(count) + unrest;
-        Law { deviation: variance.sqrt(), tail: Tail::new(Moments { variance, ..self.base }) }
+        Law::new(Moments { variance, ..self.base })
     }
 }
 
@@ -60,6 +66,10 @@ struct Law {
 }
 
 impl Law {
+    fn new(moments: Moments) -> Self {
+        Self { deviation: moments.variance.sqrt(), tail: Tail::new(moments) }
+    }
+
     fn density(&self, error: f64) -> f64 {
         self.tail.density(error / self.deviation) / self.deviation
     }
@@ -74,6 +84,37 @@ pub(crate) struct Row {
     pub(crate) unrest: f64,
     /// By how much it is off besides.
     pub(crate) errors: Errors,
+    /// How its counts vary from slice to slice.
+    pub(crate) changes: Changes,
+}
+
+impl Row {
+    /// The same if chance adds this much more than it does to items that come one by one.
+    pub(crate) fn with_clumps(self, clumps: f64) -> Self {
+        let clumped = clumps * self.errors.chance_per_item * self.value.max(0.0);
+        // What the row shows of clumps by itself is in its unrest; it must not count twice.
+        Self { unrest: self.unrest - clumped, errors: self.errors.with_clumps(clumps), ..self }
+    }
+
+    /// How far its estimate may be off, if no other key says more.
+    pub(crate) fn reach(&self) -> f64 {
+        let law = self.errors.law(self.value, self.unrest.max(0.0));
+        law.tail.reach_95() * law.deviation
+    }
+}
+
+/// By how much the counts of all rows vary beyond noise and chance, relative to chance: the excess of each over how often it
+/// comes, each weighted by the inverse of its variance where there are no clumps.
+///
+/// A few slices show the clumps of one key only where they are as large as chance. Those of many keys together show them
+/// long before. Inside a slice nothing shows them, and a window shorter than a slice has them in full.
+pub(crate) fn clumps(rows: impl Iterator<Item = Changes>) -> f64 {
+    let (mut sum, mut weights) = (0.0, 0.0);
+    for Changes { excess, deviation, rate, .. } in rows.filter(|row| 0.0 < row.deviation) {
+        sum += rate * excess / deviation.powi(2);
+        weights += (rate / deviation).powi(2);
+    }
+    if 0.0 < weights { (sum / weights).max(0.0) } else { 0.0 }
 }
 
 /// What a row probably counts.
@@ -85,12 +126,14 @@ pub(crate) struct Posterior {
 }
 
 impl Posterior {
-    /// Unrest is measured by a few differences, and is not the same for all keys: what it adds to an interval stays.
-    fn at_least(self, errors: Errors, value: f64, unrest: f64) -> Self {
-        let law = errors.law(value, unrest);
-        let reach = law.tail.reach_95() * unrest / law.deviation;
+    /// Adds what the edges of the window make of a count: independent errors, so the squares of the reaches add up.
+    fn with_edges(self, errors: Errors, unrest: f64) -> Self {
         let Self { value, lower, upper } = self;
-        Self { value, lower: lower.min(value - reach).max(0.0), upper: upper.max(value + reach) }
+        let reach = |end: f64, count: f64| {
+            let variance = errors.chance_per_item * count.max(0.0) + unrest;
+            (end - value).hypot(Tail::NORMAL.reach_95() * variance.sqrt())
+        };
+        Self { value, lower: (value - reach(lower, value)).max(0.0), upper: value + reach(upper, upper) }
     }
 }
 
@@ -111,10 +154,10 @@ impl Prior {
     /// Of all estimates of a list, for the rows that were chosen.
     pub(crate) fn new(errors: Errors, values: &[f64], rows: &[Row]) -> Self {
         let smallest = rows.iter().map(|row| row.value).fold(f64::INFINITY, f64::min);
-        let floor = smallest - FLOOR_REACH * errors.deviation(smallest);
-        let width = errors.deviation(floor) * BIN;
+        let deviation = errors.base.variance.sqrt();
+        let (floor, width) = (smallest - FLOOR_REACH * deviation, deviation * BIN);
         let bins = bins(values, floor, width);
-        let is_near = |one: &Bin, next: &Bin| next.mean - one.mean <= GAP * errors.deviation(one.mean);
+        let is_near = |one: &Bin, next: &Bin| next.mean - one.mean <= GAP * deviation;
         let region = |bins: &[Bin]| {
             let span = bins[0].mean - width..bins[bins.len() - 1].mean + width;
             let inside: Vec<Row> = rows.iter().filter(|row| span.contains(&row.value)).copied().collect();
@@ -202,46 +245,37 @@ struct Region {
     counts: Counts,
     /// The variance that changes add, over the square of the count.
     unrest: f64,
-    /// Of the errors of a key with each of the counts.
-    laws: Vec<Law>,
+    /// Of noise and collisions.
+    law: Law,
     tree: Tree,
     prior: Vec<f64>,
 }
 
 impl Region {
     fn new(errors: Errors, bins: &[Bin], least: f64, rows: &[Row]) -> Self {
+        let law = Law::new(errors.base);
         let most = bins[bins.len() - 1].mean;
-        let bottom = (least - REACH * errors.deviation(least)).max(0.0);
-        let top = (most + REACH * errors.deviation(most)).max(bottom);
-        let step = (errors.deviation(least) / 2.0).max((top - bottom) / LEAVES_MAX);
+        let bottom = (least - REACH * law.deviation).max(0.0);
+        let top = (most + REACH * law.deviation).max(bottom);
+        let step = (law.deviation / 2.0).max((top - bottom) / LEAVES_MAX);
         let counts = Counts { bottom, step, len: ((top - bottom) / step).ceil() as usize + 1 };
         let keys = bins.iter().map(|bin| bin.keys).sum();
         let squares: f64 = rows.iter().map(|row| row.value.max(0.0).powi(2)).sum();
         let unrest = rows.iter().map(|row| row.unrest).sum::<f64>() / squares;
         let unrest = if unrest.is_finite() { unrest.max(0.0) } else { 0.0 };
-        let (laws, tree, prior) = (Vec::new(), Tree::default(), Vec::new());
-        let mut region = Self { least, keys, counts, unrest, laws, tree, prior };
+        let (tree, prior) = (Tree::default(), Vec::new());
+        let mut region = Self { least, keys, counts, unrest, law, tree, prior };
         if 1.0 < keys {
-            region.fit(errors, bins);
+            region.fit(bins);
         }
         region
     }
 
-    fn laws(&self, errors: Errors) -> Vec<Law> {
-        (0..self.counts.len)
-            .map(|leaf| self.counts.at(leaf))
-            .map(|count| errors.law(count, self.unrest * count * count))
-            .collect()
-    }
-
-    fn fit(&mut self, errors: Errors, bins: &[Bin]) {
-        self.laws = self.laws(errors);
+    fn fit(&mut self, bins: &[Bin]) {
         self.prior = vec![1.0; self.counts.len];
         let likelihood = |bin: &Bin| {
-            let band = self
-                .counts
-                .near(bin.mean, BAND * errors.law(bin.mean, self.unrest * bin.mean.powi(2)).deviation);
-            let densities = band.clone().map(|leaf| self.laws[leaf].density(bin.mean - self.counts.at(leaf)));
+            let band = self.counts.near(bin.mean, BAND * self.law.deviation);
+            let densities = band.clone().map(|leaf| self.law.density(bin.mean - self.counts.at(leaf)));
             (band.start, densities.collect())
         };
         let likelihoods: Vec<(usize, Vec<f64>)> = bins.iter().map(likelihood).collect();
@@ -267,20 +301,21 @@ impl Region {
     }
 
     /// What a row probably counts by what the other keys count, and by its own estimate.
+    ///
+    /// An estimate is what sealed slices hold of the window by their share, and noise. Noise made a chosen row large, and the prior
+    /// takes that back. What the window really holds scatters *around* the share, whatever was chosen: the edges make an
+    /// interval longer and move nothing.
     fn posterior(&self, row: Row) -> Posterior {
-        let errors = row.errors;
-        // A few differences may show less unrest than there is; keys of one list are alike.
-        let (value, pooled) = (row.value, self.unrest * row.value.max(0.0).powi(2));
-        let unrest = row.unrest.max(pooled);
-        let reach = BAND * errors.law(value, unrest).deviation;
-        let band = self.counts.near(value, reach);
-        let error = |leaf: usize| value - self.counts.at(leaf);
-        let own = band.clone().map(|leaf| self.prior[leaf] * self.laws[leaf].density(error(leaf)));
+        let law = Law::new(row.errors.base);
+        let band = self.counts.near(row.value, BAND * law.deviation);
+        let error = |leaf: usize| row.value - self.counts.at(leaf);
+        let own = band.clone().map(|leaf| self.prior[leaf] * self.law.density(error(leaf)));
         let others = self.tree.without(band.start, &normalised(own.collect()));
-        let law = |leaf: usize| errors.law(self.counts.at(leaf), unrest);
-        let posterior = band.clone().zip(others).map(|(leaf, prior)| prior * law(leaf).density(error(leaf)));
-        let posterior = normalised(posterior.collect());
-        self.summary(band.start, &posterior).at_least(errors, value, unrest)
+        let posterior = band.clone().zip(others).map(|(leaf, prior)| prior * law.density(error(leaf)));
+        let posterior = self.summary(band.start, &normalised(posterior.collect()));
+        // A few differences may show less unrest than there is; keys of one list are alike.
+        let pooled = self.unrest * posterior.value.powi(2);
+        posterior.with_edges(row.errors, row.unrest.max(pooled))
     }
 
     fn summary(&self, first: usize, weights: &[f64]) -> Posterior {
@@ -395,7 +430,7 @@ mod tests {
     }
 
     fn row(value: f64, unrest: f64) -> Row {
-        Row { value, unrest, errors: errors() }
+        Row { value, unrest, errors: errors(), changes: Changes::default() }
     }
 
     /// How many of the largest 20 hold their count, shown and plainly, over many streams of keys with these counts.

@@ -85,7 +85,10 @@ pub(crate) struct KeySums {
     /// What the next node will hold.
     predicted: f64,
     walk: f32,
-    clumps: f32,
+    /// By how much counts vary beyond noise and chance, if they come in clumps: an unbiased estimate.
+    excess: f32,
+    /// How often it comes in a substream.
+    rate: f32,
     class: u8,
 }
 
@@ -102,8 +105,9 @@ impl KeySums {
         oldest * self.oldest + self.between + newest * self.newest
     }
 
-    pub(crate) fn changes(&self) -> Changes {
-        Changes { walk: self.walk.into(), clumps: self.clumps.into() }
+    fn changes(&self, by_chance: ByChance) -> Changes {
+        let (walk, excess, rate) = (self.walk.into(), self.excess.into(), self.rate.into());
+        Changes { walk, excess, rate, deviation: by_chance.deviation(rate) }
     }
 }
 
@@ -140,6 +144,18 @@ impl Variances {
 struct Class {
     weights: Weights,
     variances: Variances,
+    by_chance: ByChance,
+}
+
+impl Class {
+    fn new(weights: Weights, spread: impl Fn(&Node) -> Spread) -> Self {
+        let variances = Variances::new(&weights, spread);
+        let mut seen = Seen::default();
+        for node in &weights.seen {
+            seen.compare(node);
+        }
+        Self { by_chance: seen.by_chance(variances.mean), weights, variances }
+    }
 }
 
 /// How a window is read.
@@ -161,18 +177,14 @@ impl Reading {
         spread: impl Fn(&Node) -> Spread,
     ) -> Self {
         let nodes = source.nodes();
-        let class = |span: u32| {
-            let weights = Weights::new(&nodes, source.plan, window, span);
-            Class { variances: Variances::new(&weights, &spread), weights }
-        };
+        let class = |span: u32| Class::new(Weights::new(&nodes, source.plan, window, span), &spread);
         let spans = by.iter().flat_map(|classes| classes.spans).chain([1]);
         Self { classes: spans.map(class).collect(), by, whole: OnceLock::new() }
     }
 
     /// Of nodes that a key has for itself.
     pub(crate) fn of_own(weights: Weights, spread: impl Fn(&Node) -> Spread) -> Self {
-        let class = Class { variances: Variances::new(&weights, spread), weights };
-        Self { classes: vec![class], by: None, whole: OnceLock::new() }
+        Self { classes: vec![Class::new(weights, spread)], by: None, whole: OnceLock::new() }
     }
 
     /// What is the same for all classes: where the window lies, and what is sealed of it.
@@ -226,7 +238,7 @@ impl Class {
             base: self.variances.all,
             noise: self.variances.noise,
             edges: self.weights.edges,
-            changes: sums.changes(),
+            changes: sums.changes(self.by_chance),
             order: self.order(sums),
             covered: self.weights.span.clone(),
             is_known: !self.weights.nodes.is_empty(),
@@ -277,8 +289,7 @@ pub(crate) struct Step {
 impl Seen {
     /// A shorter node is as noisy as others and holds less, so that its change would show little but noise: only those between
     /// whole nodes of the same length are looked at.
-    pub(crate) fn step(&mut self, node: &Node, reading: &Reading) -> Step {
-        let is_read = reading.first() <= node.index;
+    fn compare(&mut self, node: &Node) -> [f64; 2] {
         let length = node.is_whole.then_some(node.length);
         let factor = |last: Option<f64>| match (last, length) {
             (Some(last), Some(length)) if last == length => length.powi(-2),
@@ -290,8 +301,15 @@ impl Seen {
             compared.noise += 2.0 * factor;
             compared.chance += 2.0 * factor * node.length;
         }
-        let is_oldest = is_read && self.read == 0;
         self.last = [length, self.last[0]];
+        factors
+    }
+
+    /// What is to be done with the estimates of the next node.
+    pub(crate) fn step(&mut self, node: &Node, reading: &Reading) -> Step {
+        let is_read = reading.first() <= node.index;
+        let factors = self.compare(node);
+        let is_oldest = is_read && self.read == 0;
         self.length += node.length;
         self.read += u32::from(is_read);
         let mut predicted = [0.0; CLASSES];
@@ -300,22 +318,52 @@ impl Seen {
         Step { is_read, is_oldest, factors, predicted }
     }
 
-    /// How counts change beyond noise and chance, by the squares of the changes. `noise` is the variance of one count, `rate`
-    /// how often the item comes in a substream. A walk makes counts two apart differ by 5/2 of what neighbours do; clumps make
-    /// both differ alike, and are taken for real beyond one deviation.
-    fn changes(&self, squares: [f64; 2], noise: f64, rate: f64) -> Changes {
+    /// How counts change beyond noise and chance, by the squares of the changes: the variance with which a rate walks, and that of
+    /// counts that come in clumps. `noise` is the variance of one count, `rate` how often the item comes in a substream. A walk
+    /// makes counts two apart differ by 5/2 of what neighbours do; clumps make both differ alike.
+    fn walk_and_excess(&self, squares: [f64; 2], noise: f64, rate: f64) -> [f64; 2] {
         let [next, after] = &self.compared;
-        if next.pairs < 2.0 || after.pairs == 0.0 {
-            return Changes::default();
+        if !self.shows_changes() {
+            return [0.0; 2];
         }
         let by_chance = |compared: &Compared| noise * compared.noise + rate * compared.chance;
         let beyond = |compared: &Compared, squares: f64| (squares - by_chance(compared)) / compared.pairs;
-        let deviation = CLUMPS_DEVIATION * by_chance(next) / (2.0 * next.pairs * (next.pairs + 1.0).sqrt());
         let [next, after] = [beyond(next, squares[0]), beyond(after, squares[1])];
-        let clumps = (5.0 * next - 2.0 * after) / 6.0 - deviation;
         // A change over the square of the length is one of the rate: a walk makes it grow with the length, clumps with 1 over it.
-        let length = self.last.iter().flatten().next().copied().unwrap_or(1.0);
-        Changes { walk: WALK_PER_CHANGE * next / length, clumps: clumps * length }
+        [WALK_PER_CHANGE * next / self.last_length(), (5.0 * next - 2.0 * after) / 6.0 * self.last_length()]
+    }
+
+    /// By how much the excess deviates where counts do not come in clumps.
+    fn by_chance(&self, noise: f64) -> ByChance {
+        let [next, _] = &self.compared;
+        if !self.shows_changes() {
+            return ByChance::default();
+        }
+        let part = CLUMPS_DEVIATION * self.last_length() / (2.0 * next.pairs * (next.pairs + 1.0).sqrt());
+        ByChance { noise: part * noise * next.noise, per_rate: part * next.chance }
+    }
+
+    /// Whether there are enough nodes to tell clumps from a walk.
+    fn shows_changes(&self) -> bool {
+        let [next, after] = &self.compared;
+        2.0 <= next.pairs && 0.0 < after.pairs
+    }
+
+    fn last_length(&self) -> f64 {
+        self.last.iter().flatten().next().copied().unwrap_or(1.0)
+    }
+}
+
+/// The deviation of what is taken for clumps where there are none: from noise, and for an item that comes once in a substream.
+#[derive(Debug, Clone, Copy, Default)]
+struct ByChance {
+    noise: f64,
+    per_rate: f64,
+}
+
+impl ByChance {
+    fn deviation(self, rate: f64) -> f64 {
+        self.noise + self.per_rate * rate
     }
 }
 
@@ -375,13 +423,13 @@ impl<const KEYS: usize> Running<KEYS> {
             let (sum, oldest, newest) = (self.sums[key], self.oldest[key], self.last[0][key]);
             let between = if seen.read < 2 { 0.0 } else { sum - oldest - newest };
             let rate = (self.before[key] + sum).max(0.0) / seen.length;
-            let Changes { walk, clumps } =
-                seen.changes(self.squares.map(|squares| squares[key]), variance, rate);
+            let squares = self.squares.map(|squares| squares[key]);
+            let [walk, excess] = seen.walk_and_excess(squares, variance, rate).map(|change| change as f32);
             let predicted = self.predicted.map(|predicted| predicted[key]);
             let alone = Classed { class: 0, predicted: predicted[0] };
             let Classed { class, predicted } =
                 reading.by.map_or(alone, |classes| classes.of(rate, newest, predicted));
-            KeySums { oldest, between, newest, predicted, walk: walk as f32, clumps: clumps as f32, class }
+            KeySums { oldest, between, newest, predicted, walk, excess, rate: rate as f32, class }
         })
     }
 }
@@ -457,7 +505,7 @@ mod tests {
 
         fn changes(&self) -> Changes {
             let [sums] = self.running.sums(&self.seen, &self.reading);
-            sums.changes()
+            sums.changes(self.seen.by_chance(self.reading.classes[0].variances.mean))
         }
     }
 
@@ -493,7 +541,7 @@ mod tests {
         let found = found(walk, 50_000.0);
         let mean = found.iter().map(|changes| changes.walk).sum::<f64>() / WALKS as f64;
         assert!((mean / WALK as f64 - 1.0).abs() < 0.02, "{mean}");
-        let clumps = found.iter().filter(|changes| 0.0 < changes.clumps).count() as f64 / WALKS as f64;
+        let clumps = found.iter().filter(|changes| 0.0 < changes.clumps()).count() as f64 / WALKS as f64;
         assert!(clumps < 0.4, "a walk is rarely taken for clumps: {clumps}");
     }
 
@@ -511,7 +559,7 @@ mod tests {
         let none = share(|changes| changes.walk <= 0.0);
         assert!((0.5..0.6).contains(&none), "{none}");
         // One deviation below: 84 % for a normal law.
-        let none = share(|changes| changes.clumps <= 0.0);
+        let none = share(|changes| changes.clumps() <= 0.0);
         assert!((0.8..0.9).contains(&none), "{none}");
     }
 
@@ -523,7 +571,7 @@ mod tests {
         let mut generator = generator(9);
         let clumpy = || std::array::from_fn(|_| 50_000.0 + normal(CLUMPS + 100_000, &mut generator));
         let found = found(clumpy, 50_000.0);
-        let mean = found.iter().map(|changes| changes.clumps).sum::<f64>() / WALKS as f64;
+        let mean = found.iter().map(|changes| changes.clumps()).sum::<f64>() / WALKS as f64;
         let wanted = CLUMPS as f64 - 2.3 / 20_f64.sqrt() * 100_000.0;
         assert!((mean / wanted - 1.0).abs() < 0.03, "{mean} {wanted}");
     }
@@ -533,7 +581,8 @@ mod tests {
         let mut key = Key::new(1.0);
         key.add(0.0, 1.0);
         key.add(100.0, 1.0);
-        assert_eq!(key.changes(), Changes::default());
+        assert_eq!(key.changes().walk, 0.0);
+        assert_eq!((key.changes().excess, key.changes().deviation), (0.0, 0.0));
         key.add(0.0, 1.0);
         // Changes of 100 on average, with a chance of 2 and 66.7 taken off their squares.
         let wanted = 1.5 * (10_000.0 - 2.0 - 2.0 * 100.0 / 3.0);

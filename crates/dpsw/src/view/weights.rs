@@ -138,7 +138,7 @@ impl Edges {
     /// The variance that they add for an item that changes like this, by clumps where these explain more than a walk;
     /// below 0 if it changes less than by chance.
     pub(crate) fn unrest(&self, changes: Changes) -> f64 {
-        let (walk, clumps) = (changes.walk * self.misfit.walk, changes.clumps * self.misfit.sampling);
+        let (walk, clumps) = (changes.walk * self.misfit.walk, changes.clumps() * self.misfit.sampling);
         if walk.max(0.0) < clumps { clumps } else { walk }
     }
 }
@@ -242,8 +242,19 @@ impl Weights {
 pub(crate) struct Changes {
     /// The variance with which its rate walks over a substream, if it walks; below 0 if it changes less than by chance.
     pub(crate) walk: f64,
-    /// The variance of its count in a substream, if it comes in clumps.
-    pub(crate) clumps: f64,
+    /// The variance of its count in a substream, if it comes in clumps: an unbiased estimate.
+    pub(crate) excess: f64,
+    /// The deviation of the excess by noise and chance alone.
+    pub(crate) deviation: f64,
+    /// How often it comes in a substream, on average.
+    pub(crate) rate: f64,
+}
+
+impl Changes {
+    /// The part of the excess that is taken for real.
+    pub(crate) fn clumps(&self) -> f64 {
+        self.excess - self.deviation
+    }
 }
 
 /// How much of the ends of a window counts; all between counts in full.
@@ -512,7 +523,7 @@ mod tests {
     fn changes_count_by_what_explains_more() {
         let weights = read(0..8, 13..86);
         let Misfit { sampling, walk } = weights.edges.misfit;
-        let unrest = |walk, clumps| weights.edges.unrest(Changes { walk, clumps });
+        let unrest = |walk, excess| weights.edges.unrest(Changes { walk, excess, ..Changes::default() });
         assert_eq!((unrest(-1.0, -1.0), unrest(2.0, 0.0)), (-walk, 2.0 * walk));
         assert_eq!((unrest(0.0, 2.0), unrest(1.0, 50.0)), (2.0 * sampling, 50.0 * sampling));
     }
