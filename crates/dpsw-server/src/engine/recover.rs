@@ -27,6 +27,8 @@ pub(crate) struct Recovered {
     pub(crate) sources: Vec<RecoveredSource>,
     /// The names of all sources that there ever were.
     pub(crate) names: Vec<String>,
+    /// The marker could not be moved to the states that the database has: nothing of them may be shown until it is.
+    pub(crate) is_unmarked: bool,
 }
 
 /// A source with its streams, which have counted everything that is in the journal.
@@ -44,12 +46,13 @@ pub(crate) fn recover(store: &mut Store, shared: &Shared, key: &StateKey) -> Res
     let mut meta = first_meta(store)?;
     let catalogue = store.catalogue().map_err(|error| damaged(store, error))?;
     let mut marker = Marker { database: meta.database, generation: meta.generation, shown: BTreeMap::new() };
+    let mut is_unmarked = false;
     match store.standing(&meta)? {
         Standing::Newest => marker.shown = sealed(store, &catalogue)?,
         Standing::New => write_marker(store, &marker)?,
         Standing::Unshown => {
             marker.shown = sealed(store, &catalogue)?;
-            write_marker(store, &marker)?;
+            is_unmarked = write_marker(store, &marker).is_err();
         }
         Standing::Unknown { shown, reason } => {
             shared.vitals.notice(format!(
@@ -71,7 +74,10 @@ pub(crate) fn recover(store: &mut Store, shared: &Shared, key: &StateKey) -> Res
     let sources = sources.into_iter().filter(|(_, record)| !record.is_deleted);
     let sources = sources.map(|(id, record)| recover_source(store, shared, key, (id, record), &streams));
     let sources = sources.collect::<Result<_, _>>()?;
-    Ok(Recovered { meta, marker, sources, names })
+    if let Some(replaced) = meta.replaces.filter(|_| is_unmarked) {
+        marker.generation = replaced;
+    }
+    Ok(Recovered { meta, marker, sources, names, is_unmarked })
 }
 
 /// What the database says about itself. A new one says it from now on.

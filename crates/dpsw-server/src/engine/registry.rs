@@ -254,6 +254,12 @@ impl Stream {
         self.published.subscribe()
     }
 
+    /// Takes back what nobody has seen yet.
+    pub(crate) fn hide(&self, empty: Published) {
+        self.shown_until.store(empty.sealed_until, Ordering::SeqCst);
+        self.published.send_replace(Arc::new(empty));
+    }
+
     /// Lets everybody see a view.
     ///
     /// # Panics

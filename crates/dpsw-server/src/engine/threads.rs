@@ -4,18 +4,20 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Instant;
 
-use dpsw::StateKey;
+use dpsw::{DpswSketch, StateKey};
 
 use crate::engine::EngineSettings;
 use crate::engine::book::Book;
 use crate::engine::commit::{Committer, Request, StartCounter};
-use crate::engine::count::{Counter, Work};
+use crate::engine::count::{Counter, Counting, Work};
 use crate::engine::health::Ailment;
 use crate::engine::publish::{Publisher, Shown};
+use crate::engine::published::Published;
 use crate::engine::recover::{Recovered, RecoveredSource, damaged, recover};
 use crate::engine::registry::Shared;
-use crate::engine::release::Releaser;
+use crate::engine::release::{Committed, Release, Releaser};
 use crate::engine::ticker::{Order, Ticker};
 use crate::error::{OpenError, Unavailable};
 use crate::store::Store;
@@ -46,7 +48,8 @@ impl Threads {
                 "was damaged and was repaired: what was acknowledged last may be missing; check the disk";
             shared.vitals.notice(format!("{} {notice}", disk.name()));
         }
-        let Recovered { meta, marker, sources, names } = recover(&mut store, shared, &state_key())?;
+        let Recovered { meta, marker, sources, names, is_unmarked } =
+            recover(&mut store, shared, &state_key())?;
         shared.show_views_of(&store).map_err(|error| damaged(&store, error))?;
         // Nobody else says it.
         let _ = shared.database.set(meta.database);
@@ -56,12 +59,27 @@ impl Threads {
         let (publisher, shown) = mpsc::channel();
         let (ticker, orders) = mpsc::channel();
         let start_counter = starter(shared, &running, settings, (&committer, &publisher, &ticker));
+        let mut unshown = Vec::new();
+        if is_unmarked {
+            for counting in sources.iter().flat_map(|source| &source.streams) {
+                unshown.push(hide(counting, shared)?);
+            }
+        }
         let books = sources.into_iter().map(|source| {
             let book = open_book(source, &start_counter, shared, &publisher);
             (book.source.id, book)
         });
+        let books: BTreeMap<_, _> = books.collect();
+        if is_unmarked {
+            let streams = unshown.iter().map(|committed| committed.stream.id).collect();
+            let (generation, busy) = (meta.generation, shared.begin());
+            // It is taken by the thread that is about to start.
+            let _ = releaser.send(Release { generation, states: unshown, streams, busy });
+        }
+        let failed = store.unwritable().map(|reason| Unavailable::Storage(reason.to_owned()));
+        failed.iter().for_each(|refusal| shared.vitals.ail(Ailment::Storage, &refusal.to_string()));
         let committing = Committer {
-            books: books.collect(),
+            books,
             store,
             meta,
             marked: marker.generation,
@@ -69,8 +87,8 @@ impl Threads {
             requests,
             releaser,
             checkpoints: BTreeMap::new(),
-            is_releasing: false,
-            failed: None,
+            is_releasing: is_unmarked,
+            failed: failed.map(|refusal| (Instant::now(), refusal)),
             names: names.into_iter().collect(),
             start_counter,
             journal_bytes_max: settings.journal_bytes_max,
@@ -148,6 +166,16 @@ fn starter(
     })
 }
 
+/// Shows nothing of a stream until the marker has moved: what will be shown then.
+fn hide(counting: &Counting, shared: &Shared) -> Result<Committed, OpenError> {
+    let (stream, sealed_until) = (Arc::clone(&counting.stream), counting.saved.sealed_until);
+    let view = stream.published().view.clone();
+    let empty =
+        DpswSketch::new(view.plan().clone()).map_err(|error| OpenError::Entropy(error.to_string()))?;
+    stream.hide(Published::first(&empty));
+    Ok(Committed { stream, sealed_until, view, busy: shared.begin() })
+}
+
 /// The book of a source, whose streams are counted from now on.
 fn open_book(
     recovered: RecoveredSource,
@@ -160,6 +188,9 @@ fn open_book(
         streams.iter().map(|counting| (Arc::clone(&counting.stream), counting.saved)).collect();
     for (stream, saved) in &durable {
         shared.streams.insert(&stream.config.name, Arc::clone(stream));
+        if stream.shown_until() < saved.sealed_until {
+            continue;
+        }
         let view = stream.published().view.clone();
         // What was restored is worked out before anybody asks; the publisher is not yet running, and its queue is open.
         let _ = publisher.send(Shown {

@@ -57,6 +57,9 @@ impl Store {
     /// The database refuses, and has to be opened again. Where the error is unconfirmed, whether the changes are there then can
     /// only be told by looking.
     pub(crate) fn commit(&mut self, changes: &Changes<'_>) -> Result<(), StoreError> {
+        if let Some(reason) = self.unwritable() {
+            return Err(StoreError::new(reason));
+        }
         let mut scratch = std::mem::take(&mut self.scratch);
         let transaction = self.database()?.begin_write()?;
         changes.write(&transaction, self.cipher(), &mut scratch)?;

@@ -4,6 +4,7 @@ pub(crate) mod changes;
 pub(crate) mod cipher;
 pub(crate) mod journal;
 pub(crate) mod marker;
+mod overlay;
 pub(crate) mod position;
 pub(crate) mod read;
 pub(crate) mod records;
@@ -20,6 +21,7 @@ use redb::{Database, DatabaseError, TableDefinition};
 use crate::error::{OpenError, Unavailable};
 use crate::store::cipher::{Cipher, NoRandomness};
 use crate::store::disk::Disk;
+use crate::store::overlay::Overlay;
 use crate::store::records::{SourceId, StreamId};
 use crate::store::sender::SenderKey;
 
@@ -74,6 +76,8 @@ pub(crate) struct Store {
     is_durable: bool,
     is_lost: Arc<AtomicBool>,
     database: Option<Arc<Database>>,
+    /// Why the database can be read and not written: the disk was full when it was opened.
+    unwritable: Option<String>,
     /// A record of the journal while it is made, kept for its room.
     scratch: Vec<u8>,
 }
@@ -85,16 +89,31 @@ impl Store {
         cipher: Cipher,
         is_durable: bool,
     ) -> Result<(Self, bool), OpenError> {
-        let mut store =
-            Self { disk, cipher, is_durable, is_lost: Arc::default(), database: None, scratch: Vec::new() };
-        let opened = caught(|| {
-            let mut database = store.opened()?;
-            let is_whole = database.check_integrity()?;
-            Ok((database, is_whole))
-        });
+        let (is_lost, database, unwritable, scratch) = (Arc::default(), None, None, Vec::new());
+        let mut store = Self { disk, cipher, is_durable, is_lost, database, unwritable, scratch };
+        let mut opened = store.opened_whole();
+        if let Err(Failure::Refused(DatabaseError::Storage(redb::StorageError::Io(error)))) = &opened
+            && is_full(error)
+        {
+            store.unwritable = Some(error.to_string());
+            opened = store.opened_whole();
+        }
         let (database, is_whole) = opened.map_err(|failure| store.failed_to_open(failure))?;
         store.database = Some(Arc::new(database));
         Ok((store, is_whole))
+    }
+
+    fn opened_whole(&self) -> Result<(Database, bool), Failure> {
+        caught(|| {
+            let mut database = self.opened()?;
+            let is_whole = database.check_integrity()?;
+            Ok((database, is_whole))
+        })
+    }
+
+    /// Why the database can be read and not written, until it is opened again.
+    pub(crate) fn unwritable(&self) -> Option<&str> {
+        self.unwritable.as_deref()
     }
 
     /// Opens the database again after a failure.
@@ -113,6 +132,7 @@ impl Store {
                 return Err(Unavailable::Storage("what was committed before is still being read".to_owned()));
             }
         }
+        self.unwritable = None;
         let opened = caught(|| self.opened());
         let opened =
             opened.map_err(|failure| Unavailable::Storage(self.failed_to_open(failure).to_string()))?;
@@ -121,7 +141,10 @@ impl Store {
     }
 
     fn opened(&self) -> Result<Database, DatabaseError> {
-        let inner = self.disk.database()?;
+        let mut inner = self.disk.database()?;
+        if self.unwritable.is_some() {
+            inner = Box::new(Overlay::new(inner)?);
+        }
         let (is_durable, is_lost) = (self.is_durable, Arc::clone(&self.is_lost));
         let backend = Watched { inner, is_durable, is_lost };
         Database::builder().set_cache_size(CACHE_BYTES).create_with_backend(backend)
@@ -164,6 +187,12 @@ impl Store {
     pub(crate) fn disk(&self) -> &Arc<dyn Disk> {
         &self.disk
     }
+}
+
+/// Whether there is no room.
+fn is_full(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
 }
 
 enum Failure {

@@ -37,6 +37,7 @@ struct State {
     does_what_fails: bool,
     bytes_max: Option<u64>,
     refusal: Option<ErrorKind>,
+    marker_refusal: Option<ErrorKind>,
     loses_syncs: bool,
     /// Whether syncs wait.
     is_held: bool,
@@ -114,6 +115,11 @@ impl SimDisk {
     /// Nothing can be opened or marked.
     pub(crate) fn refuse(&self, refusal: Option<ErrorKind>) {
         self.lock().refusal = refusal;
+    }
+
+    /// The marker cannot be moved.
+    pub(crate) fn refuse_markers(&self, refusal: Option<ErrorKind>) {
+        self.lock().marker_refusal = refusal;
     }
 
     /// Syncs fail, and nobody knows what of them is there.
@@ -251,7 +257,7 @@ impl Disk for SimDisk {
     fn write_marker(&self, marker: &[u8]) -> io::Result<()> {
         let mut state = self.lock();
         state.operate()?;
-        if let Some(refusal) = state.refusal {
+        if let Some(refusal) = state.refusal.or(state.marker_refusal) {
             return Err(refusal.into());
         }
         state.marker = Some(marker.to_vec());

@@ -25,6 +25,65 @@ fn check_counts(engine: &Engine, batches: u64) {
     assert_eq!(frequency(&published, "b", span), exact as f64);
 }
 
+/// On a disk without room for a byte more, wherever the service was stopped: it starts, answers, refuses batches with a reason, and
+/// takes them when there is room.
+#[test]
+fn it_starts_on_a_full_disk_and_takes_batches_when_there_is_room() {
+    for (batches, is_killed) in [(1, false), (1, true), (3, false), (3, true)] {
+        let (rig, disk) = (Rig::new(), SimDisk::default());
+        let engine = rig.open_on(&disk);
+        create(&engine, SOURCE, &[COUNT_STREAM]);
+        (0..20 * batches).for_each(|batch| assert_eq!(try_send(&engine, batch), Ok(false)));
+        let before = view(&engine, "pages").sealed_until;
+        if !is_killed {
+            engine.shutdown().expect("healthy");
+        }
+        drop(engine);
+        // No write at all succeeds, also not in place.
+        disk.fail(0, u64::MAX);
+        disk.refuse_markers(Some(ErrorKind::StorageFull));
+        let engine = rig.open_on(&disk);
+        assert_eq!(engine.view("pages").expect("a stream").sealed_until, before, "it answers");
+        try_send(&engine, 20 * batches).expect_err("a full disk takes no more");
+        assert!(!engine.health().is_ready());
+        disk.fail(0, 0);
+        disk.refuse_markers(None);
+        while !engine.health().is_ready() {
+            std::thread::yield_now();
+        }
+        try_send(&engine, 20 * batches).expect("room");
+        check_counts(&engine, 20 * batches + 1);
+    }
+}
+
+/// The disk was full when the marker should have moved: nothing of what it did not move to is shown before it moves.
+#[test]
+fn it_starts_where_the_marker_cannot_be_moved_and_shows_what_is_new_when_it_is() {
+    let (rig, disk) = (Rig::new(), SimDisk::default());
+    let engine = rig.open_on(&disk);
+    create(&engine, SOURCE, &[COUNT_STREAM]);
+    disk.refuse_markers(Some(ErrorKind::StorageFull));
+    (0..20).for_each(|batch| assert_eq!(try_send(&engine, batch), Ok(false)));
+    while engine.health().is_ready() {
+        std::thread::yield_now();
+    }
+    drop(engine);
+    let engine = rig.open_on(&disk);
+    let hidden = engine.view("pages").expect("a stream");
+    assert_eq!((hidden.sealed_until, hidden.view.sealed().count()), (0, 0));
+    while engine.health().is_ready() {
+        std::thread::yield_now();
+    }
+    assert_eq!(engine.view("pages").expect("a stream").sealed_until, 0, "the marker has not moved");
+    disk.refuse_markers(None);
+    while !engine.health().is_ready() {
+        std::thread::yield_now();
+    }
+    check_counts(&engine, 20);
+    drop(engine);
+    check_counts(&rig.open_on(&disk), 20);
+}
+
 /// As the program of another version would leave it.
 fn write_format(rig: &Rig, format: Option<u32>) {
     let table = redb::TableDefinition::<&str, &[u8]>::new("meta");
