@@ -92,8 +92,7 @@ pub(super) fn stripped(view: &WindowView) -> WindowView {
         Some(Arc::new(only.with_capped(substream.capped())))
     };
     let released = &view.readable.released;
-    let nobody = Leases::from_parts(view.plan(), released.leases().horizon().range(), &[]);
-    let nobody = Arc::new(nobody.expect("no lease is a wrong one"));
+    let nobody = Arc::new(released.leases().of_nobody());
     with_substreams(view, released.substreams().iter().filter_map(whole).collect(), nobody)
 }
 

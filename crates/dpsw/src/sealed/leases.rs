@@ -73,6 +73,11 @@ impl Leases {
         &self.horizon
     }
 
+    /// The same substreams are decided, and nobody is tracked.
+    pub(crate) fn of_nobody(&self) -> Self {
+        Self { horizon: self.horizon.clone(), leases: Vec::new() }
+    }
+
     /// Whether no key is or was tracked.
     pub(crate) fn is_empty(&self) -> bool {
         self.leases.is_empty()
