@@ -465,6 +465,14 @@ pub enum QueryError {
     /// Keys that were seen are never listed, so without a public domain the asker names candidates.
     #[error("the domain is not public, so keys cannot be listed; name the candidates")]
     NoDomain,
+    /// More keys come into question than rows may be made.
+    #[error("{got} items may reach the threshold, and there may be at most {most}; raise the threshold")]
+    ManyRows {
+        /// How many come into question.
+        got: usize,
+        /// The most.
+        most: usize,
+    },
     /// Part of the window is no longer retained.
     #[error(
         "the window {asked:?} reaches outside {retained:?}, the positions that are retained; ask for less or raise the retention"

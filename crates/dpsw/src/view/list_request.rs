@@ -1,5 +1,8 @@
 //! What a list is asked for. Whether its rows were chosen for their size follows from this alone, never from the data.
 
+use std::cell::Cell;
+
+use crate::error::QueryError;
 use crate::privacy::parameters::Threshold;
 use crate::view::estimate::{Certainty, Shown};
 use crate::view::ranking::{at_least, largest};
@@ -16,13 +19,21 @@ pub struct ListRequest {
     certainty: Certainty,
     has_noise: bool,
     is_strict: bool,
+    in_question_max: usize,
 }
 
 impl ListRequest {
     /// The keys with the largest counts, at most so many.
     #[must_use]
     pub fn top(most: usize) -> Self {
-        Self { most, threshold: None, certainty: Certainty::Plain, has_noise: false, is_strict: false }
+        Self {
+            most,
+            threshold: None,
+            certainty: Certainty::Plain,
+            has_noise: false,
+            is_strict: false,
+            in_question_max: usize::MAX,
+        }
     }
 
     /// The keys whose count reaches a share of the window.
@@ -35,6 +46,13 @@ impl ListRequest {
     #[must_use]
     pub fn at_most(self, rows: usize) -> Self {
         Self { most: rows, ..self }
+    }
+
+    /// Makes no rows if more keys than this come into question for a threshold. Rows take memory, and noise may lift very many
+    /// keys over a low threshold.
+    #[must_use]
+    pub fn with_in_question_up_to(self, keys: usize) -> Self {
+        Self { in_question_max: keys, ..self }
     }
 
     /// On which side a threshold errs.
@@ -58,18 +76,34 @@ impl ListRequest {
 }
 
 /// A request about a window, where a threshold is a count.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Selection {
     pub(crate) request: ListRequest,
     /// The least count of a row, if there is a threshold.
     pub(crate) least: Option<f64>,
+    /// How many keys came into question, once they were chosen.
+    in_question: Cell<usize>,
 }
 
 impl Selection {
+    pub(crate) fn new(request: ListRequest, least: Option<f64>) -> Self {
+        Self { request, least, in_question: Cell::new(0) }
+    }
+
+    /// Whether no more keys came into question than the request allows.
+    pub(crate) fn check(&self) -> Result<(), QueryError> {
+        let (got, most) = (self.in_question.get(), self.request.in_question_max);
+        if got <= most { Ok(()) } else { Err(QueryError::ManyRows { got, most }) }
+    }
+
     /// The places of the values that rows are made of. Keys are looked at that lie `slack` below a threshold.
     pub(crate) fn choose(&self, values: &[f64], slack: impl Fn(f64) -> f64) -> Vec<usize> {
         match self.least {
-            Some(least) => at_least(values, least - slack(least)).collect(),
+            Some(least) => {
+                let low = least - slack(least);
+                self.in_question.set(at_least(values, low).count());
+                if self.check().is_ok() { at_least(values, low).collect() } else { Vec::new() }
+            }
             None => largest(values, self.request.most),
         }
     }

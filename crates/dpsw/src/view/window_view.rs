@@ -189,9 +189,12 @@ impl WindowView {
     /// [`ListRequest`] that hides nothing were not; they show plain estimates.
     ///
     /// # Errors
-    /// There is no list: keys can only be asked for by name.
+    /// There is no list: keys can only be asked for by name. Or more keys come into question than the request allows; then no row
+    /// was made.
     pub fn list(&self, request: ListRequest) -> Result<List<'_>, QueryError> {
-        Ok(self.answers().list(self.keys()?, &self.selection(request)))
+        let selection = self.selection(request);
+        let list = self.answers().list(self.keys()?, &selection);
+        selection.check().map(|()| list)
     }
 
     /// The same of candidates, where there is no list.
@@ -288,7 +291,7 @@ impl WindowView {
     }
 
     fn selection(&self, request: ListRequest) -> Selection {
-        Selection { request, least: request.threshold.map(|threshold| self.least(threshold)) }
+        Selection::new(request, request.threshold.map(|threshold| self.least(threshold)))
     }
 
     /// The smallest estimate of a heavy hitter.
