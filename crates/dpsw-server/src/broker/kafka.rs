@@ -31,8 +31,9 @@ const HEARD_MAX: usize = 100;
 
 /// How much is fetched ahead: few records, since each takes some hundred bytes beside its own and cold memory is slow, and again as
 /// soon as there is room (by default a full queue rests for a second).
-const FETCHED_AHEAD: [(&str, &str); 3] = [
+const FETCHED_AHEAD: [(&str, &str); 4] = [
     ("queued.max.messages.kbytes", "32768"),
+    ("fetch.max.bytes", "16777216"),
     ("queued.min.messages", "50000"),
     ("fetch.queue.backoff.ms", "2"),
 ];

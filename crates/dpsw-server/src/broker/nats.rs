@@ -24,6 +24,10 @@ use crate::config::BrokerConfig;
 const OWNERS: &str = "dpsw-owners";
 /// How long the server may take to answer.
 const TIMEOUT: Duration = Duration::from_secs(5);
+/// Records are asked for ahead, so many that they have at most this many bytes if all are as long as the server allows.
+const AHEAD_BYTES_MAX: usize = 64 << 20;
+/// The most of them.
+const AHEAD_MAX: usize = 500;
 /// How long a next record may take before a batch goes without it.
 const LINGER: Duration = Duration::from_millis(1);
 
@@ -84,7 +88,9 @@ impl Nats {
         }
         let start_sequence = wanted.max(first).max(1);
         let deliver_policy = DeliverPolicy::ByStartSequence { start_sequence };
-        let config = OrderedConfig { deliver_policy, ..Default::default() };
+        let longest = self.context.client().server_info().max_payload.max(1);
+        let max_batch = i64::try_from((AHEAD_BYTES_MAX / longest).clamp(1, AHEAD_MAX)).unwrap_or(1);
+        let config = OrderedConfig { deliver_policy, max_batch, ..Default::default() };
         let consumer = stream.create_consumer(config).await.map_err(trouble)?;
         let begun = if last.is_some() && wanted < first { Begun::Later } else { Begun::After };
         Ok((consumer.messages().await.map_err(trouble)?, begun))

@@ -1,13 +1,12 @@
-//! Redis streams: entries are read with `XREAD`, and the field `value` of each is its value.
+//! Redis streams: entries are read with `XRANGE`, and the field `value` of each is its value.
 //!
 //! Who reads a stream stands under `dpsw:owner:` and the stream's key.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use redis::streams::{StreamInfoStreamReply, StreamRangeReply, StreamReadOptions, StreamReadReply};
+use redis::streams::{StreamInfoStreamReply, StreamRangeReply};
 use redis::{
     Client, Commands, Connection, ConnectionInfo, IntoConnectionInfo, RedisError, Script, TlsCertificates,
-    Value,
 };
 
 use crate::broker::access::BrokerAccess;
@@ -20,8 +19,36 @@ use crate::config::BrokerConfig;
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// The most entries of one reply, which is in memory as a whole.
 const ENTRIES_MAX: usize = 1 << 12;
-/// The field of an entry that holds its value.
-const FIELD: &str = "value";
+/// A reply has no more entries from this many bytes of values on: it is in memory as a whole.
+const REPLY_BYTES_MAX: usize = 4 << 20;
+/// A longer value is not sent by Redis, and counts as one that cannot be read.
+const VALUE_LEN_MAX: usize = 1 << 20;
+/// How long to wait before an empty stream is looked at again.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Reads entries from an id on: at most so many, until their values have so many bytes, each value up to so many. Nothing else
+/// bounds a reply: producers may write entries of any length.
+const READ: &str = "
+local from, most = ARGV[1], tonumber(ARGV[2])
+local bytes_max, len_max = tonumber(ARGV[3]), tonumber(ARGV[4])
+local entries, bytes = {}, 0
+while #entries < most do
+  local wanted = math.min(64, most - #entries)
+  local found = redis.call('XRANGE', KEYS[1], from, '+', 'COUNT', wanted)
+  for _, entry in ipairs(found) do
+    local value, fields = false, entry[2]
+    for i = 1, #fields, 2 do
+      if fields[i] == 'value' then value = fields[i + 1] end
+    end
+    if value and len_max < #value then value = false end
+    if value then bytes = bytes + #value end
+    entries[#entries + 1] = {entry[1], value}
+    if bytes_max <= bytes then return entries end
+  end
+  if #found < wanted then return entries end
+  from = '(' .. found[#found][1]
+end
+return entries";
 
 /// Replaces a claim if it is still the one that was seen.
 const REPLACE: &str = "
@@ -54,6 +81,15 @@ impl Redis {
         let last = id(self.last);
         let found: StreamRangeReply = self.connection.xrange(&self.topic, &last, &last)?;
         Ok(self.last == 0 || !found.ids.is_empty())
+    }
+
+    /// The next entries: their ids, and their values if they have any.
+    fn read(&mut self, most: usize) -> Result<Vec<(String, Option<Vec<u8>>)>, Trouble> {
+        let script = Script::new(READ);
+        let mut call = script.key(&self.topic);
+        call.arg(format!("({}", id(self.last))).arg(most.min(ENTRIES_MAX));
+        call.arg(REPLY_BYTES_MAX).arg(VALUE_LEN_MAX);
+        Ok(call.invoke(&mut self.connection)?)
     }
 
     /// The id of the newest entry that the stream ever had; `None` if there is no stream.
@@ -102,20 +138,17 @@ impl Connector for Redis {
         patience: Duration,
         take: &mut dyn FnMut(Record<'_>) -> bool,
     ) -> Result<(), Trouble> {
-        let wait_ms = usize::try_from(patience.as_millis()).unwrap_or(1).max(1);
-        let options = StreamReadOptions::default().count(most.min(ENTRIES_MAX)).block(wait_ms);
-        let from = id(self.last);
-        let reply: Option<StreamReadReply> =
-            self.connection.xread_options(&[&self.topic], &[from], &options)?;
-        for entry in reply.into_iter().flat_map(|reply| reply.keys).flat_map(|key| key.ids) {
-            let offset = offset(&entry.id)?;
-            let value = match entry.map.get(FIELD) {
-                Some(Value::BulkString(bytes)) => Some(&bytes[..]),
-                _ => None,
-            };
+        let since = Instant::now();
+        let mut entries = self.read(most)?;
+        while entries.is_empty() && since.elapsed() < patience {
+            std::thread::sleep(PAUSE);
+            entries = self.read(most)?;
+        }
+        for (entry, value) in entries {
+            let offset = offset(&entry)?;
             let time_ms = u64::try_from(offset >> 64).unwrap_or(0);
             self.last = offset;
-            if !take(Record { partition: 0, offset, time_ms, value }) {
+            if !take(Record { partition: 0, offset, time_ms, value: value.as_deref() }) {
                 break;
             }
         }
