@@ -4,13 +4,24 @@ use bytes::Bytes;
 
 use crate::events::{COLUMN_BYTES_MAX, EventsError, at_most, show_len};
 
-/// Strings one after the other in one piece of memory. One that is missing takes its place as a null item.
-#[derive(Clone, Default, PartialEq, Eq)]
+/// Strings in one piece of memory. One that is missing takes its place as a null item.
+///
+/// Strings of a dictionary stay folded: rows that share a value share its bytes, so that a batch takes as much memory as it brings,
+/// however long the values are and however often they occur (PRIVACY.md: rule 37).
+#[derive(Clone, Default)]
 pub struct Strings {
     bytes: Bytes,
-    /// Where each ends; it begins where the one before ends.
-    ends: Vec<u32>,
+    places: Places,
     present: Present,
+}
+
+/// Where strings stand in their bytes.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) enum Places {
+    /// One after the other: each ends here, and begins where the one before ends.
+    Ends(Vec<u32>),
+    /// Anywhere: each begins and ends here.
+    Spans(Vec<[u32; 2]>),
 }
 
 /// Integers. One that is missing takes its place as a null item.
@@ -37,20 +48,37 @@ impl Strings {
         let is_wrong = |(start, end): (u32, u32)| end < start || bytes.len() < end as usize;
         match starts.zip(ends.iter().copied()).position(is_wrong) {
             Some(index) => Err(EventsError::Ends { index, end: ends[index], bytes: bytes.len() }),
-            None => Ok(Self { bytes, ends, present }),
+            None => Ok(Self { bytes, places: Places::Ends(ends), present }),
+        }
+    }
+
+    /// Strings anywhere in these bytes, each from its start to its end.
+    ///
+    /// # Errors
+    /// One ends before it starts, or beyond the bytes; there are too few bits; or there are more than [`COLUMN_BYTES_MAX`] bytes.
+    pub fn with_spans(bytes: Bytes, spans: Vec<[u32; 2]>, present: Present) -> Result<Self, EventsError> {
+        at_most("the bytes of a column", bytes.len(), COLUMN_BYTES_MAX)?;
+        present.fits(spans.len())?;
+        let is_wrong = |[start, end]: &[u32; 2]| end < start || bytes.len() < *end as usize;
+        match spans.iter().position(is_wrong) {
+            Some(index) => Err(EventsError::Ends { index, end: spans[index][1], bytes: bytes.len() }),
+            None => Ok(Self { bytes, places: Places::Spans(spans), present }),
         }
     }
 
     /// How many there are.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.ends.len()
+        match &self.places {
+            Places::Ends(ends) => ends.len(),
+            Places::Spans(spans) => spans.len(),
+        }
     }
 
     /// Whether there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
+        self.len() == 0
     }
 
     /// The string at an index below [`len`](Self::len), if it is there.
@@ -61,18 +89,41 @@ impl Strings {
 
     /// The bytes at an index, whether it is there or not.
     pub(crate) fn slice(&self, index: usize) -> &[u8] {
-        let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
-        &self.bytes[start as usize..self.ends[index] as usize]
+        let [start, end] = match &self.places {
+            Places::Ends(ends) => [index.checked_sub(1).map_or(0, |before| ends[before]), ends[index]],
+            Places::Spans(spans) => spans[index],
+        };
+        &self.bytes[start as usize..end as usize]
     }
 
+    /// How many bytes it takes in memory.
     pub(crate) fn size(&self) -> usize {
-        self.bytes.len() + 4 * self.ends.len()
+        let places = match &self.places {
+            Places::Ends(ends) => 4 * ends.len(),
+            Places::Spans(spans) => 8 * spans.len(),
+        };
+        self.bytes.len() + places
     }
 
-    pub(crate) fn parts(&self) -> (&Bytes, &[u32], &Present) {
-        (&self.bytes, &self.ends, &self.present)
+    pub(crate) fn parts(&self) -> (&Bytes, &Places, &Present) {
+        (&self.bytes, &self.places, &self.present)
     }
 }
+
+impl Default for Places {
+    fn default() -> Self {
+        Self::Ends(Vec::new())
+    }
+}
+
+/// The same strings are equal, however they are kept.
+impl PartialEq for Strings {
+    fn eq(&self, other: &Self) -> bool {
+        self.len() == other.len() && (0..self.len()).all(|index| self.get(index) == other.get(index))
+    }
+}
+
+impl Eq for Strings {}
 
 /// Collects strings one by one; `None` is one that is missing.
 impl<T: AsRef<[u8]>> FromIterator<Option<T>> for Strings {
@@ -99,9 +150,11 @@ impl StringsBuilder {
         Self { bytes, ends, present: PresentBuilder::default() }
     }
 
-    /// Adds one at the end; one for which there is no room below [`COLUMN_BYTES_MAX`] is missing.
+    /// Adds one at the end.
+    ///
+    /// # Panics
+    /// All together have 2^32 bytes or more: whoever collects strings limits their number and their length beforehand.
     pub fn push(&mut self, string: Option<&[u8]>) {
-        let string = string.filter(|string| string.len() <= COLUMN_BYTES_MAX - self.bytes.len());
         self.bytes.extend_from_slice(string.unwrap_or_default());
         self.present.push(self.ends.len(), string.is_some());
         self.ends.push(u32::try_from(self.bytes.len()).expect("a column has less than 2^32 bytes"));
@@ -111,7 +164,7 @@ impl StringsBuilder {
     #[must_use]
     pub fn finish(self) -> Strings {
         let present = self.present.finish(self.ends.len());
-        Strings { bytes: self.bytes.into(), ends: self.ends, present }
+        Strings { bytes: self.bytes.into(), places: Places::Ends(self.ends), present }
     }
 }
 
@@ -143,13 +196,32 @@ impl Integers {
 /// Collects integers one by one; `None` is one that is missing.
 impl FromIterator<Option<u64>> for Integers {
     fn from_iter<I: IntoIterator<Item = Option<u64>>>(integers: I) -> Self {
-        let (mut values, mut present) = (Vec::new(), PresentBuilder::default());
-        for integer in integers {
-            present.push(values.len(), integer.is_some());
-            values.push(integer.unwrap_or(0));
-        }
-        let present = present.finish(values.len());
-        Self { values, present }
+        let mut builder = IntegersBuilder::default();
+        integers.into_iter().for_each(|integer| builder.push(integer));
+        builder.finish()
+    }
+}
+
+/// Integers that are still being collected.
+#[derive(Default)]
+pub(crate) struct IntegersBuilder {
+    values: Vec<u64>,
+    present: PresentBuilder,
+}
+
+impl IntegersBuilder {
+    pub(crate) fn with_capacity(integers: usize) -> Self {
+        Self { values: Vec::with_capacity(integers), present: PresentBuilder::default() }
+    }
+
+    pub(crate) fn push(&mut self, integer: Option<u64>) {
+        self.present.push(self.values.len(), integer.is_some());
+        self.values.push(integer.unwrap_or(0));
+    }
+
+    pub(crate) fn finish(self) -> Integers {
+        let present = self.present.finish(self.values.len());
+        Integers { values: self.values, present }
     }
 }
 
@@ -190,10 +262,10 @@ impl Present {
 
 /// Bits, which are kept from the first missing value on.
 #[derive(Default)]
-struct PresentBuilder(Option<Vec<u8>>);
+pub(crate) struct PresentBuilder(Option<Vec<u8>>);
 
 impl PresentBuilder {
-    fn push(&mut self, index: usize, is_there: bool) {
+    pub(crate) fn push(&mut self, index: usize, is_there: bool) {
         if !is_there {
             let bits = self.0.get_or_insert_default();
             bits.resize(bits.len().max(index / 8 + 1), u8::MAX);
@@ -201,7 +273,7 @@ impl PresentBuilder {
         }
     }
 
-    fn finish(self, len: usize) -> Present {
+    pub(crate) fn finish(self, len: usize) -> Present {
         Present(self.0.map(|mut bits| {
             bits.resize(len.div_ceil(8), u8::MAX);
             bits.into()

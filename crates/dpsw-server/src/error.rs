@@ -124,6 +124,17 @@ pub enum ChangeError {
     /// The plan has reproducible noise.
     #[error("a stream with reproducible noise claims no privacy and is not served")]
     NoClaim,
+    /// A view that was sent lists too many keys.
+    #[error(
+        "the view lists {got} keys, and one that is sent may list at most {most}; send one with fewer, or raise view_keys in \
+        [limits]"
+    )]
+    ViewKeys {
+        /// How many it lists.
+        got: usize,
+        /// The most.
+        most: usize,
+    },
     /// Bytes that are no view.
     #[error(transparent)]
     View(#[from] dpsw::error::SnapshotError),

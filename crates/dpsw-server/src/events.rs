@@ -1,7 +1,10 @@
 //! A batch of events, column by column, as the network brings it.
 
+use std::sync::Arc;
+
 use thiserror::Error;
 
+use crate::budget::Reservation;
 use crate::column::{Integers, Strings};
 
 /// The time of an event that has none: it is left out, like one too far ahead.
@@ -61,7 +64,21 @@ pub struct Events {
     users: Option<Strings>,
     /// The version of what was wanted when they were read; `None` if they were not read from a body or a broker.
     wanted_version: Option<u64>,
+    room: Room,
 }
+
+/// The memory that events hold of a budget, from the first byte of their body until they are dropped.
+#[derive(Clone, Default)]
+struct Room(Option<Arc<Reservation>>);
+
+/// Events are the same whoever holds what for them.
+impl PartialEq for Room {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Room {}
 
 /// The items of one column.
 #[derive(Clone, PartialEq, Eq)]
@@ -135,7 +152,17 @@ impl Events {
         self.users = self.users.take().filter(|_| needs_users);
     }
 
-    /// About how many bytes they take.
+    /// The same with the memory that was reserved for them.
+    pub(crate) fn with_room(self, room: Reservation) -> Self {
+        Self { room: Room(Some(Arc::new(room))), ..self }
+    }
+
+    /// How many bytes were reserved for them, if any were.
+    pub(crate) fn reserved(&self) -> Option<usize> {
+        self.room.0.as_ref().map(|room| room.amount())
+    }
+
+    /// About how many bytes they take. It depends on their items: what was reserved decides, wherever others could see it.
     pub(crate) fn size(&self) -> usize {
         let columns = self.columns.iter().map(|(name, column)| name.len() + column.size()).sum::<usize>();
         let times = self.times.as_ref().map_or(0, |times| 8 * times.len());

@@ -34,6 +34,7 @@
 
 pub mod auth;
 pub mod broker;
+pub mod budget;
 pub mod clock;
 pub mod column;
 pub mod config;

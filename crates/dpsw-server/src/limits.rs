@@ -3,10 +3,11 @@
 use serde::Deserialize;
 
 use crate::config::ConfigError;
-use crate::engine::SENDERS_MAX;
-use crate::events::EVENTS_MAX;
+use crate::engine::{ITEM_LEN_MAX, SENDERS_MAX};
+use crate::events::{COLUMN_BYTES_MAX, EVENTS_MAX};
 use crate::input::InputLimits;
 use crate::quantity::{Millis, Size};
+use crate::wire::item::QUESTION_ITEMS_MAX;
 
 /// How much the service takes from strangers. What is larger, faster or slower is refused with 408, 413, 429 or 503, and with
 /// how long to wait where waiting helps.
@@ -24,8 +25,9 @@ pub struct Limits {
     pub body: Size,
     /// Bytes of a body when it is unpacked.
     pub unpacked_body: Size,
-    /// Bytes of all bodies that are being received and read at a time.
-    pub bodies: Size,
+    /// Bytes of memory for all bodies, from their first byte until they are counted. Half of it is shared by those that are received
+    /// and wait, the other half is for reading them.
+    pub memory: Size,
     /// Events of a batch.
     pub batch_events: usize,
     /// Bytes of an item or of a user's name. A longer one counts nowhere and takes its place.
@@ -44,6 +46,8 @@ pub struct Limits {
     pub question_items: usize,
     /// Rows of one answer.
     pub answer_rows: usize,
+    /// Keys that a view lists which is sent to be shown. Working it out takes about 64 bytes for each, as long as it is shown.
+    pub view_keys: usize,
     /// Views that are merged at a time.
     pub merged_views: usize,
     /// Streams up to which requests may make new ones.
@@ -66,8 +70,8 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             body: Size(16 << 20),
-            unpacked_body: Size(64 << 20),
-            bodies: Size(256 << 20),
+            unpacked_body: Size(32 << 20),
+            memory: Size(512 << 20),
             batch_events: 1_000_000,
             key_len: 1024,
             requests_per_second: 10_000,
@@ -77,6 +81,7 @@ impl Default for Limits {
             live_clients: 64,
             question_items: 1000,
             answer_rows: 10_000,
+            view_keys: 1_000_000,
             merged_views: 64,
             streams: 1000,
             tokens: 1000,
@@ -107,7 +112,7 @@ impl Limits {
             ("tokens", self.tokens),
             ("senders", self.senders as usize),
         ];
-        let sizes = [("body", self.body), ("unpacked_body", self.unpacked_body), ("bodies", self.bodies)];
+        let sizes = [("body", self.body), ("unpacked_body", self.unpacked_body), ("memory", self.memory)];
         let sizes = sizes.map(|(name, Size(bytes))| (name, usize::try_from(bytes).unwrap_or(usize::MAX)));
         if let Some((name, got)) =
             counts.into_iter().chain(sizes).find(|(_, got)| !(1..=COUNT_MAX).contains(got))
@@ -117,10 +122,41 @@ impl Limits {
         if EVENTS_MAX < self.batch_events {
             return wrong(&format!("batch_events must be at most {EVENTS_MAX}, got {}", self.batch_events));
         }
-        if self.bodies < self.body {
-            return wrong("bodies must be at least body, else no body of that size is ever taken");
+        if QUESTION_ITEMS_MAX < self.question_items {
+            return wrong(&format!(
+                "question_items must be at most {QUESTION_ITEMS_MAX}, got {}",
+                self.question_items
+            ));
+        }
+        for (name, Size(bytes)) in [("body", self.body), ("unpacked_body", self.unpacked_body)] {
+            // A column of a longer body could be longer than columns may be, by the length of its items.
+            if (COLUMN_BYTES_MAX as u64) < bytes {
+                return wrong(&format!("{name} must be at most {COLUMN_BYTES_MAX}, got {bytes}"));
+            }
+        }
+        if ITEM_LEN_MAX < self.key_len {
+            return wrong(&format!("key_len must be at most {ITEM_LEN_MAX}, got {}", self.key_len));
+        }
+        let least = MEMORY_PER_BODY * Self::bytes(self.body.max(self.unpacked_body));
+        if Self::bytes(self.memory) < least {
+            return wrong(&format!(
+                "memory must be at least {MEMORY_PER_BODY} times body and unpacked_body, which is {least}, got {}",
+                self.memory.0
+            ));
         }
         Ok(())
+    }
+
+    /// The memory for bodies that are received or wait.
+    pub(crate) fn waiting_memory(&self) -> usize {
+        Self::bytes(self.memory) / 2
+    }
+
+    /// How many bodies may be unpacked and read at a time. Each takes its unpacked bytes, the bytes of its columns, and as much again
+    /// while they grow.
+    pub(crate) fn readers(&self) -> usize {
+        let each = 4 * Self::bytes(self.unpacked_body.max(self.body));
+        (Self::bytes(self.memory) / 2 / each.max(1)).max(1)
     }
 
     pub(crate) fn input(&self) -> InputLimits {
@@ -133,6 +169,8 @@ impl Limits {
     }
 }
 
+/// The memory holds so many of the largest body, so that one token never takes all of it.
+const MEMORY_PER_BODY: usize = 8;
 /// The most that a limit may be set to: 4 GiB of something is no limit.
 const COUNT_MAX: usize = 1 << 32;
 
@@ -151,8 +189,10 @@ mod tests {
             ("body = 0", "body must be from 1"),
             ("requests = 0", "requests must be from 1"),
             ("batch_events = 100000000", "batch_events must be at most"),
-            ("bodies = 1000", "bodies must be at least body"),
-            ("bodies = '8GiB'", "bodies must be from 1"),
+            ("memory = 1000", "memory must be at least 8 times body"),
+            ("memory = '8GiB'", "memory must be from 1"),
+            ("unpacked_body = '1GiB'\nmemory = '4GiB'", "unpacked_body must be at most 268435456"),
+            ("key_len = 100000", "key_len must be at most 65536"),
         ] {
             let limits: Limits = toml::from_str(text).expect(text);
             let error = limits.check().expect_err(text).to_string();

@@ -10,6 +10,7 @@ use crate::broker::claim::Claim;
 use crate::broker::connector::{Begun, Connector, connect};
 use crate::broker::trouble::Trouble;
 use crate::broker::values::Layout;
+use crate::budget::Reservation;
 use crate::config::BrokerConfig;
 use crate::engine::Pending;
 use crate::events::Events;
@@ -26,8 +27,17 @@ const CLAIM_CHECK: Duration = Duration::from_secs(1);
 const GROWTH_CHECK: Duration = Duration::from_secs(10);
 /// The most records of a batch.
 const RECORDS_MAX: usize = 1 << 16;
+/// The most bytes that the rows of a batch can take, if all are as long as they may be.
+const BATCH_BYTES_MAX: usize = 16 << 20;
+/// A reader that finds no memory for a batch looks again after this long.
+const ROOM_PAUSE: Duration = Duration::from_millis(2);
 /// The most batches on their way to the disk; beyond this nothing is read.
 const PENDING_MAX: usize = 4;
+
+/// How many records a batch has at most: so many that the longest allowed ones fit, whatever is in them.
+fn records_max(events_max: usize, longest_row: usize) -> usize {
+    RECORDS_MAX.min(events_max).min(BATCH_BYTES_MAX / longest_row).max(1)
+}
 
 /// Reads the topic of one source.
 pub(crate) struct Reader {
@@ -163,7 +173,7 @@ impl Session<'_> {
         }
         let (layout, limits) = (Layout::new(&self.reader.config, &wanted), app.limits.input());
         let mut batch = Batch::new(&layout, &wanted, limits, &self.position);
-        let most = RECORDS_MAX.min(limits.events_max);
+        let most = records_max(limits.events_max, wanted.longest_row(limits));
         let mut refused = None;
         self.connector.poll(most, PATIENCE, &mut |record| match batch.take(record) {
             Ok(wants_more) => wants_more,
@@ -180,10 +190,25 @@ impl Session<'_> {
             return Ok(());
         }
         let (events, step) = batch.finish()?;
-        let events = events.read_for(wanted.version);
+        let room = self.wait_for_room(events.len() * wanted.longest_row(limits))?;
+        let events = events.read_for(wanted.version).with_room(room);
         self.position = step.to.clone();
         self.pending.push_back(app.engine.ingest_read(&self.reader.source, events, step)?);
         Ok(())
+    }
+
+    /// Memory for a batch, by its number of rows and the longest ones that are allowed. Waits until there is some.
+    fn wait_for_room(&self, bytes: usize) -> Result<Reservation, Trouble> {
+        let Reader { app, source, .. } = self.reader;
+        // Names of sources have no blank, and ids of tokens neither.
+        let holder = format!("source {source}");
+        while !app.is_closing() {
+            match app.budget.reserve(&holder, bytes) {
+                Ok(room) => return Ok(room),
+                Err(_) => std::thread::sleep(ROOM_PAUSE),
+            }
+        }
+        Err(Trouble::Over)
     }
 
     /// Notes what is durable, and waits where too much is on its way.

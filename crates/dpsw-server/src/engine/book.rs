@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use crate::config::Protects;
 use crate::engine::count::Work;
 use crate::engine::gauge::Busy;
-use crate::engine::registry::{Room, Source, Stream};
+use crate::engine::registry::{Source, Stream};
 use crate::engine::senders::{CommitSenders, Known};
 use crate::engine::{BatchId, Receipt};
 use crate::error::{IngestError, Unavailable};
@@ -27,7 +27,6 @@ pub(crate) struct Ingest {
     pub(crate) events: Events,
     /// What of a broker it covers.
     pub(crate) step: Option<Step>,
-    pub(crate) room: Room,
     pub(crate) reply: oneshot::Sender<Result<Receipt, IngestError>>,
     pub(crate) busy: Busy,
 }
@@ -44,7 +43,7 @@ pub(crate) struct Book {
     widened: u64,
     /// How far it has read its broker.
     pub(crate) position: Position,
-    /// The records of the journal: their last batch, and their bytes.
+    /// The records of the journal: their last batch, and what was reserved for them.
     journal: VecDeque<(u64, usize)>,
     journal_bytes: usize,
     /// Whether its streams were asked to save, so that the journal can be emptied.
@@ -68,7 +67,7 @@ pub(crate) struct Group {
     pub(crate) senders: CommitSenders,
     /// How far the source has read its broker with these batches.
     pub(crate) position: Option<Position>,
-    rest: Vec<(Room, Busy)>,
+    rest: Vec<Busy>,
     replies: Vec<(oneshot::Sender<Result<Receipt, IngestError>>, Receipt)>,
 }
 
@@ -183,7 +182,7 @@ impl Group {
                 return Err(error);
             }
         };
-        let Ingest { events, step, room, reply, busy, .. } = ingest;
+        let Ingest { events, step, reply, busy, .. } = ingest;
         let is_repeated = match known {
             Known::New => false,
             Known::Taken => true,
@@ -203,8 +202,10 @@ impl Group {
         }
         self.position = step.map(|step| step.to).or(self.position.take());
         let sequence = book.next + self.batches.len() as u64;
-        self.batches.push(Batch { sequence, arrival_ms: now_ms, events: Arc::new(book.needed(events)) });
-        self.rest.push((room, busy));
+        let reserved = events.reserved().unwrap_or_else(|| events.size());
+        let events = Arc::new(book.needed(events));
+        self.batches.push(Batch { sequence, arrival_ms: now_ms, reserved, events });
+        self.rest.push(busy);
         Ok(())
     }
 
@@ -233,9 +234,9 @@ impl Group {
             book.move_to(position);
         }
         // Counted first: a batch that was acknowledged is before every later step of the clock.
-        for (batch, (room, busy)) in self.batches.into_iter().zip(self.rest) {
+        for (batch, busy) in self.batches.into_iter().zip(self.rest) {
             // An owner that is gone means that the engine stops; the batch is in the journal.
-            let _ = book.counter.send(Work::Count { batch, room, busy });
+            let _ = book.counter.send(Work::Count { batch, busy });
         }
         for (reply, receipt) in self.replies {
             // A client that went away learns it when it sends the batch again.

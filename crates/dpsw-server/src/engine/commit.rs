@@ -20,7 +20,7 @@ use crate::engine::senders::CommitSenders;
 use crate::error::{ChangeError, Unavailable, Unknown};
 use crate::store::changes::{Changes, SenderChange};
 use crate::store::cipher::random;
-use crate::store::journal::encoded_len;
+use crate::store::journal::reserved;
 use crate::store::read::has_state;
 use crate::store::records::{Generation, Meta, SourceId, StateRecord, StreamId};
 use crate::store::{Store, StoreError};
@@ -173,7 +173,8 @@ impl Committer {
         while let Some(request) = next {
             match request {
                 Request::Ingest(ingest) => {
-                    (taken, bytes) = (taken + 1, bytes + ingest.events.size());
+                    let reserved = ingest.events.reserved().unwrap_or_else(|| ingest.events.size());
+                    (taken, bytes) = (taken + 1, bytes + reserved);
                     self.take(ingest, &mut groups);
                 }
                 Request::Checkpoint(checkpoint) => self.take_checkpoint(checkpoint),
@@ -338,7 +339,7 @@ impl Committer {
         for (id, group) in groups {
             let Some(book) = self.books.get_mut(&id) else { continue };
             if let Some(last) = group.batches.last().filter(|_| !book.streams().is_empty()) {
-                book.note_record(last.sequence, encoded_len(&group.batches));
+                book.note_record(last.sequence, reserved(&group.batches));
             }
             group.accept(book);
         }

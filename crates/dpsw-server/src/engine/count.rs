@@ -15,7 +15,7 @@ use crate::engine::feed::{self, Care, Column, GivenUp};
 use crate::engine::gauge::Busy;
 use crate::engine::health::Ailment;
 use crate::engine::publish::Shown;
-use crate::engine::registry::{Room, Shared, Stream};
+use crate::engine::registry::{Shared, Stream};
 use crate::quantity::Millis;
 use crate::store::journal::Batch;
 use crate::store::records::{Nulls, Saved, StateRecord, StreamId};
@@ -40,7 +40,7 @@ const SLEEP: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) enum Work {
     /// Count a batch, which is durable.
-    Count { batch: Batch, room: Room, busy: Busy },
+    Count { batch: Batch, busy: Busy },
     /// The clock has come this far.
     Tick { now_ms: u64, busy: Option<Busy> },
     /// A new stream.
@@ -233,7 +233,7 @@ impl Counter {
 
     fn take(&mut self, work: Work) -> Result<(), GivenUp> {
         match work {
-            Work::Count { batch, room: _room, busy: _busy } => {
+            Work::Count { batch, busy: _busy } => {
                 let counted =
                     self.streams.iter_mut().try_for_each(|counting| counting.count(&batch, &self.shared));
                 self.note_seals();

@@ -38,8 +38,12 @@ pub(crate) struct SentView {
 }
 
 impl SentView {
-    pub(crate) fn read(bytes: Bytes) -> Result<Self, ChangeError> {
+    pub(crate) fn read(bytes: Bytes, keys_max: usize) -> Result<Self, ChangeError> {
         let view = WindowView::from_bytes(&bytes)?;
+        let keys = view.keys().map_or(0, |keys| keys.len());
+        if keys_max < keys {
+            return Err(ChangeError::ViewKeys { got: keys, most: keys_max });
+        }
         if view.claim() == Claim::None {
             return Err(ChangeError::NoClaim);
         }

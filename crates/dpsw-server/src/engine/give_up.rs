@@ -87,7 +87,7 @@ fn next_batches(store: &Store, catalogue: &Catalogue) -> Result<BTreeMap<SourceI
     }
     for (id, next) in &mut next {
         let last =
-            |batches: Vec<Batch>, _| *next = batches.last().map_or(0, |last| last.sequence + 1).max(*next);
+            |batches: Vec<Batch>| *next = batches.last().map_or(0, |last| last.sequence + 1).max(*next);
         store.journal(*id, 0, last).map_err(|error| damaged(store, error))?;
     }
     Ok(next)

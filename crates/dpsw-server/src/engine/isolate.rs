@@ -81,7 +81,7 @@ fn count(
     probed: Option<u64>,
 ) -> Result<Option<Panicked>, OpenError> {
     let (mut panicked, mut is_over) = (None, false);
-    let read = store.journal(source, counting.counted, |batches, _| {
+    let read = store.journal(source, counting.counted, |batches| {
         for batch in &batches {
             if panicked.is_some() || is_over {
                 return;

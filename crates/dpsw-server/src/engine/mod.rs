@@ -39,6 +39,7 @@ pub use change::{SOURCES_MAX, STREAMS_MAX};
 pub use feed::ITEM_LEN_MAX;
 pub use handed::{EngineSettings, Pending, Receipt, SENDERS_MAX};
 
+use crate::budget::Budget;
 use crate::clock::Clock;
 use crate::config::{SourceConfig, StreamConfig};
 use crate::engine::book::Ingest;
@@ -46,7 +47,7 @@ use crate::engine::commit::Request;
 use crate::engine::elsewhere::{Elsewhere, SentView};
 use crate::engine::health::Ailment;
 use crate::engine::published::Published;
-use crate::engine::registry::{Room, Shared, Source, Stream};
+use crate::engine::registry::{Shared, Source, Stream};
 use crate::engine::report::{Contract, Counted, Health, LedgerReport, SourceReport, StreamReport};
 use crate::engine::threads::Threads;
 use crate::engine::ticker::Order;
@@ -85,7 +86,8 @@ impl Engine {
         settings: &EngineSettings,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, OpenError> {
-        let shared = Arc::new(Shared::new(clock, settings.clock_step, settings.waiting_bytes_max));
+        let budget = Budget::new(settings.waiting_bytes_max);
+        let shared = Arc::new(Shared::new(clock, settings.clock_step, budget));
         let threads = Threads::start(disk, settings, &shared)?;
         Ok(Self { shared, threads })
     }
@@ -195,7 +197,18 @@ impl Engine {
     /// The bytes are no view, it promises nothing, the stream is counted here, or the view cannot take the place of the one
     /// before (see [`dpsw::SuccessionError`]). Then nothing has changed.
     pub fn put_view(&self, stream: &str, view: Bytes, may_make: bool) -> Result<(), ChangeError> {
-        let sent = Box::new(SentView::read(view)?);
+        self.put_view_up_to(stream, view, may_make, usize::MAX)
+    }
+
+    /// The same, if the view lists at most so many keys: it is refused before it is worked out.
+    pub(crate) fn put_view_up_to(
+        &self,
+        stream: &str,
+        view: Bytes,
+        may_make: bool,
+        keys_max: usize,
+    ) -> Result<(), ChangeError> {
+        let sent = Box::new(SentView::read(view, keys_max)?);
         self.ask(|reply| Request::PutView { name: stream.to_owned(), sent, may_make, reply })
     }
 
@@ -228,8 +241,22 @@ impl Engine {
         if source.config.broker.is_some() {
             return Err(IngestError::Brokered(source.config.name.clone()));
         }
-        let room = source.room(events.size(), self.shared.waiting_bytes_max)?;
-        self.hand_over(source, id, events, None, room)
+        let events = self.with_room(&source, events)?;
+        self.hand_over(source, id, events, None)
+    }
+
+    /// Bodies bring the memory that was reserved for them. Events that were made otherwise get it here.
+    fn with_room(&self, source: &Source, events: Events) -> Result<Events, IngestError> {
+        if events.reserved().is_some() {
+            return Ok(events);
+        }
+        let (name, size) = (&source.config.name, events.size());
+        match self.shared.budget.reserve(name, size) {
+            Ok(room) => Ok(events.with_room(room)),
+            // It would never be let in.
+            Err(_) if !self.shared.budget.could_ever_hold(size) => Ok(events),
+            Err(_) => Err(IngestError::Busy(name.clone())),
+        }
     }
 
     fn hand_over(
@@ -238,11 +265,10 @@ impl Engine {
         id: Option<BatchId>,
         events: Events,
         step: Option<Step>,
-        room: Room,
     ) -> Result<Pending, IngestError> {
         let (reply, receipt) = oneshot::channel();
         let busy = self.shared.begin();
-        let ingest = Ingest { source, id, events, step, room, reply, busy };
+        let ingest = Ingest { source, id, events, step, reply, busy };
         self.threads.send(Request::Ingest(ingest))?;
         Ok(Pending(receipt))
     }

@@ -1,18 +1,13 @@
 //! What readers of brokers ask of the engine.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use crate::config::BrokerConfig;
-use crate::engine::registry::{Room, Source};
+use crate::engine::registry::Source;
 use crate::engine::{Engine, Pending};
 use crate::error::{IngestError, Unavailable, Unknown};
 use crate::events::Events;
 use crate::store::position::{Position, Step};
-
-/// A reader that may not hand over more looks again after this long.
-const PAUSE: Duration = Duration::from_millis(2);
 
 impl Engine {
     /// The sources that have a broker and streams, with their brokers.
@@ -39,25 +34,17 @@ impl Engine {
         Ok(self.shared.sources.get(source)?.position())
     }
 
-    /// Hands over what was read of a broker. It is durable together with where it ends, or not at all. Blocks until there is room.
+    /// Hands over what was read of a broker. It is durable together with where it ends, or not at all.
     ///
     /// # Errors
     /// There is no such source, or the engine is shutting down. That the source does not stand where the batch begins is the
     /// result of [`Pending`]: read again from [`position`](Self::position).
     pub fn ingest_read(&self, source: &str, events: Events, step: Step) -> Result<Pending, IngestError> {
         let source = self.shared.sources.get(source)?;
-        let room = self.wait_for_room(&source, events.size())?;
-        self.hand_over(source, None, events, Some(step), room)
-    }
-
-    fn wait_for_room(&self, source: &Arc<Source>, bytes: usize) -> Result<Room, IngestError> {
-        while !self.shared.is_closing.load(Ordering::SeqCst) {
-            match source.room(bytes, self.shared.waiting_bytes_max) {
-                Err(IngestError::Busy(_)) => std::thread::sleep(PAUSE),
-                room => return room,
-            }
+        if self.shared.is_closing.load(Ordering::SeqCst) {
+            return Err(Unavailable::ShuttingDown.into());
         }
-        Err(Unavailable::ShuttingDown.into())
+        self.hand_over(source, None, events, Some(step))
     }
 
     /// Why a source does not read its broker now; `None` if it does.

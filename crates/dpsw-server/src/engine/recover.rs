@@ -15,6 +15,7 @@ use crate::engine::registry::{Shared, Source, Stream};
 use crate::error::OpenError;
 use crate::store::changes::Changes;
 use crate::store::cipher::random;
+use crate::store::journal::reserved;
 use crate::store::marker::{Marker, Standing};
 use crate::store::read::{Catalogue, ReadError};
 use crate::store::records::{Generation, Meta, SourceId, SourceRecord, StreamId, StreamRecord};
@@ -37,7 +38,7 @@ pub(crate) struct RecoveredSource {
     /// The next batch has this number.
     pub(crate) next: u64,
     pub(crate) streams: Vec<Counting>,
-    /// The records of the journal: their last batch and their bytes.
+    /// The records of the journal: their last batch, and what was reserved for them.
     pub(crate) journal: Vec<(u64, usize)>,
 }
 
@@ -169,9 +170,9 @@ impl RecoveredSource {
     fn count_journal(&mut self, store: &Store, shared: &Shared) -> Result<Vec<StreamId>, OpenError> {
         let from = self.streams.iter().map(|counting| counting.counted).min().unwrap_or(self.next);
         let (mut is_over, mut panicked) = (false, Vec::new());
-        let read = store.journal(self.source.id, from, |batches, bytes| {
+        let read = store.journal(self.source.id, from, |batches| {
             let Some(last) = batches.last() else { return };
-            self.journal.push((last.sequence, bytes));
+            self.journal.push((last.sequence, reserved(&batches)));
             self.next = self.next.max(last.sequence + 1);
             for batch in &batches {
                 let whole = |counting: &&mut Counting| !panicked.contains(&counting.stream.id);

@@ -1,13 +1,14 @@
 //! The sources and streams that there are, as every thread sees them.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
 use dpsw::{Clock as WindowClock, Plan, WindowView};
 use tokio::sync::watch;
 
+use crate::budget::Budget;
 use crate::clock::Clock;
 use crate::config::{SourceConfig, Start, StreamConfig};
 use crate::engine::elsewhere::Elsewhere;
@@ -15,7 +16,7 @@ use crate::engine::gauge::{Busy, Gauge};
 use crate::engine::health::Vitals;
 use crate::engine::published::Published;
 use crate::engine::ticker::GridTime;
-use crate::error::{ChangeError, IngestError, Unknown};
+use crate::error::{ChangeError, Unknown};
 use crate::input::Wanted;
 use crate::ledger::Charge;
 use crate::store::position::Position;
@@ -31,7 +32,8 @@ pub(crate) struct Shared {
     pub(crate) sources: Registry<Source>,
     pub(crate) streams: Registry<Stream>,
     pub(crate) elsewhere: Registry<Elsewhere>,
-    pub(crate) waiting_bytes_max: usize,
+    /// Memory for batches that bring none of their own.
+    pub(crate) budget: Budget,
     /// Which database this is: a random word, which brokers keep to know who reads.
     pub(crate) database: OnceLock<[u8; 16]>,
     /// No more batches are taken.
@@ -58,8 +60,6 @@ pub(crate) struct Source {
     wanted: RwLock<Arc<Wanted>>,
     /// How far it has read its broker, durably.
     position: Mutex<Position>,
-    /// Bytes that wait to be made durable and counted.
-    waiting: AtomicUsize,
 }
 
 /// A stream.
@@ -83,15 +83,8 @@ pub(crate) struct Stream {
     pub(crate) refresh_us: AtomicU64,
 }
 
-/// Room that a batch takes up in what may wait, until it is counted or refused.
-#[derive(Debug)]
-pub(crate) struct Room {
-    source: Arc<Source>,
-    bytes: usize,
-}
-
 impl Shared {
-    pub(crate) fn new(clock: Arc<dyn Clock>, clock_step: Duration, waiting_bytes_max: usize) -> Self {
+    pub(crate) fn new(clock: Arc<dyn Clock>, clock_step: Duration, budget: Budget) -> Self {
         Self {
             time: GridTime::new(clock_step, clock.now_ms()),
             clock,
@@ -100,7 +93,7 @@ impl Shared {
             sources: Registry::new("source"),
             streams: Registry::new("stream"),
             elsewhere: Registry::new("stream"),
-            waiting_bytes_max,
+            budget,
             database: OnceLock::new(),
             is_closing: AtomicBool::new(false),
             is_stopped: AtomicBool::new(false),
@@ -176,7 +169,7 @@ impl Source {
         let position = position.unwrap_or(Position { begins_at_end, ..Position::default() });
         let (charges, position) = (Mutex::new(charges), Mutex::new(position));
         let wanted = RwLock::new(Arc::new(Wanted::new(&config, [], 0)));
-        Self { id, config, charges, wanted, position, waiting: AtomicUsize::new(0) }
+        Self { id, config, charges, wanted, position }
     }
 
     pub(crate) fn wanted(&self) -> Arc<Wanted> {
@@ -197,22 +190,6 @@ impl Source {
 
     pub(crate) fn charges(&self) -> MutexGuard<'_, Vec<Charge>> {
         self.charges.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Room for so many bytes, unless too much is waiting. One batch is always let in.
-    pub(crate) fn room(self: &Arc<Self>, bytes: usize, most: usize) -> Result<Room, IngestError> {
-        let waiting = self.waiting.fetch_add(bytes, Ordering::SeqCst);
-        let room = Room { source: Arc::clone(self), bytes };
-        if waiting == 0 || waiting + bytes <= most {
-            return Ok(room);
-        }
-        Err(IngestError::Busy(self.config.name.clone()))
-    }
-}
-
-impl Drop for Room {
-    fn drop(&mut self) {
-        self.source.waiting.fetch_sub(self.bytes, Ordering::SeqCst);
     }
 }
 

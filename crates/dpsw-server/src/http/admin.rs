@@ -68,7 +68,7 @@ pub(crate) async fn create_source(
 ) -> Result<(StatusCode, Json<SourceInfo>), Problem> {
     params.done()?;
     asker.may(Role::Admin)?;
-    let shape: SourceShape = receive_json(&app, &headers, body, Shown::Words).await?;
+    let shape: SourceShape = receive_json(&app, &asker, &headers, body, Shown::Words).await?.value;
     let name = shape.name.clone();
     let made = app.engine(move |engine| {
         engine.create_source(shape.into())?;
@@ -92,7 +92,7 @@ pub(crate) async fn check_source(
 ) -> Result<Json<SourceShape>, Problem> {
     params.done()?;
     asker.may(Role::Admin)?;
-    let shape: SourceShape = receive_json(&app, &headers, body, Shown::Words).await?;
+    let shape: SourceShape = receive_json(&app, &asker, &headers, body, Shown::Words).await?.value;
     let config = SourceConfig::from(shape);
     config.check().map_err(ChangeError::from)?;
     if app.engine.source(&config.name).is_ok() {
@@ -169,7 +169,7 @@ pub(crate) async fn create_stream(
 ) -> Result<(StatusCode, Json<StreamInfo>), Problem> {
     params.done()?;
     asker.may_source(Role::Admin, &source)?;
-    let shape: StreamShape = receive_json(&app, &headers, body, Shown::Words).await?;
+    let shape: StreamShape = receive_json(&app, &asker, &headers, body, Shown::Words).await?.value;
     let (name, most) = (shape.name.clone(), app.limits.streams);
     let made = app.engine(move |engine| {
         at_most(engine, most)?;
@@ -200,7 +200,7 @@ pub(crate) async fn check_stream(
 ) -> Result<Json<StreamInfo>, Problem> {
     params.done()?;
     asker.may_source(Role::Admin, &source)?;
-    let shape: StreamShape = receive_json(&app, &headers, body, Shown::Words).await?;
+    let shape: StreamShape = receive_json(&app, &asker, &headers, body, Shown::Words).await?.value;
     let checked = app.engine(move |engine| {
         let config = StreamConfig::from(shape);
         let plan = engine.check_stream(&source, &config)?;
@@ -228,7 +228,7 @@ pub(crate) async fn replace_stream(
 ) -> Result<Json<StreamInfo>, Problem> {
     params.done()?;
     asker.may_stream(&app, Role::Admin, &name)?;
-    let shape: StreamShape = receive_json(&app, &headers, body, Shown::Words).await?;
+    let shape: StreamShape = receive_json(&app, &asker, &headers, body, Shown::Words).await?.value;
     if shape.name != name {
         let text = format!("stream {name:?} keeps its name, got {:?}", shape.name);
         return Err(ChangeError::from(ConfigError::Contradiction(text)).into());
@@ -317,7 +317,7 @@ pub(crate) async fn create_token(
 ) -> Result<(StatusCode, Json<MadeToken>), Problem> {
     params.done()?;
     asker.may(Role::Admin)?;
-    let TokenShape { name, grant } = receive_json(&app, &headers, body, Shown::Words).await?;
+    let TokenShape { name, grant } = receive_json(&app, &asker, &headers, body, Shown::Words).await?.value;
     let keeping = app.clone();
     let made = app.engine(move |_| {
         let token = keeping.keeper.create(&name, grant, keeping.clock.now_ms())?;

@@ -5,9 +5,10 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 
 use crate::auth::keeper::{Keeper, TokensError};
+use crate::budget::Budget;
 use crate::clock::Clock;
 use crate::engine::Engine;
 use crate::http::problem::Problem;
@@ -53,18 +54,15 @@ pub struct Shared {
     pub(crate) metrics: Metrics,
     pub(crate) ids: RequestIds,
     pub(crate) workers: Workers,
-    /// Requests that may still be answered.
-    pub(crate) requests: Semaphore,
-    /// Room for bodies, in [`BODY_UNIT`]s.
-    pub(crate) bodies: Semaphore,
-    /// Clients that may still follow a stream.
-    pub(crate) live_clients: Arc<Semaphore>,
+    /// Memory for bodies, from their first byte until they are counted.
+    pub(crate) budget: Budget,
+    /// Places for requests that are being answered, of all who show a token.
+    pub(crate) requests: Budget,
+    /// Places for clients that follow a stream.
+    pub(crate) live_clients: Budget,
     /// Set when the service shuts down.
     pub(crate) closing: watch::Sender<bool>,
 }
-
-/// Room for bodies is counted in pieces of this many bytes, as a semaphore counts to less than 2^32 on some machines.
-pub(crate) const BODY_UNIT: usize = 1 << 12;
 
 impl App {
     /// The parts put together.
@@ -74,10 +72,10 @@ impl App {
         Self(Arc::new(Shared {
             metrics: Metrics::new(clock.now_ms()),
             ids: RequestIds::default(),
-            workers: Workers::new(),
-            requests: Semaphore::new(limits.requests),
-            bodies: Semaphore::new(Limits::bytes(limits.bodies) / BODY_UNIT),
-            live_clients: Arc::new(Semaphore::new(limits.live_clients)),
+            workers: Workers::new(limits.readers()),
+            budget: Budget::new(limits.waiting_memory()),
+            requests: Budget::new(limits.requests),
+            live_clients: Budget::new(limits.live_clients),
             closing: watch::Sender::new(false),
             engine,
             keeper,

@@ -8,37 +8,46 @@ use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
-use tokio::sync::SemaphorePermit;
 
-use crate::http::app::{App, BODY_UNIT};
+use crate::budget::Reservation;
+use crate::http::app::App;
+use crate::http::caller::Asker;
 use crate::http::problem::Problem;
 use crate::limits::Limits;
 use crate::wire::problem::Code;
 
-/// A body, and the room that it takes.
-pub(crate) struct Received<'a> {
-    pub(crate) bytes: Bytes,
-    _room: SemaphorePermit<'a>,
+/// Bodies up to this many bytes are read at once, within a tenth of a millisecond: handing them to another thread costs as much.
+pub(crate) const SMALL: usize = 64 << 10;
+
+/// What was received, and the memory that is reserved for it: keep both together.
+pub(crate) struct Received<T> {
+    pub(crate) value: T,
+    pub(crate) room: Reservation,
 }
 
-/// Reads a body.
-pub(crate) async fn receive<'a>(
-    app: &'a App,
+/// Reads a body. Its memory is reserved before the first byte comes: as much as it says that it is long, or may be.
+pub(crate) async fn receive(
+    app: &App,
+    asker: &Asker,
     headers: &HeaderMap,
     body: Body,
-) -> Result<Received<'a>, Problem> {
+) -> Result<Received<Bytes>, Problem> {
     let most = Limits::bytes(app.limits.body);
     let len = stated_len(headers)?;
     if len.is_some_and(|len| most < len) {
         return Err(too_large(most));
     }
-    let units = len.unwrap_or(most).div_ceil(BODY_UNIT);
-    let units = u32::try_from(units).unwrap_or(u32::MAX);
-    let room = app.bodies.try_acquire_many(units);
-    let room = room.map_err(|_| Problem::busy("too many bodies are being received; send it again"))?;
+    let mut room = app.budget.reserve(&asker.0.id, len.unwrap_or(most)).map_err(|_| no_memory())?;
     let time = app.limits.body_time.duration();
     let read = tokio::time::timeout(time, read(body, len.unwrap_or(0), most)).await;
-    Ok(Received { bytes: read.map_err(|_| too_slow(time))??, _room: room })
+    let value = read.map_err(|_| too_slow(time))??;
+    room.shrink(value.len());
+    Ok(Received { value, room })
+}
+
+/// A token holds as much memory as it may, or there is none left.
+pub(crate) fn no_memory() -> Problem {
+    Problem::busy("too much is being received or waits to be counted; nothing was taken, send it again")
 }
 
 fn stated_len(headers: &HeaderMap) -> Result<Option<usize>, Problem> {
@@ -89,19 +98,23 @@ pub(crate) enum Shown {
 }
 
 /// Reads a body of JSON.
-pub(crate) async fn receive_json<T: DeserializeOwned>(
+pub(crate) async fn receive_json<T: DeserializeOwned + Send + 'static>(
     app: &App,
+    asker: &Asker,
     headers: &HeaderMap,
     body: Body,
     shown: Shown,
-) -> Result<T, Problem> {
+) -> Result<Received<T>, Problem> {
     let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let name = content_type.split(';').next().unwrap_or_default().trim();
     if !name.eq_ignore_ascii_case("application/json") {
         return Err(Problem::new(Code::UnknownContent, "send the body with Content-Type: application/json"));
     }
-    let received = receive(app, headers, body).await?;
-    serde_json::from_slice(&received.bytes).map_err(|error| unreadable(&error, shown))
+    let Received { value: bytes, room } = receive(app, asker, headers, body).await?;
+    let read = move || serde_json::from_slice(&bytes).map_err(|error| unreadable(&error, shown));
+    // Long ones would keep others from being answered meanwhile.
+    let value = if room.amount() <= SMALL { read()? } else { app.workers.questions.run(read).await?? };
+    Ok(Received { value, room })
 }
 
 fn unreadable(error: &serde_json::Error, shown: Shown) -> Problem {

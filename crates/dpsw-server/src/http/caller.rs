@@ -13,6 +13,7 @@ use axum::response::Response;
 use crate::auth::Role;
 use crate::auth::keeper::Caller;
 use crate::http::app::App;
+use crate::http::places::Held;
 use crate::http::problem::Problem;
 use crate::wire::problem::Code;
 
@@ -32,8 +33,12 @@ pub(crate) async fn known(
         let detail = "the token asks more often than it may; wait as long as Retry-After says";
         Problem::new(Code::TooManyRequests, detail).after(wait)
     })?;
+    let place = app.requests.reserve(&caller.id, 1);
+    let place = place.map_err(|_| Problem::busy("too many requests are being answered; ask again"))?;
     request.extensions_mut().insert(Asker(caller));
-    Ok(next.run(request).await)
+    let response = next.run(request).await;
+    // An answer takes memory until it is sent.
+    Ok(response.map(|body| Held::wrap(body, place)))
 }
 
 fn token(headers: &HeaderMap) -> Result<&str, Problem> {

@@ -10,7 +10,7 @@ use dpsw::{Ranked, WindowView};
 use crate::auth::Role;
 use crate::http::app::App;
 use crate::http::ask::{Effort, ask};
-use crate::http::body::{Shown, receive_json};
+use crate::http::body::{Received, Shown, receive_json};
 use crate::http::caller::Asker;
 use crate::http::items::{NamedItems, of_body, wrong_item};
 use crate::http::params::{Name, Params, Scope};
@@ -84,9 +84,14 @@ pub(crate) async fn frequencies_of_many(
     let (scope, trends) = (Scope::read(&mut params)?, params.flag("trend")?);
     params.done()?;
     asker.may_stream(&app, Role::Query, &stream)?;
-    let question: FrequenciesQuestion = receive_json(&app, &headers, body, Shown::PlaceAlone).await?;
+    let question: Received<FrequenciesQuestion> =
+        receive_json(&app, &asker, &headers, body, Shown::PlaceAlone).await?;
     let most = app.limits.question_items;
-    let effort = Effort::of(question.items.len(), trends);
-    let answer = move |view: &WindowView| asked(view, &of_body(&question.items, view, most)?, trends);
+    let effort = Effort::of(question.value.items.0.len(), trends);
+    let answer = move |view: &WindowView| {
+        // With its memory.
+        let question = question;
+        asked(view, &of_body(&question.value.items.0, view, most)?, trends)
+    };
     ask(&app, &asker, &stream, (scope, effort), answer).await.map(Json)
 }

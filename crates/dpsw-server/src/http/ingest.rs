@@ -14,7 +14,7 @@ use crate::auth::Role;
 use crate::engine::{BatchId, Receipt};
 use crate::events::Events;
 use crate::http::app::App;
-use crate::http::body::receive;
+use crate::http::body::{Received, SMALL, receive};
 use crate::http::caller::Asker;
 use crate::http::params::{Name, Params};
 use crate::http::problem::Problem;
@@ -29,9 +29,6 @@ use crate::wire::report::ReceiptShape;
 const BATCH_ID: HeaderName = HeaderName::from_static("batch-id");
 /// What other services call it, in another form.
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
-
-/// Bodies up to this many bytes are read at once, within a tenth of a millisecond: handing them to another thread costs as much.
-const SMALL: usize = 64 << 10;
 
 /// Sends a batch of events.
 ///
@@ -97,15 +94,13 @@ async fn take(
 ) -> Result<Receipt, Problem> {
     let id = batch_id(asker, headers)?;
     let form = BodyForm::new(app, headers)?;
-    let received = receive(app, headers, body).await?;
+    let received = receive(app, asker, headers, body).await?;
     // Streams may have changed while the body came.
     let reading = Reading { form, wanted: app.engine.wanted(source)? };
-    let bytes = received.bytes.clone();
-    let events = match reading.form.packing.is_none() && bytes.len() <= SMALL {
-        true => reading.read(bytes)?,
-        false => app.workers.bodies.run(move || reading.read(bytes)).await??,
+    let events = match reading.form.packing.is_none() && received.value.len() <= SMALL {
+        true => reading.read(received)?,
+        false => app.workers.bodies.run(move || reading.read(received)).await??,
     };
-    drop(received);
     Ok(app.engine.ingest(source, id, events)?.await?)
 }
 
@@ -138,13 +133,14 @@ impl BodyForm {
 }
 
 impl Reading {
-    fn read(&self, body: Bytes) -> Result<Events, InputError> {
+    fn read(&self, received: Received<Bytes>) -> Result<Events, InputError> {
+        let Received { value: body, room } = received;
         let BodyForm { format, packing, limits, unpacked_max } = self.form;
         let body = match packing {
             Some(packing) => unpack(packing, &body, unpacked_max)?,
             None => body,
         };
-        let events = input::read(format, body, &self.wanted, limits)?;
+        let events = input::read(format, body, &self.wanted, limits, room)?;
         Ok(events.read_for(self.wanted.version))
     }
 }

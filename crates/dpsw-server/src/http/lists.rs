@@ -12,7 +12,7 @@ use utoipa::{IntoParams, ToSchema};
 use crate::auth::Role;
 use crate::http::app::App;
 use crate::http::ask::{Effort, ask};
-use crate::http::body::{Shown, receive_json};
+use crate::http::body::{Received, Shown, receive_json};
 use crate::http::caller::Asker;
 use crate::http::items::of_body;
 use crate::http::params::{Name, Params, Scope};
@@ -65,6 +65,8 @@ impl Rows {
     }
 }
 
+/// Rows are made for so many times the keys that an answer may have: of those whose estimates come near a threshold, some miss it.
+const IN_QUESTION: usize = 10;
 /// How many rows a list has if nobody says.
 const USUAL_ROWS: usize = 10;
 
@@ -164,7 +166,8 @@ pub(crate) async fn heavy_hitters(
     let most = app.limits.answer_rows;
     // About as many keys reach a share as it fits into the whole.
     let effort = Effort::of((1.0 / share) as usize, rows.has_trends());
-    let request = rows.of(ListRequest::heavy_hitters(threshold).with_certainty(side.into()));
+    let request = ListRequest::heavy_hitters(threshold).with_certainty(side.into());
+    let request = rows.of(request).with_in_question_up_to(most.saturating_mul(IN_QUESTION));
     let answer = move |view: &WindowView| rows.answer_at_most(view, view.list(request)?, most);
     ask(&app, &asker, &stream, (scope, effort), answer).await.map(Json)
 }
@@ -187,11 +190,14 @@ pub(crate) async fn heavy_hitters_among(
     let (rows, scope) = (Rows::read(&mut params)?, Scope::read(&mut params)?);
     params.done()?;
     asker.may_stream(&app, Role::Query, &stream)?;
-    let question: CandidatesQuestion = receive_json(&app, &headers, body, Shown::PlaceAlone).await?;
-    let threshold = threshold(question.threshold)?;
+    let question: Received<CandidatesQuestion> =
+        receive_json(&app, &asker, &headers, body, Shown::PlaceAlone).await?;
+    let threshold = threshold(question.value.threshold)?;
     let most = app.limits.question_items;
     let answer = move |view: &WindowView| {
-        let items = of_body(&question.items, view, most)?;
+        // With its memory.
+        let question = question;
+        let items = of_body(&question.value.items.0, view, most)?;
         let items: Vec<Item<'_>> = items.iter().map(AskedItem::item).collect();
         Ok(rows.answer(view, view.list_among(&items, rows.of(ListRequest::heavy_hitters(threshold)))?))
     };

@@ -10,9 +10,10 @@ use axum::extract::State;
 use axum::response::Sse;
 use axum::response::sse::{Event, KeepAlive};
 use futures_util::stream::{self, Stream};
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::watch;
 
 use crate::auth::Role;
+use crate::budget::Reservation;
 use crate::engine::published::Published;
 use crate::http::app::App;
 use crate::http::ask::Effort;
@@ -49,7 +50,7 @@ pub(crate) async fn live(
     asker.may_stream(&app, Role::Query, &stream)?;
     let mut views = app.engine.subscribe(&stream)?;
     views.mark_changed();
-    let room = Arc::clone(&app.live_clients).try_acquire_owned();
+    let room = app.live_clients.reserve(&asker.0.id, 1);
     let room = room.map_err(|_| Problem::busy("as many clients follow streams as may; try again later"))?;
     let closing = app.closing.subscribe();
     let follower = Follower { app, asker, stream, views, closing, count, rows, scope, _room: room };
@@ -67,7 +68,7 @@ struct Follower {
     count: usize,
     rows: Rows,
     scope: Scope,
-    _room: OwnedSemaphorePermit,
+    _room: Reservation,
 }
 
 impl Follower {

@@ -16,6 +16,7 @@ mod moves;
 mod openapi;
 mod operate;
 mod params;
+mod places;
 mod problem;
 mod prometheus;
 mod request;

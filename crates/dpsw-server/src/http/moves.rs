@@ -8,7 +8,7 @@ use dpsw::{Estimate, WindowView};
 
 use crate::auth::Role;
 use crate::http::app::App;
-use crate::http::body::{Shown, receive_json};
+use crate::http::body::{Received, Shown, receive_json};
 use crate::http::caller::Asker;
 use crate::http::items::{NamedItems, of_body};
 use crate::http::params::{Name, Params, Scope};
@@ -60,10 +60,13 @@ pub(crate) async fn history_of_body(
     let scope = Scope::read(&mut params)?;
     params.done()?;
     asker.may_stream(&app, Role::Query, &stream)?;
-    let question: ItemQuestion = receive_json(&app, &headers, body, Shown::PlaceAlone).await?;
+    let question: Received<ItemQuestion> =
+        receive_json(&app, &asker, &headers, body, Shown::PlaceAlone).await?;
     let published = app.engine.view(&stream)?;
     let answer = move || {
-        let items = of_body(&[question.item], &published.view, 1)?;
+        // With its memory.
+        let question = question;
+        let items = of_body(&[question.value.item], &published.view, 1)?;
         history_of(&published.view, &items[0], &scope)
     };
     app.workers.questions.run(answer).await?.map(Json)

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use axum::extract::DefaultBodyLimit;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::routing::get;
@@ -51,6 +52,8 @@ pub fn router(app: App) -> Router {
         .merge(dashboard::routes())
         .fallback(operate::unknown_path)
         .method_not_allowed_fallback(operate::wrong_method)
+        // Bodies have a limit of their own, which settings can change.
+        .layer(DefaultBodyLimit::disable())
         .layer(middleware::from_fn_with_state(app.clone(), request::around))
         .with_state(app)
 }

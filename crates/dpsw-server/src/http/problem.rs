@@ -14,6 +14,7 @@ use utoipa::openapi::{self, ContentBuilder, Ref, RefOr, ResponseBuilder};
 
 use crate::auth::keeper::TokensError;
 use crate::error::{ChangeError, IngestError, Unavailable, Unknown};
+use crate::http::body::no_memory;
 use crate::input::InputError;
 use crate::wire::problem::{Code, ProblemShape};
 
@@ -162,6 +163,7 @@ impl From<ChangeError> for Problem {
             ChangeError::CountedHere { .. } => Code::CountedHere,
             ChangeError::SealedElsewhere { .. } => Code::SealedElsewhere,
             ChangeError::NoClaim => Code::NoClaim,
+            ChangeError::ViewKeys { .. } => Code::BadView,
             ChangeError::Config(_) => Code::BadSettings,
             ChangeError::Plan(_) => Code::NoPlan,
             ChangeError::OverBudget(_) => Code::OverBudget,
@@ -188,6 +190,7 @@ impl From<QueryError> for Problem {
 impl From<InputError> for Problem {
     fn from(error: InputError) -> Self {
         let code = match error {
+            InputError::Busy => return no_memory(),
             InputError::UnpackedBytes { .. } => Code::BodyTooLarge,
             InputError::Events { .. } | InputError::Columns(_) => Code::TooManyEvents,
             InputError::Lines { .. } => Code::UnknownContent,

@@ -53,7 +53,7 @@ pub(crate) async fn around(State(app): State<App>, mut request: Request, next: N
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
     let method = request.method().clone();
     request.extensions_mut().insert(id.clone());
-    let reply = AssertUnwindSafe(run(&app, request, next)).catch_unwind().await;
+    let reply = AssertUnwindSafe(next.run(request)).catch_unwind().await;
     let mut response = reply.unwrap_or_else(|panic| panicked(&id, panic.as_ref()));
     log(&id, &method, route.as_deref(), &response, started);
     let headers = response.headers_mut();
@@ -65,14 +65,6 @@ pub(crate) async fn around(State(app): State<App>, mut request: Request, next: N
     }
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
-}
-
-/// Answers the request if not too many are being answered.
-async fn run(app: &App, request: Request, next: Next) -> Response {
-    let Ok(_permit) = app.requests.try_acquire() else {
-        return Problem::busy("too many requests are being answered; ask again").into_response();
-    };
-    next.run(request).await
 }
 
 fn panicked(id: &RequestId, _panic: &(dyn Any + Send)) -> Response {

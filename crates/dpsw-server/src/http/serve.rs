@@ -1,23 +1,29 @@
 //! Connections: accepted up to a limit, with or without TLS, and ended in peace.
 
+use std::convert::Infallible;
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
+use axum::body::Body;
+use axum::http::Request;
+use hyper::body::Incoming;
+use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::{GracefulShutdown, Watcher};
-use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 use tokio::time::{interval, sleep, timeout};
 use tokio_rustls::TlsAcceptor;
+use tower::ServiceExt;
 
 use crate::http::app::App;
 use crate::http::openapi::router;
+use crate::http::places::{Held, Place, Places};
 use crate::http::slow::Guarded;
 use crate::limits::Limits;
 use crate::tls::Tls;
@@ -56,7 +62,7 @@ pub async fn serve(
     let ServeSettings { app, tls } = settings;
     let upkeep = upkeep(app.clone(), tls.clone());
     let server = Server {
-        places: Arc::new(Semaphore::new(app.limits.connections)),
+        places: Places::new(app.limits.connections),
         tls: tls.as_ref().map(|tls| TlsAcceptor::from(tls.server_config())),
         graceful: GracefulShutdown::new(),
         router: router(app.clone()),
@@ -78,7 +84,7 @@ struct Server {
     app: App,
     router: Router,
     tls: Option<TlsAcceptor>,
-    places: Arc<Semaphore>,
+    places: Places,
     graceful: GracefulShutdown,
 }
 
@@ -86,7 +92,7 @@ impl Server {
     async fn accept(&self, listener: &TcpListener) {
         loop {
             match listener.accept().await {
-                Ok((stream, _)) => self.take(stream),
+                Ok((stream, peer)) => self.take(stream, peer.ip()),
                 Err(error) => {
                     tracing::warn!(%error, "no connection can be taken now");
                     sleep(SOCKETS_LATER).await;
@@ -95,8 +101,8 @@ impl Server {
         }
     }
 
-    fn take(&self, stream: TcpStream) {
-        let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
+    fn take(&self, stream: TcpStream, address: IpAddr) {
+        let Some(place) = self.places.take(address) else {
             if self.tls.is_none() {
                 tokio::spawn(timeout(NO_PLACE, refuse(stream)));
             }
@@ -108,7 +114,7 @@ impl Server {
             router: self.router.clone(),
             limits: self.app.limits.clone(),
             watcher: self.graceful.watcher(),
-            _place: place,
+            place: Arc::new(place),
         };
         match self.tls.clone() {
             Some(tls) => tokio::spawn(connection.encrypted(stream, tls)),
@@ -138,7 +144,7 @@ struct Connection {
     router: Router,
     limits: Limits,
     watcher: Watcher,
-    _place: OwnedSemaphorePermit,
+    place: Arc<Place>,
 }
 
 impl Connection {
@@ -153,10 +159,20 @@ impl Connection {
     async fn answer(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
         let (head_time, write_time) = (self.limits.head_time.duration(), self.limits.write_time.duration());
         let stream = TokioIo::new(Guarded::new(stream, head_time, write_time));
-        let service = TowerToHyperService::new(self.router.clone());
+        let (router, place) = (self.router.clone(), Arc::clone(&self.place));
+        let service = service_fn(move |request: Request<Incoming>| {
+            let (router, answering) = (router.clone(), place.answering());
+            async move {
+                let response = router.oneshot(request.map(Body::new)).await?;
+                Ok::<_, Infallible>(response.map(|body| Held::wrap(body, answering)))
+            }
+        });
         let connection = builder(&self.limits).serve_connection(stream, service).into_owned();
-        // What goes wrong on a connection is the client's affair, and may hold what it sent.
-        let _ = self.watcher.watch(connection).await;
+        tokio::select! {
+            // What goes wrong on a connection is the client's affair, and may hold what it sent.
+            _ = self.watcher.watch(connection) => {}
+            () = self.place.quiet_for(head_time) => {}
+        }
     }
 }
 

@@ -13,9 +13,10 @@ use bytes::Bytes;
 use dpsw::WindowView;
 
 use crate::auth::Role;
+use crate::budget::{Budget, Reservation};
 use crate::http::admin::at_most;
 use crate::http::app::App;
-use crate::http::body::receive;
+use crate::http::body::{Received, no_memory, receive};
 use crate::http::caller::Asker;
 use crate::http::lists::{Rows, top_of};
 use crate::http::params::{Name, Params, Scope};
@@ -86,13 +87,15 @@ pub(crate) async fn put_view(
     if headers.get(CONTENT_TYPE).is_none_or(|name| name != VIEW) {
         return Err(Problem::new(Code::UnknownContent, format!("send the view with Content-Type: {VIEW}")));
     }
-    let bytes = receive(&app, &headers, body).await?.bytes;
-    let (engine, most) = (Arc::clone(&app.engine), app.limits.streams);
+    let received = receive(&app, &asker, &headers, body).await?;
+    let (engine, most, keys_max) = (Arc::clone(&app.engine), app.limits.streams, app.limits.view_keys);
     let put = move || {
+        // With its memory.
+        let received = received;
         if is_new {
             at_most(&engine, most)?;
         }
-        engine.put_view(&stream, bytes, may_make)
+        engine.put_view_up_to(&stream, received.value.clone(), may_make, keys_max)
     };
     app.workers.bodies.run(put).await??;
     Ok(if is_new { StatusCode::CREATED } else { StatusCode::NO_CONTENT })
@@ -120,9 +123,18 @@ pub(crate) async fn merge(
     let wanted = Merged::read(&app, &mut params)?;
     params.done()?;
     let (parts, body) = request.into_parts();
-    let received = receive(&app, &parts.headers, body).await?;
-    let views = views_of(parts, received.bytes.clone(), app.limits.merged_views).await?;
-    app.workers.questions.run(move || wanted.of(&views)).await?
+    let Received { value: bytes, mut room } = receive(&app, &asker, &parts.headers, body).await?;
+    let views = views_of(parts, bytes, app.limits.merged_views).await?;
+    let budget = app.budget.clone();
+    app.workers.questions.run(move || wanted.of(&views, &budget, &mut room)).await?
+}
+
+/// Bytes that working a view out takes for each key that can be listed.
+const KEY_COST: usize = 64;
+
+/// About how many bytes it takes to work a view out: a few bytes can name many keys.
+fn cost_of(view: &WindowView) -> usize {
+    view.keys().map_or(0, |keys| KEY_COST.saturating_mul(keys.len()))
 }
 
 /// What is wanted of the union.
@@ -148,8 +160,18 @@ impl Merged {
         }
     }
 
-    fn of(&self, views: &[Bytes]) -> Result<Response, Problem> {
+    /// What it costs to work the union out is reserved before that is done.
+    fn of(&self, views: &[Bytes], budget: &Budget, room: &mut Reservation) -> Result<Response, Problem> {
         let views = views.iter().map(|bytes| WindowView::from_bytes(bytes)).collect::<Result<Vec<_>, _>>()?;
+        let cost = room.amount() + views.iter().map(cost_of).sum::<usize>();
+        if !budget.could_ever_hold(cost) {
+            let detail = format!(
+                "it takes {cost} bytes to work out these views with their lists of keys, and there is not that much memory; \
+                 merge fewer views, or raise memory in [limits]"
+            );
+            return Err(Problem::new(Code::BadView, detail));
+        }
+        room.change(cost).map_err(|_| no_memory())?;
         let merged = WindowView::merge(&views)?;
         match self {
             Self::Bytes => Ok(([(CONTENT_TYPE, VIEW)], merged.to_bytes()).into_response()),

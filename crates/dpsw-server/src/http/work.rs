@@ -22,10 +22,10 @@ pub(crate) struct Workers {
 pub(crate) struct Room(Arc<Semaphore>);
 
 impl Workers {
-    /// As many of each as there are cores.
-    pub(crate) fn new() -> Self {
+    /// As many of each as there are cores, and no more bodies than there is memory for.
+    pub(crate) fn new(bodies_max: usize) -> Self {
         let cores = available_parallelism().map_or(1, NonZero::get);
-        Self { bodies: Room::new(cores), questions: Room::new(cores) }
+        Self { bodies: Room::new(cores.min(bodies_max)), questions: Room::new(cores) }
     }
 }
 

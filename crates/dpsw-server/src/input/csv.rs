@@ -11,26 +11,36 @@ use crate::input::{InputError, InputLimits, Wanted, without_mark};
 
 pub(crate) fn read(body: &[u8], wanted: &Wanted, limits: InputLimits) -> Result<Events, InputError> {
     let mut records = Records { rest: without_mark(body), number: 0 };
-    let mut fields = Vec::new();
-    records.next(&mut fields)?;
-    let places = places(&fields, wanted)?;
+    let places = places(&mut records, wanted)?;
     let mut rows = Rows::new(wanted, limits, body.len() / 16);
-    let mut found = Vec::with_capacity(places.len());
-    while records.next(&mut fields)? {
-        found.clear();
-        found.extend(places.iter().map(|place| fields.get(*place).cloned()));
+    let mut found = vec![None; places.len()];
+    // A record may have any number of fields: those that are not wanted are never kept.
+    while records.next(|number, field| {
+        for (place, found) in places.iter().zip(&mut found) {
+            if *place == number {
+                *found = Some(field.clone());
+            }
+        }
+    })? {
         rows.push(&found)?;
+        found.fill(None);
     }
     rows.finish()
 }
 
 /// Where each wanted name stands in the first record.
-fn places(header: &[Cow<'_, [u8]>], wanted: &Wanted) -> Result<Vec<usize>, InputError> {
-    let place = |name: &str| {
-        let found = header.iter().position(|field| field.trim_ascii() == name.as_bytes());
-        found.ok_or_else(|| InputError::CsvHeader(name.to_owned()))
-    };
-    wanted.names().map(place).collect()
+fn places(records: &mut Records<'_>, wanted: &Wanted) -> Result<Vec<usize>, InputError> {
+    let names: Vec<&str> = wanted.names().collect();
+    let mut places = vec![None; names.len()];
+    records.next(|number, field| {
+        for (name, place) in names.iter().zip(&mut places) {
+            if place.is_none() && field.trim_ascii() == name.as_bytes() {
+                *place = Some(number);
+            }
+        }
+    })?;
+    let missing = |name: &str| InputError::CsvHeader(name.to_owned());
+    names.into_iter().zip(places).map(|(name, place)| place.ok_or_else(|| missing(name))).collect()
 }
 
 struct Records<'b> {
@@ -40,27 +50,31 @@ struct Records<'b> {
 }
 
 impl<'b> Records<'b> {
-    /// Reads the fields of the next record; false if there is none.
-    fn next(&mut self, fields: &mut Vec<Cow<'b, [u8]>>) -> Result<bool, InputError> {
-        fields.clear();
+    /// Hands out the fields of the next record, each with its number; false if there is none.
+    fn next(&mut self, mut take: impl FnMut(usize, &Cow<'b, [u8]>)) -> Result<bool, InputError> {
         if self.rest.is_empty() {
             return Ok(false);
         }
         self.number += 1;
-        while self.field(fields)? {}
+        for number in 0.. {
+            let (field, is_last) = self.field()?;
+            take(number, &field);
+            if is_last {
+                break;
+            }
+        }
         Ok(true)
     }
 
-    /// Reads a field and what ends it; whether another one follows in this record.
-    fn field(&mut self, fields: &mut Vec<Cow<'b, [u8]>>) -> Result<bool, InputError> {
+    /// Reads a field and what ends it; whether it is the last one of its record.
+    fn field(&mut self) -> Result<(Cow<'b, [u8]>, bool), InputError> {
         let (field, rest) = match self.rest.strip_prefix(b"\"") {
             Some(rest) => quoted(rest).ok_or(InputError::CsvQuote { record: self.number })?,
             None => plain(self.rest),
         };
-        fields.push(field);
         let (end, rest) = after(rest);
         self.rest = rest;
-        Ok(end == Some(b','))
+        Ok((field, end != Some(b',')))
     }
 }
 
@@ -122,8 +136,8 @@ mod tests {
     fn records(text: &str) -> Result<Vec<Vec<String>>, InputError> {
         let mut records = Records { rest: text.as_bytes(), number: 0 };
         let (mut fields, mut all) = (Vec::new(), Vec::new());
-        while records.next(&mut fields)? {
-            all.push(fields.iter().map(|field| String::from_utf8_lossy(field).into_owned()).collect());
+        while records.next(|_, field| fields.push(String::from_utf8_lossy(field).into_owned()))? {
+            all.push(std::mem::take(&mut fields));
         }
         Ok(all)
     }

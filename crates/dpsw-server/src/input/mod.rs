@@ -17,6 +17,7 @@ pub(crate) mod unpack;
 use bytes::Bytes;
 use thiserror::Error;
 
+use crate::budget::Reservation;
 use crate::config::{ColumnKind, Protects, SourceConfig};
 use crate::events::{Events, EventsError};
 
@@ -97,6 +98,23 @@ impl Wanted {
         other.columns.iter().all(|column| self.columns.contains(column))
     }
 
+    /// Bytes that a row takes in memory beside its texts.
+    fn bytes_per_row(&self) -> usize {
+        // The end of a text and its bit, or an integer and its bit.
+        let column = |(_, kind): &(String, ColumnKind)| match kind {
+            ColumnKind::Text => 5,
+            ColumnKind::Integer => 9,
+        };
+        let columns: usize = self.columns.iter().map(column).sum();
+        columns + self.time.as_ref().map_or(0, |_| 8) + self.user.as_ref().map_or(0, |_| 5)
+    }
+
+    /// Bytes that a row takes in memory at most, whatever stands in it.
+    pub(crate) fn longest_row(&self, limits: InputLimits) -> usize {
+        let texts = self.columns.iter().filter(|(_, kind)| *kind == ColumnKind::Text).count();
+        1 + self.bytes_per_row() + limits.key_len_max * (texts + usize::from(self.user.is_some()))
+    }
+
     /// Every name that is looked for: columns, then the time, then the user.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.columns.iter().map(|(name, _)| name).chain(&self.time).chain(&self.user).map(String::as_str)
@@ -140,24 +158,51 @@ pub(crate) enum InputError {
     UnpackedBytes { most: usize },
     #[error("the body has more than {most} events; send smaller batches")]
     Events { most: usize },
+    #[error("there is no memory for this body now; nothing was taken, send it again")]
+    Busy,
     #[error(transparent)]
     Columns(#[from] EventsError),
 }
 
-/// Reads a body.
+/// Reads a body, within the memory that was reserved for it. The events take that memory with them.
 pub(crate) fn read(
     format: Format,
     body: Bytes,
     wanted: &Wanted,
     limits: InputLimits,
+    mut room: Reservation,
 ) -> Result<Events, InputError> {
-    match format {
-        Format::Lines => lines::read(&body, wanted, limits),
-        Format::Ndjson => json::read_lines(&body, wanted, limits),
-        Format::Json => json::read_array(&body, wanted, limits),
-        Format::Csv => csv::read(&body, wanted, limits),
-        Format::Arrow => arrow::read(body, wanted, limits),
-    }
+    let len = body.len();
+    let mut reserve = |bytes: usize| room.change(bytes).map_err(|_| InputError::Busy);
+    let (events, kept) = if format == Format::Arrow {
+        let stream = arrow::Stream::open(body, wanted, limits)?;
+        let kept = stream.kept_max;
+        reserve(len.max(kept))?;
+        (stream.read()?, kept)
+    } else {
+        reserve(len + wanted.bytes_per_row() * rows_max(format, &body, limits))?;
+        let events = match format {
+            Format::Lines => lines::read(&body, wanted, limits),
+            Format::Ndjson => json::read_lines(&body, wanted, limits),
+            Format::Json => json::read_array(&body, wanted, limits),
+            Format::Csv | Format::Arrow => csv::read(&body, wanted, limits),
+        }?;
+        let kept = len + wanted.bytes_per_row() * events.len();
+        (events, kept)
+    };
+    room.shrink(kept);
+    Ok(events.with_room(room))
+}
+
+/// The most rows that a body can have. Items have no line ends where lines are rows; elsewhere the length of the body decides, so
+/// that no item does.
+fn rows_max(format: Format, body: &[u8], limits: InputLimits) -> usize {
+    let rows = match format {
+        Format::Lines | Format::Ndjson => memchr::memchr_iter(b'\n', body).count() + 1,
+        Format::Json => body.len() / 2 + 1,
+        Format::Csv | Format::Arrow => body.len() + 1,
+    };
+    rows.min(limits.events_max)
 }
 
 /// Text without the mark that some programs put at its beginning.
@@ -168,6 +213,39 @@ fn without_mark(body: &[u8]) -> &[u8] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Bodies of one length and one number of rows, whose items differ.
+    #[test]
+    fn what_is_reserved_for_a_batch_follows_from_its_envelope() {
+        let wanted = testing::wanted();
+        let reserved = |format: Format, body: &str| {
+            let room = crate::budget::Budget::new(1 << 20).reserve("a token", body.len()).expect("much");
+            let limits = testing::LIMITS;
+            let events = read(format, Bytes::from(body.to_owned()), &wanted, limits, room).expect("a batch");
+            (events.len(), events.reserved())
+        };
+        let ndjson = |page: &str, x: &str| format!("{{\"page\":\"{page}\",\"x\":\"{x}\"}}\n{{}}\n");
+        let csv = |page: &str, who: &str| format!("page,status,at,who\n{page},,,{who}\n");
+        for (format, one, other) in [
+            (Format::Ndjson, ndjson("a", "much too long"), ndjson("much too long", "a")),
+            (Format::Csv, csv("a", "bc"), csv("ab", "c")),
+            (Format::Json, "[{\"page\":\"a\"},{}] ".to_owned(), "[{\"page\":null},7] ".to_owned()),
+        ] {
+            assert_eq!(one.len(), other.len());
+            assert_eq!(reserved(format, &one), reserved(format, &other), "{format:?}");
+        }
+    }
+
+    #[test]
+    fn a_body_for_which_there_is_no_memory_is_refused_before_it_is_read() {
+        let budget = crate::budget::Budget::new(1000);
+        let room = budget.reserve("a token", 3).expect("much");
+        let body = Bytes::from("\n".repeat(500));
+        let only = Wanted { only: Some("page".to_owned()), ..testing::wanted() };
+        let refused = read(Format::Lines, body, &only, testing::LIMITS, room);
+        assert_eq!(refused.map(|events| events.len()), Err(InputError::Busy));
+        drop(budget.reserve("another", 1000).expect("all of it came back"));
+    }
 
     #[test]
     fn content_types_are_known_by_name_whatever_their_case_and_parameters() {

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::column::{Integers, StringsBuilder};
+use crate::column::{IntegersBuilder, StringsBuilder};
 use crate::config::ColumnKind;
 use crate::events::{Column, EVENTS_MAX, Events, MISSING_TIME};
 use crate::input::{InputError, InputLimits, Wanted, time};
@@ -22,7 +22,7 @@ pub(crate) struct Rows<'w> {
 
 enum Building {
     Strings(StringsBuilder),
-    Integers(Vec<Option<u64>>),
+    Integers(IntegersBuilder),
 }
 
 impl<'w> Rows<'w> {
@@ -31,7 +31,7 @@ impl<'w> Rows<'w> {
         let about = about.min(limits.events_max);
         let building = |(_, kind): &(String, ColumnKind)| match kind {
             ColumnKind::Text => Building::Strings(StringsBuilder::with_capacity(about, 8 * about)),
-            ColumnKind::Integer => Building::Integers(Vec::with_capacity(about)),
+            ColumnKind::Integer => Building::Integers(IntegersBuilder::with_capacity(about)),
         };
         let columns = wanted.columns.iter().map(building).collect();
         Self { wanted, limits, len: 0, columns, times: Vec::new(), users: StringsBuilder::default() }
@@ -93,7 +93,7 @@ impl Building {
     fn finish(self) -> Column {
         match self {
             Self::Strings(strings) => Column::Strings(strings.finish()),
-            Self::Integers(integers) => Column::Integers(integers.into_iter().collect::<Integers>()),
+            Self::Integers(integers) => Column::Integers(integers.finish()),
         }
     }
 }

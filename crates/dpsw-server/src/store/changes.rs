@@ -261,13 +261,13 @@ mod tests {
         let strings: Strings = (0..events).map(|event| Some(format!("{sequence}/{event}"))).collect();
         let events =
             Events::new(events).and_then(|events| events.with_column("page", Column::Strings(strings)));
-        Batch { sequence, arrival_ms: 7, events: Arc::new(events.expect("one column")) }
+        Batch { sequence, arrival_ms: 7, reserved: 0, events: Arc::new(events.expect("one column")) }
     }
 
     /// The numbers of all batches that the journal of a source has from one on.
     fn numbers(store: &Store, source: u32, from: u64) -> Vec<u64> {
         let mut numbers = Vec::new();
-        let take = |batches: Vec<Batch>, _| numbers.extend(batches.iter().map(|batch| batch.sequence));
+        let take = |batches: Vec<Batch>| numbers.extend(batches.iter().map(|batch| batch.sequence));
         store.journal(SourceId(source), from, take).expect("records");
         numbers
     }
@@ -329,7 +329,7 @@ mod tests {
         let journal = vec![(SourceId(1), group.as_slice())];
         store.commit(&Changes { journal, ..Changes::default() }).expect("memory");
         let mut read = Vec::new();
-        store.journal(SourceId(1), 0, |batches, _| read.extend(batches)).expect("a record");
+        store.journal(SourceId(1), 0, |batches| read.extend(batches)).expect("a record");
         assert_eq!(read.len(), 2);
         assert!(read[0].events == group[0].events && read[1].events == group[1].events);
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::column::{Integers, Present, Strings};
+use crate::column::{Integers, Places, Present, Strings};
 use crate::events::{Column, Events};
 
 /// A batch in its place in the order of its source.
@@ -14,7 +14,14 @@ pub(crate) struct Batch {
     pub(crate) sequence: u64,
     /// When it came, by the service's clock, which never goes back.
     pub(crate) arrival_ms: u64,
+    /// How many bytes were reserved for it, from its envelope. How full a journal is goes by these: its own bytes depend on items.
+    pub(crate) reserved: usize,
     pub(crate) events: Arc<Events>,
+}
+
+/// How many bytes were reserved for all of them.
+pub(crate) fn reserved(batches: &[Batch]) -> usize {
+    batches.iter().map(|batch| batch.reserved).sum()
 }
 
 /// A record that is none.
@@ -24,6 +31,9 @@ pub(crate) struct Malformed;
 
 const STRINGS: u8 = 0;
 const INTEGERS: u8 = 1;
+/// Strings one after the other, or anywhere in their bytes.
+const ENDS: u8 = 0;
+const SPANS: u8 = 1;
 
 /// How many bytes the record of these batches takes.
 pub(crate) fn encoded_len(batches: &[Batch]) -> usize {
@@ -32,7 +42,7 @@ pub(crate) fn encoded_len(batches: &[Batch]) -> usize {
     };
     let len = |events: &Events| {
         let times = events.times().map_or(0, |times| 8 * times.len());
-        26 + columns(events) + times + events.users().map_or(0, strings_len)
+        34 + columns(events) + times + events.users().map_or(0, strings_len)
     };
     4 + batches.iter().map(|batch| len(&batch.events)).sum::<usize>()
 }
@@ -48,8 +58,17 @@ fn column_len(column: &Column) -> usize {
 }
 
 fn strings_len(strings: &Strings) -> usize {
-    let (_, ends, present) = strings.parts();
-    present_len(present, ends.len()) + 4 * ends.len() + ends.last().map_or(0, |&end| end as usize)
+    let (bytes, places, present) = strings.parts();
+    let places_len = match places {
+        Places::Ends(ends) => 1 + 4 * ends.len() + used(ends),
+        Places::Spans(spans) => 1 + 8 * spans.len() + 4 + bytes.len(),
+    };
+    present_len(present, strings.len()) + places_len
+}
+
+/// How much of their bytes strings use that stand one after the other.
+fn used(ends: &[u32]) -> usize {
+    ends.last().map_or(0, |&end| end as usize)
 }
 
 fn present_len(present: &Present, len: usize) -> usize {
@@ -72,6 +91,7 @@ fn encode(batches: &[Batch], put: &mut impl FnMut(&[u8])) {
     for batch in batches {
         put(&batch.sequence.to_le_bytes());
         put(&batch.arrival_ms.to_le_bytes());
+        put(&(batch.reserved as u64).to_le_bytes());
         put(&len32(batch.events.len()));
         put(&len32(batch.events.columns().len()));
         for (name, column) in batch.events.columns() {
@@ -102,18 +122,32 @@ fn encode_column(column: &Column, put: &mut impl FnMut(&[u8])) {
 }
 
 fn encode_strings(strings: &Strings, put: &mut impl FnMut(&[u8])) {
-    let (bytes, ends, present) = strings.parts();
-    encode_present(present, ends.len(), put);
-    for block in ends.chunks(BLOCK) {
+    let (bytes, places, present) = strings.parts();
+    encode_present(present, strings.len(), put);
+    match places {
+        Places::Ends(ends) => {
+            put(&[ENDS]);
+            encode_short_words(ends, put);
+            put(&bytes[..used(ends)]);
+        }
+        // Values that several rows share are written once.
+        Places::Spans(spans) => {
+            put(&[SPANS]);
+            encode_short_words(spans.as_flattened(), put);
+            put(&len32(bytes.len()));
+            put(bytes);
+        }
+    }
+}
+
+fn encode_short_words(words: &[u32], put: &mut impl FnMut(&[u8])) {
+    for block in words.chunks(BLOCK) {
         let mut buffer = [0; 4 * BLOCK];
-        buffer
-            .chunks_exact_mut(4)
-            .zip(block)
-            .for_each(|(place, end)| place.copy_from_slice(&end.to_le_bytes()));
+        for (place, word) in buffer.chunks_exact_mut(4).zip(block) {
+            place.copy_from_slice(&word.to_le_bytes());
+        }
         put(&buffer[..4 * block.len()]);
     }
-    let used = ends.last().map_or(0, |&end| end as usize);
-    put(&bytes[..used]);
 }
 
 /// Numbers are turned into bytes this many at a time.
@@ -175,7 +209,9 @@ impl Reader {
     }
 
     fn batch(&mut self) -> Result<Batch, Malformed> {
-        let (sequence, arrival_ms, len) = (self.word()?, self.word()?, self.len()?);
+        let (sequence, arrival_ms) = (self.word()?, self.word()?);
+        let reserved = usize::try_from(self.word()?).map_err(|_| Malformed)?;
+        let len = self.len()?;
         let mut events = Events::new(len).map_err(|_| Malformed)?;
         for _ in 0..self.len()? {
             let name_len = self.len()?;
@@ -188,7 +224,7 @@ impl Reader {
         if self.flag()? {
             events = events.with_users(self.strings(len)?).map_err(|_| Malformed)?;
         }
-        Ok(Batch { sequence, arrival_ms, events: Arc::new(events) })
+        Ok(Batch { sequence, arrival_ms, reserved, events: Arc::new(events) })
     }
 
     fn column(&mut self, len: usize) -> Result<Column, Malformed> {
@@ -204,11 +240,26 @@ impl Reader {
 
     fn strings(&mut self, len: usize) -> Result<Strings, Malformed> {
         let present = self.present(len)?;
-        let ends = self.take(4 * len)?;
-        let ends: Vec<u32> =
-            ends.chunks_exact(4).map(|end| u32::from_le_bytes(end.try_into().expect("four bytes"))).collect();
-        let bytes = self.take(ends.last().map_or(0, |&end| end as usize))?;
-        Strings::new(bytes, ends, present).map_err(|_| Malformed)
+        match self.array()? {
+            [ENDS] => {
+                let ends = self.short_words(len)?;
+                let bytes = self.take(used(&ends))?;
+                Strings::new(bytes, ends, present).map_err(|_| Malformed)
+            }
+            [SPANS] => {
+                let spans = self.short_words(2 * len)?;
+                let spans = spans.chunks_exact(2).map(|span| [span[0], span[1]]).collect();
+                let bytes_len = self.len()?;
+                Strings::with_spans(self.take(bytes_len)?, spans, present).map_err(|_| Malformed)
+            }
+            _ => Err(Malformed),
+        }
+    }
+
+    fn short_words(&mut self, len: usize) -> Result<Vec<u32>, Malformed> {
+        let bytes = self.take(4 * len)?;
+        let word = |bytes: &[u8]| u32::from_le_bytes(bytes.try_into().expect("four bytes"));
+        Ok(bytes.chunks_exact(4).map(word).collect())
     }
 
     fn words(&mut self, len: usize) -> Result<Vec<u64>, Malformed> {
@@ -236,10 +287,16 @@ mod tests {
             .and_then(|events| events.with_times(vec![1, 2, 3]))
             .and_then(|events| events.with_users(users))
             .expect("columns of three");
+        let bytes = Bytes::from_static(b"onetwo");
+        let spans = vec![[0, 3], [3, 6], [0, 3], [2, 4], [0, 0]];
+        let folded = Strings::with_spans(bytes, spans, Present::bits(Bytes::from_static(&[0b10111])));
+        let folded = Column::Strings(folded.expect("inside the bytes"));
+        let folded = Events::new(5).and_then(|events| events.with_column("page", folded));
         let many: Strings = (0..3000).map(|i| Some(format!("{i}"))).collect();
         let many = Events::new(3000).and_then(|events| events.with_column("page", Column::Strings(many)));
-        let all = [full, Events::default(), many.expect("one column")];
-        let batch = |(sequence, events)| Batch { sequence, arrival_ms: 9, events: Arc::new(events) };
+        let all = [full, Events::default(), folded.expect("one column"), many.expect("one column")];
+        let batch =
+            |(sequence, events)| Batch { sequence, arrival_ms: 9, reserved: 77, events: Arc::new(events) };
         (5..).zip(all).map(batch).collect()
     }
 
@@ -252,7 +309,7 @@ mod tests {
     #[test]
     fn batches_are_read_as_they_were_written() {
         let read = decode(encoded().into()).expect("a record");
-        let key = |batch: &Batch| (batch.sequence, batch.arrival_ms, batch.events.clone());
+        let key = |batch: &Batch| (batch.sequence, batch.arrival_ms, batch.reserved, batch.events.clone());
         assert_eq!(read.iter().map(key).collect::<Vec<_>>(), batches().iter().map(key).collect::<Vec<_>>());
     }
 
@@ -278,7 +335,7 @@ mod tests {
             Strings::new(Bytes::from_static(b"abcdef"), vec![1, 3], Present::all()).expect("ends ascend");
         let events = Events::new(2).and_then(|events| events.with_column("page", Column::Strings(strings)));
         let events = Arc::new(events.expect("two of them"));
-        let batch = [Batch { sequence: 0, arrival_ms: 0, events }];
+        let batch = [Batch { sequence: 0, arrival_ms: 0, reserved: 0, events }];
         let mut record = vec![0; encoded_len(&batch)];
         encode_into(&batch, &mut record);
         assert!(!record.windows(3).any(|part| part == b"def"));

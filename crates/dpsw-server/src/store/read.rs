@@ -102,12 +102,12 @@ impl Store {
         Ok(take(Saved::from_bytes(&head).ok_or_else(|| damaged("it is cut"))?, state))
     }
 
-    /// Hands over the records of a source's journal that have batches from this number on, in order, each with its bytes.
+    /// Hands over the records of a source's journal that have batches from this number on, in order.
     pub(crate) fn journal(
         &self,
         id: SourceId,
         from: u64,
-        mut take: impl FnMut(Vec<Batch>, usize),
+        mut take: impl FnMut(Vec<Batch>),
     ) -> Result<(), ReadError> {
         let table = self.database()?.begin_read().map_err(StoreError::from)?.open_table(JOURNAL);
         let table = table.map_err(StoreError::from)?;
@@ -116,14 +116,14 @@ impl Store {
             let (key, piece) = entry.map_err(StoreError::from)?;
             let (_, of, number) = key.value();
             if number == 0 && !record.is_empty() {
-                take(self.decoded(id, last, &record)?, record.len());
+                take(self.decoded(id, last, &record)?);
                 record.clear();
             }
             last = of;
             record.extend_from_slice(piece.value());
         }
         if !record.is_empty() {
-            take(self.decoded(id, last, &record)?, record.len());
+            take(self.decoded(id, last, &record)?);
         }
         Ok(())
     }

@@ -1,10 +1,12 @@
 //! Items, as they are asked for and as they are answered.
 
+use std::fmt;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use dpsw::{Item, Kind};
-use serde::de::{self, Deserialize, Deserializer};
-use serde::{Deserialize as DeriveDeserialize, Serialize};
+use serde::Serialize;
+use serde::de::{self, Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
@@ -85,8 +87,7 @@ impl PartialSchema for QuestionItem {
 impl ToSchema for QuestionItem {}
 
 /// Bytes that are no text.
-#[derive(Debug, Clone, PartialEq, Eq, DeriveDeserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq, Eq, ToSchema)]
 pub(crate) struct Base64 {
     /// In base64.
     pub(crate) base64: String,
@@ -103,18 +104,76 @@ impl QuestionItem {
     }
 }
 
-/// By hand, as the error of an untagged enum shows what it could not read.
+/// By hand: the error of an untagged enum shows what it could not read, and what is no item must take no memory.
 impl<'de> Deserialize<'de> for QuestionItem {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let wanted = || de::Error::custom("an item is text, an integer from 0 on, or {\"base64\": \"…\"}");
-        match serde_json::Value::deserialize(deserializer)? {
-            serde_json::Value::String(text) => Ok(Self::Text(text)),
-            serde_json::Value::Number(number) => number.as_u64().map(Self::Integer).ok_or_else(wanted),
-            value @ serde_json::Value::Object(_) => {
-                serde_json::from_value(value).map(Self::Bytes).map_err(|_| wanted())
-            }
-            _ => Err(wanted()),
+        deserializer.deserialize_any(ItemVisitor)
+    }
+}
+
+struct ItemVisitor;
+
+impl<'de> Visitor<'de> for ItemVisitor {
+    type Value = QuestionItem;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("text, an integer from 0 on, or {\"base64\": \"…\"}")
+    }
+
+    fn visit_u64<E>(self, integer: u64) -> Result<QuestionItem, E> {
+        Ok(QuestionItem::Integer(integer))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<QuestionItem, E> {
+        Ok(QuestionItem::Text(text.to_owned()))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<QuestionItem, A::Error> {
+        let wanted = || de::Error::custom("bytes are {\"base64\": \"…\"}");
+        let name: Option<String> = map.next_key()?;
+        if name.as_deref() != Some("base64") {
+            return Err(wanted());
         }
+        let base64 = map.next_value()?;
+        match map.next_key::<IgnoredAny>()? {
+            None => Ok(QuestionItem::Bytes(Base64 { base64 })),
+            Some(_) => Err(wanted()),
+        }
+    }
+}
+
+/// The items of a question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct QuestionItems(pub(crate) Vec<QuestionItem>);
+
+/// The most items that are read of a question, whatever its limit.
+pub(crate) const QUESTION_ITEMS_MAX: usize = 100_000;
+
+/// By hand: no more is kept than a question may have.
+impl<'de> Deserialize<'de> for QuestionItems {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(ItemsVisitor)
+    }
+}
+
+struct ItemsVisitor;
+
+impl<'de> Visitor<'de> for ItemsVisitor {
+    type Value = QuestionItems;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of items")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<QuestionItems, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = list.next_element()? {
+            if items.len() == QUESTION_ITEMS_MAX {
+                return Err(de::Error::custom(format!("a question has at most {QUESTION_ITEMS_MAX} items")));
+            }
+            items.push(item);
+        }
+        Ok(QuestionItems(items))
     }
 }
 

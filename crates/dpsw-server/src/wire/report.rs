@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 
 use crate::engine::Receipt;
 use crate::engine::report::Health;
-use crate::wire::item::QuestionItem;
+use crate::wire::item::{QuestionItem, QuestionItems};
 use crate::wire::source::SourceInfo;
 use crate::wire::stream::StreamInfo;
 use crate::wire::token::TokenInfo;
@@ -74,8 +74,8 @@ pub(crate) struct Tokens {
 #[serde(deny_unknown_fields)]
 pub(crate) struct FrequenciesQuestion {
     /// The items, answered in this order.
-    #[schema(min_items = 1)]
-    pub(crate) items: Vec<QuestionItem>,
+    #[schema(value_type = Vec<QuestionItem>, min_items = 1)]
+    pub(crate) items: QuestionItems,
 }
 
 /// A question about one item.
@@ -91,8 +91,8 @@ pub(crate) struct ItemQuestion {
 #[serde(deny_unknown_fields)]
 pub(crate) struct CandidatesQuestion {
     /// The items to choose from.
-    #[schema(min_items = 1)]
-    pub(crate) items: Vec<QuestionItem>,
+    #[schema(value_type = Vec<QuestionItem>, min_items = 1)]
+    pub(crate) items: QuestionItems,
     /// The share of the window that a heavy hitter has at least.
     #[schema(example = 0.01, exclusive_minimum = 0, maximum = 1)]
     pub(crate) threshold: f64,

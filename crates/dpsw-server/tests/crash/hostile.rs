@@ -13,7 +13,7 @@ use crate::service::Home;
 
 const REQUESTS: u64 = 10_000;
 const CLIENTS: u64 = 4;
-/// Bodies may take 32 MiB as they come, two at a time 8 MiB each unpacked; the program itself has the rest.
+/// Bodies may take 64 MiB from their first byte until they are counted; the program itself has the rest.
 const MEMORY_MAX: u64 = 200 << 20;
 
 const SETTINGS: &str = "
@@ -21,7 +21,7 @@ const SETTINGS: &str = "
 head_time = '200ms'
 body_time = '200ms'
 body = '2MiB'
-bodies = '32MiB'
+memory = '64MiB'
 unpacked_body = '8MiB'
 requests_per_second = 1_000_000
 requests_burst = 1_000_000

@@ -7,6 +7,7 @@ mod full;
 mod hostile;
 mod kills;
 mod leaks;
+mod memory;
 mod others;
 mod random;
 mod seen;

@@ -86,8 +86,18 @@ impl Home {
 
     /// Starts it where no file can grow beyond so many bytes; the system then refuses as if the disk were full.
     pub(crate) fn start_with_files_up_to(&self, bytes: u64) -> Service {
+        self.start_after(&format!("ulimit -f {}; trap '' XFSZ", bytes / 512))
+    }
+
+    /// Starts it with so many bytes of address space. Threads share two arenas, as each new one takes 64 MiB of it.
+    pub(crate) fn start_with_memory(&self, bytes: u64) -> Service {
+        self.start_after(&format!("ulimit -v {}; export MALLOC_ARENA_MAX=2", bytes / 1024))
+    }
+
+    /// Starts it from a shell that has done this.
+    fn start_after(&self, setup: &str) -> Service {
         let mut command = Command::new("sh");
-        let limited = format!("ulimit -f {}; trap '' XFSZ; exec \"$0\" \"$@\"", bytes / 512);
+        let limited = format!("{setup}; exec \"$0\" \"$@\"");
         let program = self.program();
         command.args(["-c", &limited]).arg(program.get_program()).args(program.get_args());
         command.current_dir(self.path()).env_remove("DPSW_KEY");

@@ -14,7 +14,8 @@ connections = 50
 head_time = '500ms'
 body_time = '500ms'
 body = '1MiB'
-bodies = '8MiB'
+unpacked_body = '1MiB'
+memory = '16MiB'
 ";
 /// Each of them comes again as soon as it is sent away.
 const SLOW: usize = 100;
@@ -33,7 +34,7 @@ fn crawl(address: &str, text: &str, is_over: &AtomicBool) {
 }
 
 /// Whether it ends well or not, those who crawl end.
-struct Over<'o>(&'o AtomicBool);
+pub(crate) struct Over<'o>(pub(crate) &'o AtomicBool);
 
 impl Drop for Over<'_> {
     fn drop(&mut self) {
@@ -49,7 +50,7 @@ fn clients_that_send_a_byte_now_and_then_keep_nobody_out() {
     let body = format!(
         "POST /v1/sources/others/events HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/plain\r\n\
          Content-Length: 1000000\r\nAuthorization: Bearer {}\r\n\r\n",
-        home.token
+        home.token_for(&["ingest"])
     );
     let mut others = Others::default();
     let is_over = AtomicBool::new(false);

@@ -4,8 +4,9 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::http::StatusCode;
+use axum::http::{Request, StatusCode};
 use bytes::Bytes;
+use dpsw_server::auth::Role;
 use dpsw_server::limits::Limits;
 use dpsw_server::quantity::{Millis, Size};
 use futures_util::{StreamExt, stream};
@@ -74,7 +75,7 @@ async fn a_token_may_ask_so_often() {
     reply.problem(429, "too-many-requests");
     assert_eq!(reply.header("retry-after"), "1");
     rig.get("/healthz").await.expect(StatusCode::OK);
-    let other = rig.token(dpsw_server::auth::Role::Query, None, None);
+    let other = rig.token(Role::Query, None, None);
     let mut rig = rig;
     rig.token = other;
     rig.get("/v1/sources").await.expect(StatusCode::OK);
@@ -82,11 +83,17 @@ async fn a_token_may_ask_so_often() {
 
 #[tokio::test]
 async fn so_many_requests_are_answered_at_a_time() {
-    let rig = with(|limits| limits.requests = 2).await;
+    // One token may hold as many places as are left: two of four.
+    let rig = with(|limits| limits.requests = 4).await;
+    let other = rig.token(Role::Query, None, None);
     let request = || rig.batch_request("text/plain").body(endless()).expect("a request");
     let (first, second) = (rig.send(request()), rig.send(request()));
     let third = async {
         tokio::time::sleep(Duration::from_millis(50)).await;
+        rig.get("/healthz").await.expect(StatusCode::OK);
+        rig.get("/readyz").await.expect(StatusCode::OK);
+        let request = Request::get("/v1/sources").header("authorization", format!("Bearer {other}"));
+        rig.send(request.body(Body::empty()).expect("a request")).await.expect(StatusCode::OK);
         rig.get("/v1/sources").await
     };
     let third = tokio::select! {
@@ -101,18 +108,27 @@ async fn so_many_requests_are_answered_at_a_time() {
 
 #[tokio::test]
 async fn bodies_take_up_room_while_they_come() {
-    let rig = with(|limits| (limits.body, limits.bodies) = (Size(1 << 20), Size(1 << 20))).await;
-    // A body of unknown length may become as large as any.
-    let first = rig.send(rig.batch_request("text/plain").body(endless()).expect("a request"));
-    let second = async {
+    let rig = with(|limits| {
+        (limits.body, limits.unpacked_body, limits.memory) = (Size(1 << 20), Size(1 << 20), Size(8 << 20));
+    })
+    .await;
+    let other = rig.token(Role::Ingest, None, None);
+    // A body of unknown length may become as large as any. Half of the memory is for bodies that come, and one token may hold as
+    // much as is left: two of four.
+    let slow = || rig.send(rig.batch_request("text/plain").body(endless()).expect("a request"));
+    let asked = async {
         tokio::time::sleep(Duration::from_millis(50)).await;
-        rig.batch("text/plain", "a\n").await
+        slow().await.problem(503, "busy");
+        let request = Request::post("/v1/sources/web/events").header("content-type", "text/plain");
+        let request = request.header("authorization", format!("Bearer {other}"));
+        rig.send(request.body(Body::from("a\n")).expect("a request")).await
     };
-    let second = tokio::select! {
-        reply = second => reply,
-        _ = first => panic!("its body never ends"),
+    let others = tokio::select! {
+        reply = asked => reply,
+        _ = slow() => panic!("its body never ends"),
+        _ = slow() => panic!("its body never ends"),
     };
-    second.problem(503, "busy");
+    others.expect(StatusCode::ACCEPTED);
     rig.batch("text/plain", "a\n").await.expect(StatusCode::ACCEPTED);
 }
 

@@ -211,19 +211,56 @@ async fn a_body_that_does_not_come_is_not_waited_for() {
 #[tokio::test]
 async fn there_is_room_for_so_many_connections() {
     let running = Running::new(None, |limits| limits.connections = 1).await;
-    let (mut sender, connection) =
-        hyper::client::conn::http1::handshake(TokioIo::new(running.connect().await)).await.expect("HTTP/1.1");
-    let first = tokio::spawn(connection);
-    assert_eq!(
-        sender.send_request(running.request("/healthz")).await.expect("a reply").status(),
-        StatusCode::OK
+    let mut followed = running.connect().await;
+    let head = format!(
+        "GET /v1/streams/pages/live HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\r\n",
+        running.rig.token
     );
+    followed.write_all(head.as_bytes()).await.expect("sent");
+    followed.read_exact(&mut [0; 12]).await.expect("a reply begins");
     let refused = read_all(running.connect().await).await;
     assert!(refused.starts_with("HTTP/1.1 503") && refused.contains("retry-after: 1"), "{refused}");
-    drop(sender);
-    first.await.expect("no panic").expect("closed");
+    drop(followed);
     // The place is free again, at once or soon after.
     while ask_http1(running.connect().await, running.request("/healthz")).await != StatusCode::OK {}
+    running.end().await;
+}
+
+#[tokio::test]
+async fn quiet_connections_keep_nobody_out() {
+    let running = Running::new(None, |limits| limits.connections = 4).await;
+    let mut quiet = Vec::new();
+    for _ in 0..20 {
+        let handshake = hyper::client::conn::http2::handshake::<_, _, Body>(
+            TokioExecutor::new(),
+            TokioIo::new(running.connect().await),
+        );
+        let (sender, connection) = handshake.await.expect("HTTP/2");
+        tokio::spawn(connection);
+        quiet.push(sender);
+        assert_eq!(
+            ask_http1(running.connect().await, running.request("/healthz")).await,
+            StatusCode::OK,
+            "{} are quiet",
+            quiet.len()
+        );
+    }
+    running.end().await;
+}
+
+#[tokio::test]
+async fn a_connection_that_asks_nothing_for_long_is_closed_in_both_versions() {
+    let running = Running::new(None, |limits| limits.head_time = Millis(100)).await;
+    let handshake =
+        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(running.connect().await));
+    let (mut sender, connection) = handshake.await.expect("HTTP/2");
+    let connection = tokio::spawn(connection);
+    let reply = sender.send_request(running.request("/healthz")).await.expect("a reply");
+    assert_eq!(reply.status(), StatusCode::OK);
+    drop(reply);
+    let closed = tokio::time::timeout(PATIENCE, connection).await.expect("it is closed");
+    let _ = closed.expect("no panic");
+    drop(sender);
     running.end().await;
 }
 

@@ -172,7 +172,7 @@ mod tests {
     }
 
     fn selection(request: ListRequest, least: Option<f64>) -> Selection {
-        Selection { request, least }
+        Selection::new(request, least)
     }
 
     /// The list of keys that are named by their place.

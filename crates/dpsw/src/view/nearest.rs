@@ -59,8 +59,8 @@ impl<'a> Nearest<'a> {
         selection: &Selection,
         row: impl Fn(usize) -> (Item<'k>, Estimate),
     ) -> List<'k> {
-        let selection = Selection { request: selection.request.with_noise(true), ..*selection };
         let places = by_value(selection.choose(values, |_| 0.0), values);
+        let selection = Selection::new(selection.request.with_noise(true), selection.least);
         let rows: Vec<(Item<'k>, Estimate)> = places.into_iter().map(row).collect();
         let estimates = rows.iter().map(|(_, estimate)| estimate);
         let shown = match selection.is_strict() {
