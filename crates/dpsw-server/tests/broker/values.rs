@@ -94,3 +94,33 @@ fn nats_values_are_items_in_their_places_whether_they_can_be_read_or_not() {
 fn redis_values_are_items_in_their_places_whether_they_can_be_read_or_not() {
     check_values(Kind::Redis);
 }
+
+/// Records as long as brokers take them, far more than there is memory for: each is a null item in its place, and those behind count.
+fn check_long_values(kind: Kind) {
+    let Some(broker) = Broker::start(kind) else { return };
+    let topic = Topic::make(&broker, "long");
+    let (long, len) = ("x".repeat(900_000), 400);
+    let mut sender = topic.sender().expect("it runs");
+    for _ in 0..len / 8 {
+        sender.send(&[Some(&long[..]); 8]).expect("it runs");
+    }
+    topic.send(&[Some("p1"); 100]);
+    let home = Home::new(&source("long", &topic, "", ""));
+    let service = home.start_with_memory(700 << 20);
+    let mut client = home.client(&service);
+    let filler = filler(&mut client, "long", len + 100);
+    topic.send(&vec![Some("not listed"); filler]);
+    let counts = counts((0..100).map(|_| Some("p1")));
+    check(&mut client, "long", &mut Seen::default(), len + 100 + filler, &counts);
+    println!("{kind:?}: {:?} MiB", service.memory_max().map(|bytes| bytes >> 20));
+}
+
+#[test]
+fn nats_records_of_any_length_take_little_memory() {
+    check_long_values(Kind::Nats);
+}
+
+#[test]
+fn redis_records_of_any_length_take_little_memory() {
+    check_long_values(Kind::Redis);
+}

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use arrow_ipc::writer::StreamWriter;
-use dpsw::{DpswSketch, Keys, Noise, Settings};
+use dpsw::{DpswSketch, Keys, Settings};
 
 use crate::bodies::gzip;
 use crate::client::{Client, Reply, Request, connect};
@@ -139,7 +139,7 @@ fn questions_of_many_small_items_take_no_memory_for_them() {
 fn views_and_lists_are_refused_by_their_cost() {
     let rig = Rig::new();
     let settings = Settings::last_ticks(1000, 1000, 1.0).expect("settings").with_keys(Keys::Range(1 << 24));
-    let view = DpswSketch::new(settings.plan().expect("a plan"), Noise::from_system()).view().to_bytes();
+    let view = DpswSketch::new(settings.plan().expect("a plan")).expect("randomness").view().to_bytes();
     assert!(view.len() < 1000, "{}", view.len());
     let headers = [("Content-Type", "application/vnd.dpsw.view")];
     let put = Request { method: "PUT", path: "/v1/streams/sent/view", headers: &headers, body: &view };
