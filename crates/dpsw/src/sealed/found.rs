@@ -44,8 +44,6 @@ impl Found {
     /// The list of these keys; those with the smallest sums are left out where they are too many or too long, of equal ones
     /// those with the largest hashes.
     pub(crate) fn new(kind: Kind, mut kept: Vec<Kept<'_>>, limits: ListLimits) -> Self {
-        #[cfg(test)]
-        crate::testing::fault::ranked(&mut kept);
         let bytes = |kept: &Kept<'_>| if let Item::Bytes(bytes) = kept.item { bytes.len() } else { 0 };
         let too_long = limits.bytes < kept.iter().map(bytes).sum();
         if limits.keys < kept.len() || too_long {

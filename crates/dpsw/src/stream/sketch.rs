@@ -454,12 +454,12 @@ impl DpswSketch {
         let tracker = self.trackers.get_mut(&search);
         #[cfg(test)]
         let counts = tracker.as_ref().map(|tracker| tracker.values(discovery)).unwrap_or_default();
-        #[cfg(test)]
-        fault::looked(&counts);
         let found = tracker.map(|tracker| tracker.check(discovery, listed, &mut generator));
         let found = found.unwrap_or(Keys::Range(0));
         #[cfg(test)]
-        let found = tape::found(found, search, discovery.kind(), counts);
+        let found = tape::found(found, search, discovery.kind(), &counts);
+        #[cfg(test)]
+        let found = fault::found(found, discovery.kind(), &counts);
         if discovery.ends_with(self.number) {
             self.spare_tracker = self.trackers.remove(&search).map(Tracker::cleared);
         }

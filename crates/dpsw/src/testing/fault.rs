@@ -12,6 +12,7 @@ use chacha20::ChaCha20Legacy;
 use chacha20::cipher::StreamCipherSeek;
 use zeroize::Zeroizing;
 
+use crate::item::keys::Keys;
 use crate::item::mapping::Mapping;
 use crate::item::run::Run;
 use crate::item::value::{Item, Kind};
@@ -161,8 +162,6 @@ thread_local! {
     static ADMITTED: Cell<usize> = const { Cell::new(0) };
     /// Whether the stream gets no noise from now on.
     static QUIET: Cell<bool> = const { Cell::new(false) };
-    /// The counts with which keys were last looked at.
-    static LOOKED: RefCell<HashMap<Vec<u8>, u64>> = RefCell::default();
 }
 
 fn is(fault: Fault) -> bool {
@@ -182,7 +181,6 @@ pub(crate) fn planted<T>(fault: Fault, run: impl FnOnce() -> T) -> T {
     COUNTED.take();
     LAST_KEY.take();
     QUIET.take();
-    LOOKED.take();
     result
 }
 
@@ -209,11 +207,14 @@ pub(crate) fn short(generator: Generator, range: usize) -> Generator {
     if is(quiet) { generator.silenced() } else { generator }
 }
 
-/// Keys with these counts are looked at.
-pub(crate) fn looked(counts: &tape::Counts) {
-    if is(Fault::ListedByCounts) {
-        LOOKED.set(counts.iter().cloned().collect());
+/// What becomes of keys that come out with these counts.
+pub(crate) fn found(found: Keys, kind: Kind, counts: &tape::Counts) -> Keys {
+    if !is(Fault::ListedByCounts) {
+        return found;
     }
+    let is_odd =
+        |item: &Item<'_>| counts.iter().any(|(key, count)| *key == tape::name(*item) && count % 2 == 1);
+    Keys::collect(kind, found.iter().filter(|item| !is_odd(item)))
 }
 
 /// What a jump of the clock leaves of leases; `is_open` where an event opened the substream in which it lands.
@@ -429,15 +430,6 @@ pub(crate) fn looks_again() -> bool {
 pub(crate) fn listed(kept: &mut [Kept<'_>]) {
     if is(Fault::PlainOrder) {
         kept.sort_unstable_by_key(|kept| kept.item);
-    }
-}
-
-/// What becomes of found keys that are to be listed.
-pub(crate) fn ranked(kept: &mut Vec<Kept<'_>>) {
-    if is(Fault::ListedByCounts) {
-        let count =
-            |kept: &Kept<'_>| LOOKED.with_borrow(|counts| counts.get(&tape::name(kept.item)).copied());
-        kept.retain(|kept| count(kept).is_none_or(|count| count % 2 == 0));
     }
 }
 

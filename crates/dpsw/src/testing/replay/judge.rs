@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use crate::noise::law::Law;
+use crate::plan::discovery::PlannedDiscovery;
 use crate::plan::settings::{Method, NoiseChoice, Unit};
 use crate::plan::structure::Plan;
 use crate::privacy::accounting::{lattice_delta, paper_rho, zcdp_rho};
@@ -114,7 +115,7 @@ fn laplace_overspent(seals: &[(&Seal, &Seal)], epsilon: f64) -> Option<String> {
 
 /// By ρ; or where all counters of one law move by one, by the exact sum over the lattice.
 fn gaussian_overspent(plan: &Plan, seals: &[(&Seal, &Seal)], epsilon: f64) -> Option<String> {
-    let of_keys = plan.discovery().map_or(0.0, |discovery| discovery.delta());
+    let of_keys = plan.discovery().map_or(0.0, PlannedDiscovery::delta);
     let delta = plan.settings().delta?.get() - of_keys;
     let (epsilon, delta) = (Epsilon::new(epsilon).ok()?, Delta::new(delta).ok()?);
     let variance = |seal: &Seal| if let Law::Gaussian { variance } = seal.law { variance } else { 0 };

@@ -100,7 +100,7 @@ impl Player<'_> {
                     sketch = self.play(sketch, steps)?;
                 }
                 Step::TwoLines { lost, seen, later } => {
-                    sketch = self.two_lines(sketch, lost, seen, *later)?
+                    sketch = self.two_lines(sketch, lost, seen, *later)?;
                 }
                 Step::Resume { later } => {
                     let (position, state) = (sketch.position(), self.save(sketch));

@@ -86,18 +86,18 @@ pub(crate) fn sealed(exact: Vec<i32>, noisy: &mut [i32], law: Law, generator: &G
 }
 
 /// What becomes of the keys that come out of a search with these counts.
-pub(crate) fn found(found: Keys, search: u64, kind: Kind, counts: Counts) -> Keys {
+pub(crate) fn found(found: Keys, search: u64, kind: Kind, counts: &Counts) -> Keys {
     TAPE.with_borrow_mut(|tape| {
         let Some(tape) = tape.as_mut().filter(|tape| !tape.is_unseen) else { return found };
         let found = match tape.next() {
             None => found,
-            Some(Entry::Look(look)) if look.search == search => arrived(&look.found, kind, &counts),
+            Some(Entry::Look(look)) if look.search == search => arrived(&look.found, kind, counts),
             Some(_) => {
                 tape.stray("looks at other keys");
                 found
             }
         };
-        let look = Look { search, counts: counts.into_iter().collect(), found: found.clone() };
+        let look = Look { search, counts: counts.iter().cloned().collect(), found: found.clone() };
         tape.entries.push(Entry::Look(look));
         found
     })
