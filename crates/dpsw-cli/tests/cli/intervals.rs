@@ -57,6 +57,8 @@ fn check(name: &str, window: usize, columns: &[&str]) {
         "--domain",
         "keys.txt",
         "--ndjson",
+        // All keys, as they are: none is chosen by its size.
+        "--all",
         "--top",
         "100000",
         "-q",
