@@ -98,6 +98,7 @@ fn of_plan(error: &PlanError) -> Kind {
     match error {
         PlanError::AddRemoveItems
         | PlanError::AddRemoveEvents
+        | PlanError::UsersByItem
         | PlanError::PaperUsers
         | PlanError::DeltaNeeded(_)
         | PlanError::DeltaTooLarge { .. }

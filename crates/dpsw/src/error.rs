@@ -87,6 +87,12 @@ pub enum PlanError {
         "add/remove neighbours need the caller's clock: one event far ahead would move the events' clock past all others"
     )]
     AddRemoveEvents,
+    /// Caps of users follow the order of arrival, which may not depend on items.
+    #[error(
+        "users cannot be protected where the order of events depends on their items: another item would decide which events \
+        of its user count"
+    )]
+    UsersByItem,
     /// The paper's method protects single events.
     #[error("the paper's method protects single events; use the tuned one for users")]
     PaperUsers,

@@ -298,7 +298,7 @@ mod tests {
         let clock = |source: &SourceConfig| {
             late.settings(source).expect("times").window.time().map(|time| time.clock)
         };
-        assert_eq!(clock(&timed), Some(dpsw::Clock::Caller), "the order of reading decides nothing");
+        assert_eq!(clock(&timed), Some(dpsw::Clock::CallerByItem), "the order of reading decides nothing");
         let timed = source(&(SOURCE.to_owned() + "time_column = 'at'\n" + BROKER));
         assert_eq!(clock(&timed), Some(dpsw::Clock::Events));
     }

@@ -182,7 +182,11 @@ impl StreamConfig {
             );
         }
         // PRIVACY.md: rule 36. By item, the order in which events are read would decide which of the others are late.
-        let clock = if has_times && !is_by_item { Clock::Events } else { Clock::Caller };
+        let clock = match (has_times, is_by_item) {
+            (true, false) => Clock::Events,
+            (true, true) => Clock::CallerByItem,
+            (false, _) => Clock::Caller,
+        };
         let lateness = self.lateness.unwrap_or_default().0;
         Ok(Window::Time(TimeWindow { len, lateness, clock, expected_items }))
     }

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::ops::Range;
 
 use dpsw::error::IngestError as CountError;
-use dpsw::{Batch, Clock, DpswSketch, Kind, Unit};
+use dpsw::{Batch, DpswSketch, Kind, Unit};
 
 use crate::column::{Integers, Strings};
 use crate::events::{Column as Items, Events, MISSING_TIME};
@@ -79,7 +79,7 @@ pub(crate) fn approach(sketch: &mut DpswSketch, now_ms: u64) {
 pub(crate) fn ahead(sketch: &DpswSketch, now_ms: u64) -> u64 {
     let Some(window) = sketch.plan().settings().window.time() else { return 0 };
     let most = match window.clock {
-        Clock::Caller => now_ms.saturating_sub(window.lateness),
+        clock if clock.is_callers() => now_ms.saturating_sub(window.lateness),
         // Events may be a window ahead.
         _ => now_ms.saturating_add(window.len),
     };
@@ -89,7 +89,7 @@ pub(crate) fn ahead(sketch: &DpswSketch, now_ms: u64) -> u64 {
 /// Up to where the service's clock seals a stream that follows it.
 fn watermark(sketch: &DpswSketch, now_ms: u64) -> Option<u64> {
     let window = sketch.plan().settings().window.time()?;
-    (window.clock == Clock::Caller).then(|| now_ms.min(TIME_MAX).saturating_sub(window.lateness))
+    window.clock.is_callers().then(|| now_ms.min(TIME_MAX).saturating_sub(window.lateness))
 }
 
 /// Counts one column of a batch, which moves no clock but that of its own times. An item that is missing, too long or of another

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::Duration;
 
-use dpsw::{Clock as WindowClock, Plan, WindowView};
+use dpsw::{Plan, WindowView};
 use tokio::sync::watch;
 
 use crate::budget::Budget;
@@ -254,7 +254,7 @@ impl Stream {
 
     /// Whether the service's clock moves the stream, and not its events.
     pub(crate) fn is_clocked(&self) -> bool {
-        self.plan.settings().window.time().is_some_and(|time| time.clock == WindowClock::Caller)
+        self.plan.settings().window.time().is_some_and(|time| time.clock.is_callers())
     }
 
     /// Whether its events bring their time.

@@ -164,5 +164,5 @@ fn bytes<'k>(item: &Item<'k>) -> Option<&'k [u8]> {
 
 /// Whether the caller moves the clock.
 pub(super) fn is_callers(plan: &Plan) -> bool {
-    plan.settings().window.time().is_some_and(|time| time.clock == Clock::Caller)
+    plan.settings().window.time().is_some_and(|time| time.clock.is_callers())
 }

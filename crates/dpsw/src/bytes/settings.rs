@@ -45,6 +45,7 @@ impl Writer {
                 self.u8(match clock {
                     Clock::Caller => 1,
                     Clock::Events => 2,
+                    Clock::CallerByItem => 3,
                 });
                 for value in [len, lateness, expected_items] {
                     self.u64(value);
@@ -176,6 +177,7 @@ impl Reader<'_> {
             0 => return Ok(Window::Items(len)),
             1 => Clock::Caller,
             2 => Clock::Events,
+            3 => Clock::CallerByItem,
             _ => return Err(SnapshotError::invalid("its window is unknown")),
         };
         Ok(Window::Time(TimeWindow { len, lateness: self.u64()?, clock, expected_items: self.u64()? }))

@@ -98,9 +98,11 @@ fn check_time(settings: &Settings) -> Result<(), PlanError> {
         check(Quantity::ExpectedItems, time.expected_items, 1, WINDOW_LEN_MAX)?;
     }
     match (settings.unit, settings.window.time().map(|time| time.clock)) {
-        (Unit::ReplaceOne | Unit::Users { .. }, _) | (Unit::AddRemove, Some(Clock::Caller)) => Ok(()),
+        // PRIVACY.md: rule 14. A cap admits whoever comes first.
+        (Unit::Users { .. }, Some(Clock::CallerByItem)) => Err(PlanError::UsersByItem),
         (Unit::AddRemove, None) => Err(PlanError::AddRemoveItems),
         (Unit::AddRemove, Some(Clock::Events)) => Err(PlanError::AddRemoveEvents),
+        (Unit::ReplaceOne | Unit::Users { .. }, _) | (Unit::AddRemove, Some(_)) => Ok(()),
     }
 }
 

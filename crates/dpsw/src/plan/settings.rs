@@ -222,8 +222,22 @@ pub struct TimeWindow {
 pub enum Clock {
     /// The caller, by a clock that does not depend on the events.
     Caller,
+    /// The caller, by such a clock, where the order in which events come depends on their items, as in a topic whose key is the
+    /// item. Which events are late is then as private as the items, so no total is released. Not with [`Unit::Users`].
+    CallerByItem,
     /// The events themselves: the largest time seen minus the lateness. Not with [`Unit::AddRemove`].
     Events,
+}
+
+impl Clock {
+    /// Whether the caller moves the watermark, and no event does.
+    #[must_use]
+    pub fn is_callers(self) -> bool {
+        match self {
+            Self::Caller | Self::CallerByItem => true,
+            Self::Events => false,
+        }
+    }
 }
 
 /// Which streams are neighbours: what one event's privacy means.

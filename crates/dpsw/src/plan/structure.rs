@@ -11,7 +11,7 @@ use crate::plan::layout::{kept, open_max, substream_items};
 use crate::plan::limits::{ROOM, SUBSTREAMS_MAX, Width, check, check_settings};
 use crate::plan::range::{PlannedRange, Sketches, WHOLE, boundaries};
 use crate::plan::rungs::PlannedRungs;
-use crate::plan::settings::{CounterLayout, Method, Settings, Unit, Window};
+use crate::plan::settings::{Clock, CounterLayout, Method, Settings, Unit, Window};
 use crate::plan::{paper, tuned};
 use crate::privacy::ledger::{Cost, Ledger};
 use crate::privacy::parameters::Claim;
@@ -226,9 +226,12 @@ impl Plan {
         if self.is_identity() { self.rungs.ranges_of(base) } else { WHOLE..WHOLE + 1 }
     }
 
-    /// Whether the number of items in a range is public.
-    pub(crate) fn has_public_totals(&self) -> bool {
-        self.settings.unit != Unit::AddRemove
+    /// Whether the numbers of events, of those in a range and of those that were late, are public.
+    #[must_use]
+    pub fn has_public_totals(&self) -> bool {
+        // PRIVACY.md: rule 36. Where items decide the order of arrival they decide which events are late.
+        let is_by_item = self.settings.window.time().is_some_and(|time| time.clock == Clock::CallerByItem);
+        self.settings.unit != Unit::AddRemove && !is_by_item
     }
 
     /// How sealed ranges make up a window.

@@ -12,7 +12,6 @@ use crate::item::value::{Item, Kind};
 use crate::noise::generator::Generator;
 use crate::noise::table::Table;
 use crate::plan::limits::{ITEMS_MAX, Width};
-use crate::plan::settings::Unit;
 use crate::sealed::rungs::Counted;
 use crate::sealed::sketch::SealedSketch;
 #[cfg(test)]
@@ -35,6 +34,13 @@ impl std::fmt::Debug for Counters {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Counters({} x {})", self.shape.rows, self.shape.columns)
     }
+}
+
+/// Whether a sealed sketch says how many items were counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Total {
+    Public,
+    Private,
 }
 
 impl Counters {
@@ -295,19 +301,19 @@ impl Counters {
     }
 
     /// Adds the noise in place: afterwards the exact counts are nowhere, and the counters are of no more use. The number
-    /// of items stays where the unit makes it public.
+    /// of items stays where it is public.
     pub(crate) fn seal(
         &mut self,
-        unit: Unit,
+        total: Total,
         width: Width,
         table: &Table,
         generator: Generator,
     ) -> SealedSketch {
         #[cfg(test)]
         let exact = self.copy();
-        let items = match unit {
-            Unit::ReplaceOne | Unit::Users { .. } => Some(self.items),
-            Unit::AddRemove => None,
+        let items = match total {
+            Total::Public => Some(self.items),
+            Total::Private => None,
         };
         let noised = table.noised(&mut self.cells[..self.shape.cells()], generator);
         let sealed = SealedSketch::new(self.shape, &noised, items, width);
@@ -451,7 +457,7 @@ mod tests {
         assert_eq!((one.cells(), one.total()), (vec![2], 2));
         let all = counters.seal_keys(Counted::All, Width::Narrow, &table, generator());
         assert_eq!((all.cells(), all.shape().columns), (vec![1, 0, 0], 3), "each count is taken out once");
-        let rows = counters.seal(Unit::AddRemove, Width::Narrow, &table, generator());
+        let rows = counters.seal(Total::Private, Width::Narrow, &table, generator());
         assert_eq!((rows.shape(), rows.cells().len(), rows.total()), (mapping.shape, cells, 2));
     }
 
@@ -495,13 +501,12 @@ mod tests {
     fn sealing_keeps_the_number_of_items_only_where_it_is_public() {
         let table = Table::new(Law::Gaussian { variance: 2 });
         let shape = Shape { rows: 1, columns: 2 };
-        let users = Unit::Users { per_substream: 1 };
-        for (unit, items) in [(Unit::ReplaceOne, Some(9)), (users, Some(9)), (Unit::AddRemove, None)] {
+        for (total, items) in [(Total::Public, Some(9)), (Total::Private, None)] {
             let mut counters = started(&mapping(shape, Columns::Range), 9, 4);
             let copy = counters.copy();
             assert_eq!(copy.exact(), (&[4, 4][..], 9));
             let generator = || Noise::off().generator().expect("noise is off");
-            let sealed = counters.seal(unit, Width::Wide, &table, generator());
+            let sealed = counters.seal(total, Width::Wide, &table, generator());
             assert_eq!((sealed.items(), sealed.cells()), (items, vec![4, 4]));
             counters.clear();
             assert_eq!(counters.exact(), (&[0, 0][..], 0));

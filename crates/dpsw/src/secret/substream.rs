@@ -12,7 +12,7 @@ use crate::plan::structure::Plan;
 use crate::sealed::rungs::{Counted, Rungs};
 use crate::sealed::sketch::SealedSketch;
 use crate::secret::caps::Caps;
-use crate::secret::counters::Counters;
+use crate::secret::counters::{Counters, Total};
 #[cfg(test)]
 use crate::testing::fault;
 
@@ -352,7 +352,8 @@ fn seal(
     match plan.ranges()[index].role() {
         Role::Node => counters.seal_keys(rungs.counted(index, plan), width, table, generator),
         Role::Whole | Role::Prefix | Role::Suffix => {
-            counters.seal(plan.settings().unit, width, table, generator)
+            let total = if plan.has_public_totals() { Total::Public } else { Total::Private };
+            counters.seal(total, width, table, generator)
         }
     }
 }

@@ -1,7 +1,6 @@
 //! A sketch takes what workers counted.
 
 use crate::error::PartialError;
-use crate::plan::settings::Clock;
 use crate::secret::partial::{Origin, PartialCounters, PartialId};
 use crate::stream::sketch::DpswSketch;
 #[cfg(test)]
@@ -31,7 +30,7 @@ impl DpswSketch {
     /// then. See [`PartialError`].
     pub fn absorb(&mut self, partial: PartialCounters) -> Result<Absorbed, PartialError> {
         self.check_owner()?;
-        if self.plan.settings().window.time().is_none_or(|time| time.clock != Clock::Caller) {
+        if self.plan.settings().window.time().is_none_or(|time| !time.clock.is_callers()) {
             return Err(PartialError::EventsClock);
         }
         Origin::new(&self.plan, &self.keys.stream).check(partial.origin)?;
@@ -82,7 +81,9 @@ mod tests {
     use crate::item::hash::StreamKey;
     use crate::item::keys::Keys;
     use crate::noise::generator::Noise;
-    use crate::plan::settings::{CounterLayout, Method, Settings, TimeWindow, TunedMethod, Unit, Window};
+    use crate::plan::settings::{
+        Clock, CounterLayout, Method, Settings, TimeWindow, TunedMethod, Unit, Window,
+    };
     use crate::plan::structure::Plan;
     use crate::privacy::parameters::Epsilon;
     use crate::stream::worker::Worker;

@@ -4,7 +4,7 @@ use crate::error::IngestError;
 use crate::item::batch::Batch;
 use crate::item::run::Run;
 use crate::item::value::Item;
-use crate::plan::settings::{Clock, TimeWindow, Unit};
+use crate::plan::settings::{Clock, TimeWindow};
 use crate::stream::sketch::{DpswSketch, Taken, Unsealed};
 #[cfg(test)]
 use crate::testing::fault;
@@ -25,7 +25,7 @@ impl DpswSketch {
         match self.plan.settings().window.time() {
             None => return Err(IngestError::CountWindow),
             Some(TimeWindow { clock: Clock::Events, .. }) => return Err(IngestError::EventsClock),
-            Some(TimeWindow { clock: Clock::Caller, .. }) => {}
+            Some(_) => {}
         }
         if TIME_MAX < watermark {
             return Err(IngestError::FarFuture(watermark));
@@ -59,10 +59,7 @@ impl DpswSketch {
     /// How many events were refused for being late; `None` where that is private.
     #[must_use]
     pub fn late_events(&self) -> Option<u64> {
-        match self.plan.settings().unit {
-            Unit::ReplaceOne | Unit::Users { .. } => Some(self.time.late),
-            Unit::AddRemove => None,
-        }
+        self.plan.has_public_totals().then_some(self.time.late)
     }
 
     pub(crate) fn take_at(&mut self, times: &[u64], run: Run<'_>, taken: &mut Taken) -> Result<(), Unsealed> {
@@ -120,7 +117,7 @@ impl DpswSketch {
     /// Events before this time are late: all of it is sealed or given up, or the caller's clock began later.
     fn earliest(&self) -> u64 {
         match self.plan.settings().window.time() {
-            Some(TimeWindow { clock: Clock::Caller, .. }) => {
+            Some(window) if window.clock.is_callers() => {
                 self.sealed_until().max(self.time.start.unwrap_or(0))
             }
             _ => self.sealed_until(),
@@ -179,7 +176,7 @@ impl DpswSketch {
     }
 
     pub(crate) fn check_clock(&self, window: TimeWindow) -> Result<(), IngestError> {
-        if window.clock == Clock::Caller && self.time.start.is_none() {
+        if window.clock.is_callers() && self.time.start.is_none() {
             return Err(IngestError::ClockUnset);
         }
         Ok(())
@@ -199,7 +196,7 @@ mod tests {
     use crate::item::hash::StreamKey;
     use crate::item::keys::Keys;
     use crate::noise::generator::Noise;
-    use crate::plan::settings::{CounterLayout, Method, Settings, TunedMethod, Window};
+    use crate::plan::settings::{CounterLayout, Method, Settings, TunedMethod, Unit, Window};
     use crate::plan::structure::Plan;
     use crate::privacy::parameters::Epsilon;
 

@@ -9,7 +9,6 @@ use crate::item::batch::{Batch, Items};
 use crate::item::hash::StreamKey;
 use crate::item::mapping::Mapping;
 use crate::item::value::Kind;
-use crate::plan::settings::{Clock, Unit};
 use crate::plan::structure::Plan;
 use crate::sealed::horizon::Horizon;
 use crate::secret::counters::Counters;
@@ -95,7 +94,7 @@ impl Worker {
     pub fn new(plan: impl Into<Plan>, key: StreamKey) -> Result<Self, PartialError> {
         let plan = plan.into();
         let time = plan.settings().window.time().ok_or(PartialError::CountWindow)?;
-        if time.clock != Clock::Caller {
+        if !time.clock.is_callers() {
             return Err(PartialError::EventsClock);
         }
         let sees_keys = plan.discovery().is_some() || 0 < plan.tracked();
@@ -145,9 +144,9 @@ impl Worker {
     /// events get partial counters. That shows times, so they must be public.
     ///
     /// # Errors
-    /// Presence is private.
+    /// Presence is private, or items decide which events are late.
     pub fn follow(&self, id: PartialId, range: Range<u64>) -> Result<Counting, PartialError> {
-        if self.plan.settings().unit == Unit::AddRemove {
+        if !self.plan.has_public_totals() {
             return Err(PartialError::PrivateTimes);
         }
         Ok(Counting::new(id, range, 0..0))

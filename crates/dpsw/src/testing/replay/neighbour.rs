@@ -12,7 +12,11 @@ use crate::testing::replay::story::{Event, Story, What};
 pub(super) fn neighbour(story: &Story, one: usize, plan: &Plan, places: &[u64], dice: &mut Dice) -> Story {
     let mut other = story.clone();
     match plan.settings().unit {
-        Unit::ReplaceOne => other.events[one].replace(dice),
+        Unit::ReplaceOne => {
+            other.events[one].replace(dice);
+            // Another item may bring the event too late.
+            other.events[one].is_there = plan.has_public_totals() || dice.once_in(2);
+        }
         Unit::AddRemove => other.events[one].is_there = false,
         Unit::Users { .. } => {
             let (window, user) = (window(plan, places[one], dice), story.events[one].user);

@@ -30,6 +30,7 @@ pub(super) struct Kind {
 enum Windows {
     Items,
     CallersClock,
+    CallersClockByItem,
     EventsClock,
 }
 
@@ -63,7 +64,8 @@ enum Domains {
     FoundBySummary,
 }
 
-const WINDOWS: [Windows; 3] = [Windows::Items, Windows::CallersClock, Windows::EventsClock];
+const WINDOWS: [Windows; 4] =
+    [Windows::Items, Windows::CallersClock, Windows::EventsClock, Windows::CallersClockByItem];
 const UNITS: [Units; 3] = [Units::ReplaceOne, Units::AddRemove, Units::Users];
 const METHODS: [Methods; 9] = [
     Methods::Identity,
@@ -137,6 +139,7 @@ impl Kind {
         let clock = match self.window {
             Windows::Items => return Window::Items(window),
             Windows::CallersClock => Clock::Caller,
+            Windows::CallersClockByItem => Clock::CallerByItem,
             Windows::EventsClock => Clock::Events,
         };
         let lateness = *dice.one_of(&[0, substream / 2, substream, window]);

@@ -10,7 +10,6 @@ use crate::item::hash::StreamKey;
 use crate::item::keys::Keys;
 use crate::item::value::Kind;
 use crate::noise::generator::Noise;
-use crate::plan::settings::Unit;
 use crate::plan::structure::Plan;
 use crate::secret::partial::{PartialCounters, PartialId};
 use crate::store::memory::MemoryStore;
@@ -268,7 +267,7 @@ impl Player<'_> {
         let debug = format!("{counting:?}");
         let counted = worker.finish(counting);
         self.note("a worker", format!("{debug} {} {:?}", counted.partials.len(), counted.partials));
-        if self.plan.settings().unit != Unit::AddRemove {
+        if self.plan.has_public_totals() {
             self.note("a worker's times", format!("{:?} {:?}", counted.outside, counted.times));
         }
         counted.partials

@@ -299,7 +299,7 @@ impl Teller<'_> {
     }
 
     fn is_callers(&self) -> bool {
-        self.plan.settings().window.time().is_some_and(|time| time.clock == Clock::Caller)
+        self.plan.settings().window.time().is_some_and(|time| time.clock.is_callers())
     }
 
     fn lateness(&self) -> u64 {

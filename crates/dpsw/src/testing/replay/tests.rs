@@ -80,7 +80,7 @@ fn fixed(has_it: fn(&Plan) -> bool) -> impl Iterator<Item = (u64, Kind)> {
     FIXED.iter().filter(move |(_, _, plan)| has_it(plan)).map(|(seed, kind, _)| (*seed, *kind))
 }
 
-const KINDS: usize = 228;
+const KINDS: usize = 300;
 
 #[test]
 fn neighbours_that_seal_the_same_show_the_same_in_every_plan_with_every_operation() {
