@@ -214,7 +214,7 @@ mod tests {
         let _third = third.answering();
         assert!(places.take(THERE).is_none(), "both are answering");
         drop((second, answering));
-        assert!(places.take(THERE).is_some(), "the first is quiet now");
+        assert!(places.take(HERE).is_some(), "the first is quiet now");
     }
 
     #[tokio::test]

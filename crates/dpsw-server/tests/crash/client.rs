@@ -58,7 +58,8 @@ impl Client {
         Ok(reply)
     }
 
-    fn written(&self, request: Request<'_>) -> Vec<u8> {
+    /// The bytes of a request.
+    pub(crate) fn written(&self, request: Request<'_>) -> Vec<u8> {
         let Request { method, path, headers, body } = request;
         let mut bytes = format!(
             "{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\nContent-Length: {}\r\n",
