@@ -5,8 +5,9 @@ use std::fmt;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use dpsw::{Item, Kind};
-use serde::Serialize;
-use serde::de::{self, Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize as DeriveDeserialize, Serialize};
 use utoipa::openapi::schema::{ObjectBuilder, OneOfBuilder, Type};
 use utoipa::openapi::{RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
@@ -87,7 +88,8 @@ impl PartialSchema for QuestionItem {
 impl ToSchema for QuestionItem {}
 
 /// Bytes that are no text.
-#[derive(Debug, Clone, PartialEq, Eq, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, DeriveDeserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Base64 {
     /// In base64.
     pub(crate) base64: String,
@@ -128,17 +130,10 @@ impl<'de> Visitor<'de> for ItemVisitor {
         Ok(QuestionItem::Text(text.to_owned()))
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<QuestionItem, A::Error> {
-        let wanted = || de::Error::custom("bytes are {\"base64\": \"…\"}");
-        let name: Option<String> = map.next_key()?;
-        if name.as_deref() != Some("base64") {
-            return Err(wanted());
-        }
-        let base64 = map.next_value()?;
-        match map.next_key::<IgnoredAny>()? {
-            None => Ok(QuestionItem::Bytes(Base64 { base64 })),
-            Some(_) => Err(wanted()),
-        }
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<QuestionItem, A::Error> {
+        // The error of a map repeats the names in it.
+        let wanted = |_: A::Error| de::Error::custom("bytes are {\"base64\": \"…\"}");
+        Base64::deserialize(MapAccessDeserializer::new(map)).map(QuestionItem::Bytes).map_err(wanted)
     }
 }
 
