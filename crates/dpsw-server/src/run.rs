@@ -246,12 +246,12 @@ fn keeper(settings: &Settings, engine: &Engine) -> Result<Keeper, Failure> {
     let keeper = Keeper::open(&settings.data, &settings.marker_folder(), &settings.limits)?;
     match keeper.take_out_deleted() {
         Ok(ids) if ids.is_empty() => {}
-        Ok(ids) => engine.notice(format!(
+        Ok(ids) => engine.notice(&format!(
             "the data folder had tokens that were deleted after it was copied; they stay deleted: {}",
             ids.join(", ")
         )),
         // A full disk: they are left out whenever the file is read.
-        Err(error) => engine.notice(format!("deleted tokens of a restored backup are still in it: {error}")),
+        Err(error) => engine.notice(&format!("deleted tokens of a restored backup are still in it: {error}")),
     }
     Ok(keeper)
 }

@@ -225,7 +225,7 @@ impl Settings {
     /// somebody may have changed or deleted them over HTTP, and all others go on.
     pub fn make_sources(&self, engine: &Engine) {
         for (name, error) in self.sources.iter().flat_map(|source| engine.ensure(source)) {
-            engine.notice(format!("{name} of the settings file: {error}"));
+            engine.notice(&format!("{name} of the settings file: {error}"));
         }
     }
 }

@@ -324,7 +324,7 @@ fn what_the_settings_file_cannot_make_is_a_notice_and_all_else_starts() {
     std::fs::rename(folder.path().join("keys.txt"), folder.path().join("moved.txt")).expect("a file");
     std::fs::write(folder.path().join("dpsw.toml"), moved).expect("a file");
     let service = Service::start(folder.path(), &["--config", "./dpsw.toml"]);
-    assert_eq!(notices(&service), [String::new(); 0]);
+    assert_eq!(notices(&service), Vec::<String>::new());
     let args = ["token", "--config", "dpsw.toml", "create", "--role", "admin", "--stream"];
     let scoped = |stream| text(&run(folder.path(), &[&args[..], &[stream]].concat()).stdout);
     let (of_pages, of_listed) = (scoped("pages"), scoped("listed"));

@@ -85,7 +85,7 @@ impl Reader {
         }
         if connector.begin(&position.taken)? == Begun::Later {
             let source = &self.source;
-            self.app.engine.notice(format!(
+            self.app.engine.notice(&format!(
                 "the broker of source {source:?} no longer has the record that was read last: if it has deleted later ones as \
                 well, they are not counted; it is read on with the oldest that it has"
             ));

@@ -57,6 +57,9 @@ if (found or '') ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[1], ARGV[2])
 return 1";
 
+/// An entry: its id, and its value if it has one.
+type Entry = (String, Option<Vec<u8>>);
+
 pub(crate) struct Redis {
     connection: Connection,
     topic: String,
@@ -83,8 +86,7 @@ impl Redis {
         Ok(self.last == 0 || !found.ids.is_empty())
     }
 
-    /// The next entries: their ids, and their values if they have any.
-    fn read(&mut self, most: usize) -> Result<Vec<(String, Option<Vec<u8>>)>, Trouble> {
+    fn read(&mut self, most: usize) -> Result<Vec<Entry>, Trouble> {
         let script = Script::new(READ);
         let mut call = script.key(&self.topic);
         call.arg(format!("({}", id(self.last))).arg(most.min(ENTRIES_MAX));

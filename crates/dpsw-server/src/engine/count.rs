@@ -153,7 +153,7 @@ impl Counting {
             return;
         }
         self.stream.note_trouble(is_ahead.then(|| stands_still(&self.stream.config.name, ahead_ms)));
-        self.stream.trouble().into_iter().for_each(|trouble| shared.vitals.notice(trouble));
+        self.stream.trouble().into_iter().for_each(|trouble| shared.vitals.notice(&trouble));
     }
 
     fn has_sealed(&self) -> bool {

@@ -40,7 +40,7 @@ pub(crate) struct SentView {
 impl SentView {
     pub(crate) fn read(bytes: Bytes, keys_max: usize) -> Result<Self, ChangeError> {
         let view = WindowView::from_bytes(&bytes)?;
-        let keys = view.keys().map_or(0, |keys| keys.len());
+        let keys = view.keys().map_or(0, dpsw::Keys::len);
         if keys_max < keys {
             return Err(ChangeError::ViewKeys { got: keys, most: keys_max });
         }

@@ -42,7 +42,7 @@ pub(crate) fn give_up(
         states.push((*id, StateRecord::new(counted, sketch.sealed_until(), state)));
         until.insert(*id, sketch.sealed_until());
         let (name, position) = (&record.config.name, sketch.position());
-        shared.vitals.notice(format!("stream {name:?} goes on at {position}"));
+        shared.vitals.notice(&format!("stream {name:?} goes on at {position}"));
     }
     let generation = Generation(random().map_err(|error| OpenError::Entropy(error.to_string()))?);
     let replaces = Some(shown.map_or(meta.generation, |shown| shown.generation));

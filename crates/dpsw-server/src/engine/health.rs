@@ -82,8 +82,8 @@ impl Vitals {
 
     /// The operator should know this. What comes again and again, as with a connection that is cut, is counted: the log has it at
     /// the first time, the second, the fourth and so on.
-    pub(crate) fn notice(&self, notice: String) {
-        let times = self.lock().note(&notice);
+    pub(crate) fn notice(&self, notice: &str) {
+        let times = self.lock().note(notice);
         if times.is_power_of_two() {
             tracing::warn!(notice, times, "notice");
         }
@@ -131,10 +131,10 @@ mod tests {
     #[test]
     fn what_is_noticed_again_and_again_is_counted_and_there_is_room_for_so_many() {
         let vitals = Vitals::default();
-        (0..1000).for_each(|_| vitals.notice("the connection was cut".to_owned()));
-        vitals.notice("once".to_owned());
+        (0..1000).for_each(|_| vitals.notice("the connection was cut"));
+        vitals.notice("once");
         assert_eq!(vitals.health().notices, ["the connection was cut (1000 times)", "once"]);
-        (0..1000).for_each(|number| vitals.notice(format!("number {number}")));
+        (0..1000).for_each(|number| vitals.notice(&format!("number {number}")));
         let notices = vitals.health().notices;
         assert_eq!(notices.len(), NOTICES_MAX + 1);
         assert_eq!(notices[NOTICES_MAX], "there were 802 more notices, for which there is no room here");

@@ -53,7 +53,7 @@ impl Engine {
     }
 
     /// Says what the operator should know, for as long as the service runs.
-    pub fn notice(&self, notice: String) {
+    pub fn notice(&self, notice: &str) {
         self.shared.vitals.notice(notice);
     }
 }

@@ -56,7 +56,7 @@ pub(crate) fn recover(store: &mut Store, shared: &Shared, key: &StateKey) -> Res
             is_unmarked = write_marker(store, &marker).is_err();
         }
         Standing::Unknown { shown, reason } => {
-            shared.vitals.notice(format!(
+            shared.vitals.notice(&format!(
                 "{reason}, so this may not be the newest data: what was open was given up, and everything released before is \
                 no longer answered. Batches of the senders that the data knows are refused as too old: let producers go on with \
                 new events under new sender names. Events sent again without an id, or by a sender that began after the backup, \

@@ -46,7 +46,7 @@ impl Threads {
         if !is_whole {
             let notice =
                 "was damaged and was repaired: what was acknowledged last may be missing; check the disk";
-            shared.vitals.notice(format!("{} {notice}", disk.name()));
+            shared.vitals.notice(&format!("{} {notice}", disk.name()));
         }
         let Recovered { meta, marker, sources, names, is_unmarked } =
             recover(&mut store, shared, &state_key())?;

@@ -48,12 +48,12 @@ impl Rows {
         request.with_noise(self.all == Some(true)).strict(self.strict == Some(true))
     }
 
-    fn answer(self, view: &WindowView, list: List<'_>) -> Answer {
+    fn answer(self, view: &WindowView, list: &List<'_>) -> Answer {
         Answer::listed(view, list, self.has_trends())
     }
 
     /// The same of a list that is as long as it is.
-    fn answer_at_most(self, view: &WindowView, list: List<'_>, most: usize) -> Result<Answer, Problem> {
+    fn answer_at_most(self, view: &WindowView, list: &List<'_>, most: usize) -> Result<Answer, Problem> {
         let len = list.rows.len();
         if most < len {
             let detail = format!(
@@ -76,7 +76,7 @@ pub(crate) fn read_count(app: &App, params: &mut Params) -> Result<usize, Proble
 
 /// The most frequent items of a view.
 pub(crate) fn top_of(view: &WindowView, count: usize, rows: Rows) -> Result<Answer, Problem> {
-    Ok(rows.answer(view, view.list(rows.of(ListRequest::top(count)))?))
+    Ok(rows.answer(view, &view.list(rows.of(ListRequest::top(count)))?))
 }
 
 /// The most frequent items.
@@ -168,7 +168,7 @@ pub(crate) async fn heavy_hitters(
     let effort = Effort::of((1.0 / share) as usize, rows.has_trends());
     let request = ListRequest::heavy_hitters(threshold).with_certainty(side.into());
     let request = rows.of(request).with_in_question_up_to(most.saturating_mul(IN_QUESTION));
-    let answer = move |view: &WindowView| rows.answer_at_most(view, view.list(request)?, most);
+    let answer = move |view: &WindowView| rows.answer_at_most(view, &view.list(request)?, most);
     ask(&app, &asker, &stream, (scope, effort), answer).await.map(Json)
 }
 
@@ -199,7 +199,7 @@ pub(crate) async fn heavy_hitters_among(
         let question = question;
         let items = of_body(&question.value.items.0, view, most)?;
         let items: Vec<Item<'_>> = items.iter().map(AskedItem::item).collect();
-        Ok(rows.answer(view, view.list_among(&items, rows.of(ListRequest::heavy_hitters(threshold)))?))
+        Ok(rows.answer(view, &view.list_among(&items, rows.of(ListRequest::heavy_hitters(threshold)))?))
     };
     ask(&app, &asker, &stream, (scope, Effort::Long), answer).await.map(Json)
 }

@@ -162,7 +162,7 @@ pub(crate) fn promised(claim: Claim) -> (Option<f64>, Option<f64>) {
 
 impl Answer {
     /// The rows of a list, which were chosen for their size.
-    pub(crate) fn listed(view: &WindowView, list: List<'_>, trends: bool) -> Self {
+    pub(crate) fn listed(view: &WindowView, list: &List<'_>, trends: bool) -> Self {
         Self { hidden: list.hidden.len(), ..Self::of(view, &list.rows, listed, trends) }
     }
 

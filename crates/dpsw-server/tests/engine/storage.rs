@@ -126,7 +126,7 @@ fn a_full_disk_refuses_batches_and_takes_them_when_there_is_room_again() {
         match try_send(&engine, batch) {
             Ok(_) => assert_eq!(refused, 0, "batch {batch} was taken by a full disk"),
             Err(IngestError::Unavailable(Unavailable::Storage(_) | Unavailable::Unconfirmed(_))) => {
-                refused += 1
+                refused += 1;
             }
             Err(error) => panic!("{error}"),
         }

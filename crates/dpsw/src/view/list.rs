@@ -128,7 +128,7 @@ fn shown_of<'e>(
     let mut chances: Vec<f64> = estimates.filter(is_reached).map(chance).collect();
     chances.sort_unstable_by(f64::total_cmp);
     let fits = |(place, chance): &(usize, &f64)| **chance <= side * (place + 1) as f64 / keys as f64;
-    let shown = chances.iter().enumerate().filter(fits).next_back().map_or(0, |(place, _)| place + 1);
+    let shown = chances.iter().enumerate().rfind(fits).map_or(0, |(place, _)| place + 1);
     shown.clamp(1, selection.most().max(1))
 }
 

@@ -571,7 +571,7 @@ mod tests {
         let mut generator = generator(9);
         let clumpy = || std::array::from_fn(|_| 50_000.0 + normal(CLUMPS + 100_000, &mut generator));
         let found = found(clumpy, 50_000.0);
-        let mean = found.iter().map(|changes| changes.clumps()).sum::<f64>() / WALKS as f64;
+        let mean = found.iter().map(Changes::clumps).sum::<f64>() / WALKS as f64;
         let wanted = CLUMPS as f64 - 2.3 / 20_f64.sqrt() * 100_000.0;
         assert!((mean / wanted - 1.0).abs() < 0.03, "{mean} {wanted}");
     }

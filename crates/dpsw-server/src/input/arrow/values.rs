@@ -39,6 +39,9 @@ impl Dictionary {
     }
 }
 
+/// A value: the piece that has it, where that was copied to, and its number there.
+type Located<'f> = (&'f Piece, &'f [usize], usize);
+
 impl Filed {
     pub(crate) fn new(piece: Piece, bases: Vec<usize>) -> Self {
         Self { piece, bases }
@@ -51,7 +54,7 @@ impl Filed {
         body: &[u8],
         dictionary: &'f Dictionary,
         row: usize,
-    ) -> Result<Option<(&'f Piece, &'f [usize], usize)>, InputError> {
+    ) -> Result<Option<Located<'f>>, InputError> {
         let (piece, index) = self.piece.in_run(body, row);
         if !piece.has(body, index) {
             return Ok(None);
