@@ -437,7 +437,7 @@ fn the_list_of_found_keys_is_in_the_memory_and_what_counts_them_is_said() {
     {
         assert!(errors(&output).contains(part), "{part:?} in {}", errors(&output));
     }
-    fails(&sandbox.run(&[&fixed[..], &["--memory", "50KB"]].concat()), 2, &["50000 bytes; give more"]);
+    fails(&sandbox.run(&[&fixed[..], &["--memory", "30KB"]].concat()), 2, &["30000 bytes; give more"]);
     let strict = ["--window", "100", "--epsilon", "1", "--delta", "1e-200"];
     let short = sandbox.run(&[&["top", "t.tsv", "--column", "2"][..], &strict].concat());
     assert!(errors(&short).contains("no key can be frequent enough to be found"), "{}", errors(&short));
