@@ -37,7 +37,7 @@ impl std::fmt::Debug for Counters {
 }
 
 /// Whether a sealed sketch says how many items were counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Total {
     Public,
     Private,

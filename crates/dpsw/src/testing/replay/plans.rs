@@ -12,6 +12,8 @@ use crate::plan::structure::Plan;
 use crate::privacy::parameters::{Delta, Epsilon};
 use crate::testing::replay::dice::Dice;
 
+/// What all streams hash with.
+pub(super) const STREAM_KEY: [u8; 32] = [3; 32];
 /// Keys of a list.
 pub(super) const KEYS: u64 = 40;
 /// Longer keys are never found.

@@ -18,12 +18,11 @@ use crate::stream::sketch::{DpswSketch, Taken};
 use crate::stream::state::{SavedState, StateKey};
 use crate::stream::worker::Worker;
 use crate::testing::replay::dice::Dice;
-use crate::testing::replay::plans::{KEY_LEN_MAX, KEYS, text};
+use crate::testing::replay::plans::{KEY_LEN_MAX, KEYS, STREAM_KEY, text};
 use crate::testing::replay::story::{Event, Step, Story, What};
 use crate::testing::replay::tape;
 use crate::view::window_view::WindowView;
 
-pub(super) const STREAM_KEY: [u8; 32] = [3; 32];
 const STATE_KEY: [u8; 32] = [7; 32];
 
 /// Everything that a stream shows.

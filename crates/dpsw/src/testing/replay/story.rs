@@ -6,8 +6,7 @@ use crate::plan::settings::Clock;
 use crate::plan::structure::Plan;
 use crate::stream::worker::Worker;
 use crate::testing::replay::dice::Dice;
-use crate::testing::replay::plans::KEYS;
-use crate::testing::replay::play::STREAM_KEY;
+use crate::testing::replay::plans::{KEYS, STREAM_KEY};
 use crate::{StreamKey, Window};
 
 const USERS: u64 = 3;
