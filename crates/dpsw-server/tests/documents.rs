@@ -121,7 +121,7 @@ fn check_page(folder: &Path) {
 /// What a person types who looks at each answer: the service has started by the next line, and what never ends is left.
 fn by_hand(commands: &str) -> String {
     let waits = "dpsw-server --address 127.0.0.1:7878 >log 2>&1 &\n\
-                 until curl -s http://127.0.0.1:7878/readyz >ready; do sleep 0.1; done\n";
+                 until curl -sf http://127.0.0.1:7878/readyz >ready; do sleep 0.1; done\n";
     let lines = commands.lines().filter(|line| !line.starts_with("cargo ")).map(|line| match line {
         line if line.contains("curl ") && line.contains(" -N ") => format!("timeout 2 {line} || true\n"),
         line if line.contains("/top?") => {
