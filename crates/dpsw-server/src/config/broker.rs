@@ -308,10 +308,9 @@ mod tests {
     fn users_are_refused_where_routing_depends_on_the_item_whatever_the_window() {
         let users = "user_column = 'who'\nitems_per_user = 1\n";
         for times in ["", "time_column = 'at'\n"] {
-            for (routing, broker) in
-                [("", BROKER.replace("independent", "by_item")), ("routing = 'by_item'\n", String::new())]
-            {
-                let text = SOURCE.replace("'event'", "'users'") + users + times + routing + &broker;
+            let by_item = BROKER.replace("'independent'", "'by_item'\nvalues = 'json'");
+            for (routing, broker) in [("", &*by_item), ("routing = 'by_item'\n", "")] {
+                let text = SOURCE.replace("'event'", "'users'") + users + times + routing + broker;
                 let refused = source(&text).check().expect_err("it depends on items").to_string();
                 assert!(refused.contains("protects users, but routes events by item"), "{refused}");
             }
