@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use dpsw::audit::AuditError;
 use dpsw::error::{IngestError, ParameterError, PlanError, QueryError, SnapshotError};
-use dpsw_faces::ledger::{Failure, LedgerError};
+use dpsw_frontend::ledger::{Failure, LedgerError};
 
 /// The kind of a failure, as scripts see it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

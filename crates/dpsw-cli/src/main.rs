@@ -1,49 +1,20 @@
 //! The command line of dpsw: what is typed, what is meant, what is done.
 
+mod args;
+mod commands;
+mod count;
 mod fault;
-mod arguments;
-mod remark;
-mod input;
-mod csv_rows;
-mod harmless;
-mod table;
-mod output;
-mod answer;
-mod words;
-mod why;
-mod headline;
-mod domain;
-mod same_file;
-mod ledger;
-mod trailing;
-mod structure;
 mod interrupt;
-mod progress;
-mod feed;
-mod line_count;
-mod survey;
-mod said;
-mod run;
-mod unasked;
-mod chart;
-mod watch;
-mod view_file;
-mod stream_command;
-mod plan_command;
-mod dry_run;
-mod audit_command;
-mod inspect;
-mod serve;
-mod demo;
-mod schema;
-mod manual;
-mod completions;
+mod read;
+mod show;
 
 use std::process::ExitCode;
 
 use anyhow::Result;
 
-use arguments::{Arguments, Command};
+use args::{Arguments, Command};
+use commands::{audit, completions, demo, inspect, ledger, plan, serve, top};
+use show::remark;
 
 fn main() -> ExitCode {
     let arguments = Arguments::typed();
@@ -63,12 +34,14 @@ fn run(Arguments { command, readings, .. }: Arguments) -> Result<ExitCode> {
     if matches!(command, Command::Top(_) | Command::Count(_) | Command::Demo(_)) {
         interrupt::listen()?;
     }
-    readings.iter().for_each(remark::note);
+    for reading in readings {
+        remark::note(reading);
+    }
     let done = match command {
-        Command::Top(command) => stream_command::top(&command),
-        Command::Count(command) => stream_command::count(&command),
-        Command::Plan(command) => plan_command::run(&command),
-        Command::Audit(command) => audit_command::run(&command),
+        Command::Top(command) => top::top(&command),
+        Command::Count(command) => top::count(&command),
+        Command::Plan(command) => plan::run(&command),
+        Command::Audit(command) => audit::run(&command),
         Command::Inspect(command) => inspect::run(&command),
         Command::Ledger(command) => ledger::run(&command),
         Command::Demo(command) => demo::run(&command),

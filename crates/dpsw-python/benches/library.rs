@@ -4,8 +4,8 @@
 
 use std::time::Instant;
 
-use dpsw::{Batch, Discovery, Domain, DpswSketch, Keys, Kind, Plan, Unit, Window};
-use dpsw_faces::wish::Wish;
+use dpsw::{Batch, Domain, DpswSketch, Keys, Kind, Plan, SearchSettings, Unit, Window};
+use dpsw_frontend::plan_request::PlanRequest;
 
 const WINDOW: u64 = 1_000_000;
 const KEYS: u64 = 25_600;
@@ -35,14 +35,14 @@ fn domain(counters: &str, kind: Kind) -> Domain {
     match (counters, kind) {
         ("own", Kind::Integers) => Domain::Public(Keys::Range(KEYS)),
         ("own", Kind::Bytes) => Domain::Public(Keys::text((0..KEYS).map(|key| format!("/page/{key}")))),
-        ("found", _) => Domain::Discovered(Discovery::new(kind)),
+        ("found", _) => Domain::Found(SearchSettings::new(kind)),
         _ => Domain::Asked(kind),
     }
 }
 
 fn plan(domain: Domain) -> Plan {
-    let wish = Wish::new(Window::Items(WINDOW), Unit::ReplaceOne, 1.0, domain);
-    wish.plan().expect("a plan").0.plan
+    let request = PlanRequest::new(Window::Items(WINDOW), Unit::ReplaceOne, 1.0, domain);
+    request.plan().expect("a plan").0.plan
 }
 
 /// The best of some rounds, in nanoseconds per item.

@@ -5,7 +5,7 @@ Its two synthetic streams, with the settings of `dpsw-eval figure frequency-high
 structure of the paper has the number of rows, from 2 to 5, that does best in a shorter run before; so has the plain answer,
 tumbling buckets (a noisy histogram for each piece of the window), with its number of pieces.
 
-    python crates/dpsw-python/examples/paper_figure.py --out docs/python-figure.png
+    python crates/dpsw-python/examples/paper_figure.py --out docs/figures/python-figure.png
 
 takes less than a minute and needs numpy and matplotlib. It also writes the numbers, as CSV. Noise comes from the system, so that no
 two runs are equal.

@@ -5,8 +5,8 @@ use dpsw::error::{
     EntropyError, IngestError, MergeError, ParameterError, PartialError, PlanError, Quantity, QueryError,
     SnapshotError, StateError, StoreError,
 };
-use dpsw_faces::quantity;
-use dpsw_sealer::SealerError;
+use dpsw_durable::SealerError;
+use dpsw_frontend::quantity;
 use pyo3::prelude::*;
 
 /// An exception of the package, or one that Python raised on the way.

@@ -3,15 +3,13 @@
 use std::time::Duration;
 
 use dpsw::noise::Law;
-use dpsw::plan::{PlannedDiscovery, PlannedRange};
-use dpsw::{
-    Clock, Discovery, Domain, Expectation, Group, Keys, Kind, Method, Prediction, Prior, Ratio, Target, Unit,
-    Window,
-};
-use dpsw_faces::paper::{self, Paper};
-use dpsw_faces::quantity::{self, Span};
-use dpsw_faces::times::Seen;
-use dpsw_faces::wish::{self, Asked, Wish};
+use dpsw::plan::{Expectation, Group, Method, Prediction, Prior, Target};
+use dpsw::plan::{PlannedRange, SearchPlan};
+use dpsw::{Clock, Domain, Keys, Kind, Ratio, SearchSettings, Unit, Window};
+use dpsw_frontend::paper::{self, Paper};
+use dpsw_frontend::plan_request::{self, Asked, PlanRequest};
+use dpsw_frontend::quantity::{self, Span};
+use dpsw_frontend::times::Seen;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -30,7 +28,7 @@ pub(crate) struct Plan {
 impl Plan {
     /// The plan of a stream or view, with the errors that a typical stream would have.
     pub(crate) fn bare(plan: dpsw::Plan) -> Self {
-        let prediction = plan.predict(&wish::expectation(&plan.settings().domain)).ok().flatten();
+        let prediction = plan.predict(&plan_request::expectation(&plan.settings().domain)).ok().flatten();
         Self { plan, prediction }
     }
 }
@@ -61,22 +59,23 @@ struct Said<'py> {
 }
 
 impl Said<'_> {
-    fn wish(&self) -> Result<Wish, Fault> {
+    fn request(&self) -> Result<PlanRequest, Fault> {
         let domain = self.domain()?;
         let expectation = match &self.expect {
-            Some(counts) => {
-                Expectation { prior: Prior::Shares(counts.clone()), drift: wish::expectation(&domain).drift }
-            }
-            None => wish::expectation(&domain),
+            Some(counts) => Expectation {
+                prior: Prior::Shares(counts.clone()),
+                drift: plan_request::expectation(&domain).drift,
+            },
+            None => plan_request::expectation(&domain),
         };
-        Ok(Wish {
+        Ok(PlanRequest {
             delta: self.delta,
             retention: self.retention,
             memory: self.memory,
             expectation,
             step: self.step,
             asked: if self.is_last { Asked::Last } else { Asked::Any },
-            ..Wish::new(self.window()?, self.unit()?, self.epsilon.unwrap_or(1.0), domain)
+            ..PlanRequest::new(self.window()?, self.unit()?, self.epsilon.unwrap_or(1.0), domain)
         })
     }
 
@@ -91,7 +90,7 @@ impl Said<'_> {
             }
         };
         let lateness = Duration::from_millis(self.lateness);
-        Ok(wish::window(span(&self.window)?, lateness, clock, self.expected_items))
+        Ok(plan_request::window(span(&self.window)?, lateness, clock, self.expected_items))
     }
 
     fn unit(&self) -> Result<Unit, Fault> {
@@ -109,7 +108,7 @@ impl Said<'_> {
         let kind = if self.kind == "integers" { Kind::Integers } else { Kind::Bytes };
         if let Ok(word) = self.keys.extract::<&str>() {
             return match word {
-                "found" => Ok(Domain::Discovered(Discovery::new(kind))),
+                "found" => Ok(Domain::Found(SearchSettings::new(kind))),
                 "asked" => Ok(Domain::Asked(kind)),
                 other => Err(Fault::parameter(format!(
                     "keys must be a list, \"found\" or \"asked\", got the text {other:?}; a list of one key is [{other:?}]"
@@ -145,16 +144,16 @@ impl Said<'_> {
     }
 
     fn plan(&self) -> Result<Plan, Fault> {
-        let wish = self.wish()?;
+        let request = self.request()?;
         if let Some(paper) = &self.paper {
-            return Ok(Plan { plan: paper::plan(&wish, &described(paper)?)?, prediction: None });
+            return Ok(Plan { plan: paper::plan(&request, &described(paper)?)?, prediction: None });
         }
         let planned = match (self.epsilon, self.target()?) {
-            (Some(_), None) if self.for_workers => wish.plan_for_workers()?,
-            (Some(_), None) => wish.plan()?.0,
-            (Some(_), Some(target)) => wish.request()?.smallest_bytes(target)?,
+            (Some(_), None) if self.for_workers => request.plan_for_workers()?,
+            (Some(_), None) => request.plan()?.0,
+            (Some(_), Some(target)) => request.for_planner()?.smallest_bytes(target)?,
             (None, Some(target)) => {
-                dpsw_faces::memory::with_most(wish.request()?).smallest_epsilon(target)?
+                dpsw_frontend::memory::with_most(request.for_planner()?).smallest_epsilon(target)?
             }
             (None, None) => {
                 return Err(Fault::parameter(
@@ -253,7 +252,7 @@ impl Plan {
     fn describe<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let (plan, settings) = (&self.plan, self.plan.settings());
         let (epsilon, delta) = plan.ledger().spent();
-        let found = plan.discovery().map(|found| {
+        let found = plan.search_plan().map(|found| {
             let items = settings.window.expected_items();
             found.share_listed(items, 0.9)
         });
@@ -279,7 +278,7 @@ impl Plan {
         said.set_item("found_share", found)?;
         said.set_item("per_user", per_user(settings.unit))?;
         said.set_item("noise", self.noise(py)?)?;
-        said.set_item("search", plan.discovery().map(|found| search(py, found)).transpose()?)?;
+        said.set_item("search", plan.search_plan().map(|found| search(py, found)).transpose()?)?;
         let errors = self.prediction.as_ref();
         said.set_item("frequent_error", errors.map(Prediction::frequent))?;
         said.set_item("rare_error", errors.map(Prediction::rare))?;
@@ -291,10 +290,10 @@ impl Plan {
 impl Plan {
     /// Of each range of a substream.
     fn noise<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyDict>>> {
-        let tracked = if let Method::Tuned(method) = self.plan.method() { method.tracked } else { 0 };
+        let pinned = if let Method::Tuned(method) = self.plan.method() { method.pinned } else { 0 };
         let noise = |(index, range): (usize, &PlannedRange)| {
-            // Beside hashed counters, a tracked key has one of its own.
-            let rows = if 0 < tracked && 0 < index { 1 } else { self.plan.shape().rows };
+            // Beside hashed counters, a pinned key has one of its own.
+            let rows = if 0 < pinned && 0 < index { 1 } else { self.plan.shape().rows };
             let said = PyDict::new(py);
             said.set_item("law", range.law().name())?;
             said.set_item("variance", range.law().variance())?;
@@ -309,7 +308,7 @@ impl Plan {
     }
 }
 
-fn search<'py>(py: Python<'py>, found: &PlannedDiscovery) -> PyResult<Bound<'py, PyDict>> {
+fn search<'py>(py: Python<'py>, found: &SearchPlan) -> PyResult<Bound<'py, PyDict>> {
     let said = PyDict::new(py);
     said.set_item("share", ratio(found.share()))?;
     said.set_item("delta", found.delta())?;

@@ -6,8 +6,8 @@ use std::sync::{Mutex, MutexGuard};
 
 use dpsw::DpswSketch;
 use dpsw::error::IngestError;
-use dpsw_sealer::disk::{Folders, Memory};
-use dpsw_sealer::{Beginning, SealerError, SealerKeys, Step, Taken};
+use dpsw_durable::disk::{Folders, Memory};
+use dpsw_durable::{Beginning, SealerError, SealerKeys, Step, Taken};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -19,7 +19,7 @@ use crate::view::View;
 #[pyclass(frozen, module = "dpsw._dpsw")]
 pub(crate) struct Sealer {
     /// Until it is closed.
-    sealer: Mutex<Option<dpsw_sealer::Sealer>>,
+    sealer: Mutex<Option<dpsw_durable::Sealer>>,
     owner: u32,
     is_bytes: bool,
     /// What whoever runs it should know.
@@ -28,7 +28,7 @@ pub(crate) struct Sealer {
 }
 
 impl Sealer {
-    fn lock(&self) -> Result<MutexGuard<'_, Option<dpsw_sealer::Sealer>>, Fault> {
+    fn lock(&self) -> Result<MutexGuard<'_, Option<dpsw_durable::Sealer>>, Fault> {
         if std::process::id() != self.owner {
             return Err(IngestError::Forked { owner: self.owner }.into());
         }
@@ -38,7 +38,7 @@ impl Sealer {
 
     fn run<T>(
         &self,
-        act: impl FnOnce(&mut dpsw_sealer::Sealer) -> Result<T, SealerError>,
+        act: impl FnOnce(&mut dpsw_durable::Sealer) -> Result<T, SealerError>,
     ) -> Result<T, Fault> {
         match &mut *self.lock()? {
             Some(sealer) => Ok(act(sealer)?),
@@ -87,12 +87,12 @@ impl Sealer {
             match places {
                 None => {
                     let keys = SealerKeys::draw().map_err(SealerError::from)?;
-                    dpsw_sealer::Sealer::open(Memory::default(), keys, beginning)
+                    dpsw_durable::Sealer::open(Memory::default(), keys, beginning)
                 }
                 Some((state, marker, key)) => {
                     let folders = Folders::open(&state, &marker)?;
                     let keys = SealerKeys::open(&key, folders.has_database()?)?;
-                    dpsw_sealer::Sealer::open(folders, keys, beginning)
+                    dpsw_durable::Sealer::open(folders, keys, beginning)
                 }
             }
         });

@@ -9,7 +9,7 @@ use arrow_schema::DataType;
 use dpsw::error::{IngestError, StoreError};
 use dpsw::store::FileStore;
 use dpsw::{DpswSketch, FinishError, FreshnessStore, Kind, Noise, StateId, StateKey, StreamKey, Taken, Unit};
-use dpsw_faces::ledger::Spending;
+use dpsw_frontend::ledger::Spending;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 use pyo3_arrow::input::AnyArray;

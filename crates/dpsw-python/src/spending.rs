@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use dpsw_faces::ledger::{self, Account, LedgerError, Remark, Spending};
+use dpsw_frontend::ledger::{self, Account, LedgerError, Remark, Spending};
 use pyo3::prelude::*;
 
 use crate::fault::Fault;

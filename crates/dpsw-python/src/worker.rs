@@ -4,7 +4,8 @@ use std::ops::Range;
 use std::sync::Mutex;
 
 use dpsw::error::IngestError;
-use dpsw::{Batch, DpswSketch, Kind, PartialCounters, PartialId, StreamKey, WindowView};
+use dpsw::worker::{PartialCounters, PartialId};
+use dpsw::{Batch, DpswSketch, Kind, StreamKey, WindowView};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -17,7 +18,7 @@ use crate::times::any_times;
 
 #[pyclass(frozen, module = "dpsw._dpsw")]
 pub(crate) struct Worker {
-    worker: dpsw::Worker,
+    worker: dpsw::worker::Worker,
     kind: Kind,
 }
 
@@ -26,7 +27,7 @@ impl Worker {
     #[new]
     fn new(plan: &Plan, key: [u8; 32]) -> Result<Self, Fault> {
         let kind = plan.plan.settings().domain.kind();
-        Ok(Self { worker: dpsw::Worker::new(plan.plan.clone(), StreamKey::from_bytes(key))?, kind })
+        Ok(Self { worker: dpsw::worker::Worker::new(plan.plan.clone(), StreamKey::from_bytes(key))?, kind })
     }
 
     /// A worker for the stream of a view.
@@ -34,7 +35,7 @@ impl Worker {
     fn of_view(view: &[u8], key: [u8; 32]) -> Result<Self, Fault> {
         let view = WindowView::from_bytes(view)?;
         let kind = view.plan().settings().domain.kind();
-        Ok(Self { worker: dpsw::Worker::new(view.plan().clone(), StreamKey::from_bytes(key))?, kind })
+        Ok(Self { worker: dpsw::worker::Worker::new(view.plan().clone(), StreamKey::from_bytes(key))?, kind })
     }
 
     /// Starts to count events that come in several calls: with partial counters for each substream of a range of times, or for
@@ -97,7 +98,7 @@ impl Worker {
 }
 
 fn count(
-    worker: &dpsw::Worker,
+    worker: &dpsw::worker::Worker,
     id: PartialId,
     range: Range<u64>,
     items: &[Column],
@@ -132,7 +133,7 @@ type Sent<'py> = (Vec<(u64, Bound<'py, PyBytes>)>, usize, usize, Option<(u64, u6
 
 /// Exact counts of some substreams, still growing: secret.
 #[pyclass(frozen, module = "dpsw._dpsw")]
-pub(crate) struct Counting(Mutex<Option<dpsw::Counting>>);
+pub(crate) struct Counting(Mutex<Option<dpsw::worker::Counting>>);
 
 #[pymethods]
 impl Counting {
@@ -140,7 +141,7 @@ impl Counting {
     #[getter]
     fn arrays(&self) -> usize {
         let counting = self.0.lock().ok();
-        counting.as_deref().and_then(Option::as_ref).map_or(0, dpsw::Counting::arrays)
+        counting.as_deref().and_then(Option::as_ref).map_or(0, dpsw::worker::Counting::arrays)
     }
 }
 

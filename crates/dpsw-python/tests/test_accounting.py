@@ -148,14 +148,14 @@ def test_the_plan_of_one_line_costs_what_its_view_promises() -> None:
 def test_the_plans_with_laplace_noise_are_of_all_kinds() -> None:
     plans = [dpsw.plan(**said) for said in LAPLACE]
     assert any(len(plan.noise) == 1 for plan in plans)
-    assert any(len({noise.scale for noise in plan.noise}) == 1 < len(plan.noise) for plan in plans), "several rungs"
-    assert any(1 < len({noise.scale for noise in plan.noise}) for plan in plans), "tracked keys"
+    assert any(len({noise.scale for noise in plan.noise}) == 1 < len(plan.noise) for plan in plans), "several levels"
+    assert any(1 < len({noise.scale for noise in plan.noise}) for plan in plans), "pinned keys"
     assert {"replace-one", "add-remove", "users"} == {plan.unit for plan in plans}
 
 
 @pytest.mark.parametrize("said", LAPLACE, ids=str)
-def test_nodes_of_a_rung_do_not_overlap(said: dict[str, Any]) -> None:
-    """So that an event whose item has a rung counts once: over each offset there is one node of each length."""
+def test_slices_of_a_level_do_not_overlap(said: dict[str, Any]) -> None:
+    """So that an event whose item has a level counts once: over each offset there is one slice of each length."""
     plan = dpsw.plan(**said)
     own = [noise for noise in plan.noise if noise.scale == plan.noise[-1].scale]
     for over in at_one_offset(replace(plan, noise=tuple(own))):

@@ -302,7 +302,7 @@ def test_windows_and_keys_are_said_as_the_service_reads_them() -> None:
 
 
 def test_the_example_of_the_document_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    text = (ROOT / "docs/http.md").read_text()
+    text = (ROOT / "docs/guide/http.md").read_text()
     (example,) = re.findall(r"## From Python\n.*?```python\n(.*?)```", text, re.DOTALL)
     with running(tmp_path) as home:
         (tmp_path / "dpsw-data").symlink_to(tmp_path / "data")

@@ -139,7 +139,7 @@ PLANS: dict[str, Callable[[], dpsw.Plan]] = {
     "Laplace of scale 2": lambda: dpsw.plan(window=1000, epsilon=1, keys=KEYS),
     "Laplace of scale 20/3": lambda: dpsw.plan(window=1000, epsilon=0.3, keys=KEYS),
     "Laplace of scale 1/4": lambda: dpsw.plan(window=100, epsilon=8, keys=KEYS),
-    "Laplace with rungs": lambda: dpsw.plan(window=100_000, epsilon=1, keys=KEYS),
+    "Laplace with levels": lambda: dpsw.plan(window=100_000, epsilon=1, keys=KEYS),
     "Laplace for users": lambda: dpsw.plan(window=1000, epsilon=4, keys=KEYS, unit="users"),
     "Laplace for presence": lambda: dpsw.plan(
         window="1h", epsilon=0.5, keys=KEYS, unit="add-remove", clock="caller", expected_items=1000
@@ -189,8 +189,8 @@ def test_noise_has_the_law_of_opendp(name: str) -> None:
     assert not fit_each_other(ours, opendp_draws(plan.noise[0], 1.05)), "five percent off is seen"
 
 
-def test_each_of_two_nodes_has_noise_of_its_own() -> None:
-    """In the first substream of a plan with rungs all keys are cut in two, and their count is the sum of two draws."""
+def test_each_of_two_slices_has_noise_of_its_own() -> None:
+    """In the first substream of a plan with levels all keys are cut in two, and their count is the sum of two draws."""
     plan = dpsw.plan(window=100_000, epsilon=1, keys=KEYS)
     assert 1 < len(plan.noise)
     streams = [empty_view(plan).as_of(plan.substream).last(plan.substream) for _ in range(10)]  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""The notebook docs/quickstart.ipynb runs from top to bottom, and what its text promises holds."""
+"""The notebook docs/guide/quickstart.ipynb runs from top to bottom, and what its text promises holds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nbclient import NotebookClient
 
 import dpsw
 
-NOTEBOOK = Path(__file__).parents[3] / "docs" / "quickstart.ipynb"
+NOTEBOOK = Path(__file__).parents[3] / "docs" / "guide" / "quickstart.ipynb"
 
 
 class Run:

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use clap::{Args as ClapArgs, Parser, Subcommand};
 use dpsw_server::auth::Role;
 use dpsw_server::settings::Settings;
 
@@ -68,33 +68,13 @@ pub(crate) struct NewToken {
     pub(crate) name: String,
     /// What it may do; may be given several times
     #[arg(long = "role", value_enum, required = true)]
-    pub(crate) roles: Vec<RoleName>,
+    pub(crate) roles: Vec<Role>,
     /// A source that it is for, with all its streams; may be given several times. Without sources and streams it is for all
     #[arg(long = "source")]
     pub(crate) sources: Vec<String>,
     /// A stream that it is for; may be given several times
     #[arg(long = "stream")]
     pub(crate) streams: Vec<String>,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum RoleName {
-    /// Send events
-    Ingest,
-    /// Ask questions
-    Query,
-    /// Make and delete sources, streams and tokens
-    Admin,
-}
-
-impl From<RoleName> for Role {
-    fn from(name: RoleName) -> Self {
-        match name {
-            RoleName::Ingest => Self::Ingest,
-            RoleName::Query => Self::Query,
-            RoleName::Admin => Self::Admin,
-        }
-    }
 }
 
 impl Args {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Something of which there is so much, with a fair part for everybody.
+/// A limited amount of something, with a fair part for everybody.
 ///
 /// A holder (a token, an address, a source with a broker) may hold at most as much as is still free. One greedy holder therefore ends
 /// with half, two with a third each, and so on: whoever comes next finds something free. Whoever holds nothing may take all that is

@@ -15,7 +15,7 @@ pub struct Strings {
     present: Present,
 }
 
-/// Where strings stand in their bytes.
+/// The places of strings in their bytes.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum Places {
     /// One after the other: each ends here, and begins where the one before ends.
@@ -31,7 +31,7 @@ pub struct Integers {
     present: Present,
 }
 
-/// Which values are there: a bit for each, lowest bit first, as in Arrow; without bits, all of them.
+/// The values that are there: a bit for each, lowest bit first, as in Arrow; without bits, all of them.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Present(Option<Bytes>);
 
@@ -129,7 +129,9 @@ impl Eq for Strings {}
 impl<T: AsRef<[u8]>> FromIterator<Option<T>> for Strings {
     fn from_iter<I: IntoIterator<Item = Option<T>>>(strings: I) -> Self {
         let mut builder = StringsBuilder::default();
-        strings.into_iter().for_each(|string| builder.push(string.as_ref().map(AsRef::as_ref)));
+        for string in strings {
+            builder.push(string.as_ref().map(AsRef::as_ref));
+        }
         builder.finish()
     }
 }
@@ -146,7 +148,8 @@ impl StringsBuilder {
     /// With room for so many strings and so many bytes in all.
     #[must_use]
     pub fn with_capacity(strings: usize, bytes: usize) -> Self {
-        let (bytes, ends) = (Vec::with_capacity(bytes), Vec::with_capacity(strings));
+        let bytes = Vec::with_capacity(bytes);
+        let ends = Vec::with_capacity(strings);
         Self { bytes, ends, present: PresentBuilder::default() }
     }
 
@@ -197,7 +200,9 @@ impl Integers {
 impl FromIterator<Option<u64>> for Integers {
     fn from_iter<I: IntoIterator<Item = Option<u64>>>(integers: I) -> Self {
         let mut builder = IntegersBuilder::default();
-        integers.into_iter().for_each(|integer| builder.push(integer));
+        for integer in integers {
+            builder.push(integer);
+        }
         builder.finish()
     }
 }

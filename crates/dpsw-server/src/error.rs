@@ -1,6 +1,6 @@
 //! What can go wrong, in words that say what to do.
 
-use dpsw_sealer::disk::DiskError;
+use dpsw_durable::disk::DiskError;
 use thiserror::Error;
 
 use crate::config::ConfigError;
@@ -23,28 +23,19 @@ pub enum OpenError {
         reason: String,
     },
     /// Another process has it open.
-    #[error("{path} is in use by another process; a data folder has one service")]
-    InUse {
-        /// The database or the marker.
-        path: String,
-    },
+    #[error("{0} is in use by another process; a data folder has one service")]
+    InUse(String),
     /// The key is not the one that the data was written with.
     #[error(
-        "the data in {path} was written with another key; give the key that the service had when it was made"
+        "the data in {0} was written with another key; give the key that the service had when it was made"
     )]
-    OtherKey {
-        /// The database.
-        path: String,
-    },
+    OtherKey(String),
     /// The marker folder belongs to another database.
     #[error(
-        "{path} is the marker of another database; give each data folder a marker folder of its own. If the data folder was \
+        "{0} is the marker of another database; give each data folder a marker folder of its own. If the data folder was \
         emptied on purpose, remove the marker as well: all budgets then begin anew"
     )]
-    OtherMarker {
-        /// The marker.
-        path: String,
-    },
+    OtherMarker(String),
     /// Another version has written the database.
     #[error(
         "{path} was written by another version of dpsw-server: its format is {found}, and this version reads {format}. Start the \
@@ -142,19 +133,13 @@ pub enum ChangeError {
     #[error(transparent)]
     Succession(#[from] dpsw::SuccessionError),
     /// A view of a stream that is counted here.
-    #[error("stream {name:?} is counted here; send the view under another name")]
-    CountedHere {
-        /// The stream.
-        name: String,
-    },
+    #[error("stream {0:?} is counted here; send the view under another name")]
+    CountedHere(String),
     /// Settings for a stream that is sealed elsewhere.
     #[error(
-        "stream {name:?} is sealed elsewhere, and so are its settings; send its views with PUT /v1/streams/NAME/view"
+        "stream {0:?} is sealed elsewhere, and so are its settings; send its views with PUT /v1/streams/NAME/view"
     )]
-    SealedElsewhere {
-        /// The stream.
-        name: String,
-    },
+    SealedElsewhere(String),
     /// It could not be made durable.
     #[error(transparent)]
     Unavailable(#[from] Unavailable),
@@ -178,7 +163,7 @@ pub enum IngestError {
     Brokered(String),
     /// What was read of a broker does not begin where the source stands.
     #[error("source {0:?} does not stand where the batch begins; read again from where it stands")]
-    Elsewhere(String),
+    OtherPosition(String),
     /// A batch id of another form.
     #[error(
         "a batch id is the name of its sender, a slash, and a number that grows, as in web-1/42: up to {SENDER_LEN_MAX} letters, \
@@ -212,7 +197,7 @@ pub struct Unknown {
     pub name: String,
 }
 
-/// Nothing can be made durable now.
+/// A state in which nothing can be made durable.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Unavailable {
@@ -237,7 +222,7 @@ pub enum Unavailable {
 impl From<DiskError> for OpenError {
     fn from(error: DiskError) -> Self {
         match error {
-            DiskError::InUse { path } => Self::InUse { path },
+            DiskError::InUse { path } => Self::InUse(path),
             DiskError::Path { path, reason } => Self::Path { path, reason },
             error => Self::Path { path: "the data folder".to_owned(), reason: error.to_string() },
         }

@@ -7,8 +7,9 @@ use std::path::Path;
 use thiserror::Error;
 use zeroize::{Zeroize, Zeroizing};
 
-use crate::store::cipher::random;
-use crate::store::disk::{check_owner_only, owner_only};
+use dpsw::StateKey;
+use dpsw_durable::cipher::random;
+use dpsw_durable::disk::{check_owner_only, owner_only};
 
 /// The key of everything on the disk. Wiped when dropped.
 #[derive(Clone)]
@@ -42,7 +43,7 @@ pub enum KeyError {
     Entropy(String),
 }
 
-/// Whether a key was there.
+/// The origin of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     /// It was read.
@@ -109,7 +110,12 @@ impl Key {
         file.sync_all()?;
         path.parent()
             .filter(|folder| !folder.as_os_str().is_empty())
-            .map_or(Ok(()), crate::store::disk::sync_folder)
+            .map_or(Ok(()), dpsw_durable::disk::sync_folder)
+    }
+
+    /// The key of saved states.
+    pub(crate) fn state_key(&self) -> StateKey {
+        StateKey::from_bytes(*self.expose())
     }
 
     pub(crate) fn expose(&self) -> &[u8; 32] {

@@ -1,14 +1,14 @@
 //! The ledger of a source: what its streams, also those that are gone, may have spent on one event.
 
-use dpsw::error::OverBudget;
 use dpsw::privacy::{Cost, Ledger};
 use dpsw::{Claim, Delta, Epsilon};
 use serde::{Deserialize, Serialize};
 
 use crate::config::{ConfigError, Protects, SourceConfig};
 use crate::engine::report::{ChargeReport, LedgerReport};
+use crate::error::ChangeError;
 
-/// What one stream spends, and on which batches.
+/// The cost of one stream, and the batches that it is spent on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Charge {
     pub(crate) stream: String,
@@ -30,7 +30,8 @@ impl Charge {
             Claim::Approximate(epsilon, delta) => (epsilon, Some(delta.get())),
             _ => return None,
         };
-        let (stream, epsilon) = (stream.to_owned(), epsilon.get());
+        let stream = stream.to_owned();
+        let epsilon = epsilon.get();
         Some(Self { stream, epsilon, delta, from, until: None, from_ms, until_ms: None })
     }
 
@@ -55,27 +56,18 @@ impl Charge {
     }
 }
 
-/// A charge that is refused.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum ChargeError {
-    #[error(transparent)]
-    OverBudget(#[from] OverBudget),
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-}
-
 /// Whether the budget of a source bears a further charge.
 ///
 /// An event is in one batch, so streams that never counted the same batch never spend on the same event: what adds up on the
 /// events to come are the streams that run. A user sends in many batches, and a window may reach over the end of one stream and
 /// the beginning of another: there everything adds up that was ever charged.
-pub(crate) fn check(source: &SourceConfig, charges: &[Charge], new: &Charge) -> Result<(), ChargeError> {
+pub(crate) fn check(source: &SourceConfig, charges: &[Charge], new: &Charge) -> Result<(), ChangeError> {
     let mut ledger = ledger_at(source, charges, new.from)?;
     Ok(ledger.charge(&format!("stream {:?}", new.stream), new.cost()?)?)
 }
 
 /// The charges on one batch.
-fn ledger_at(source: &SourceConfig, charges: &[Charge], batch: u64) -> Result<Ledger, ChargeError> {
+fn ledger_at(source: &SourceConfig, charges: &[Charge], batch: u64) -> Result<Ledger, ChangeError> {
     let (epsilon, delta) = source.budget()?;
     let mut ledger = Ledger::new(epsilon, delta);
     for charge in charges.iter().filter(|charge| source.protects == Protects::Users || charge.counts(batch)) {
@@ -85,21 +77,20 @@ fn ledger_at(source: &SourceConfig, charges: &[Charge], batch: u64) -> Result<Le
 }
 
 /// What the streams of a source spend together.
-pub(crate) fn report(source: &SourceConfig, charges: &[Charge]) -> Result<LedgerReport, ChargeError> {
+pub(crate) fn report(source: &SourceConfig, charges: &[Charge]) -> Result<LedgerReport, ChangeError> {
     let (epsilon, delta) = source.budget()?;
     let mut spent: (f64, f64) = (0.0, 0.0);
+    let mut reports = Vec::with_capacity(charges.len());
     for charge in charges {
         let (epsilon, delta) = ledger_at(source, charges, charge.from)?.spent();
         spent = (spent.0.max(epsilon), spent.1.max(delta));
+        let Charge { stream, from_ms, until_ms, .. } = charge.clone();
+        reports.push(ChargeReport { stream, claim: charge.claim()?, from_ms, until_ms });
     }
-    let charge = |charge: &Charge| {
-        let (stream, claim) = (charge.stream.clone(), charge.claim()?);
-        Ok(ChargeReport { stream, claim, from_ms: charge.from_ms, until_ms: charge.until_ms })
-    };
     Ok(LedgerReport {
         budget: delta.map_or(Claim::Pure(epsilon), |delta| Claim::Approximate(epsilon, delta)),
         spent,
-        charges: charges.iter().map(charge).collect::<Result<_, ChargeError>>()?,
+        charges: reports,
     })
 }
 

@@ -55,9 +55,9 @@ mod wire;
 
 pub use column::{Integers, Present, Strings, StringsBuilder};
 pub use config::{SourceConfig, StreamConfig};
-pub use dpsw_sealer::disk::Disk;
-pub use engine::published::Published;
-pub use engine::report::{ChargeReport, Contract, Health, LedgerReport, SourceReport, StreamReport};
+pub use dpsw_durable::disk::Disk;
+pub use engine::publish::Published;
+pub use engine::report::{ChargeReport, Contract, HealthReport, LedgerReport, SourceReport, StreamReport};
 pub use engine::{BatchId, Engine, EngineSettings, Pending, Receipt};
 pub use error::{ChangeError, IngestError, OpenError, Unavailable, Unknown};
 pub use events::{Column, Events};

@@ -9,7 +9,7 @@ use crate::input::InputLimits;
 use crate::quantity::{Millis, Size};
 use crate::wire::item::QUESTION_ITEMS_MAX;
 
-/// How much the service takes from strangers. What is larger, faster or slower is refused with 408, 413, 429 or 503, and with
+/// The limits of what the service takes from strangers. What is larger, faster or slower is refused with 408, 413, 429 or 503, and with
 /// how long to wait where waiting helps.
 ///
 /// ```toml
@@ -119,23 +119,16 @@ impl Limits {
         {
             return wrong(&format!("{name} must be from 1 to {COUNT_MAX}, got {got}"));
         }
-        if EVENTS_MAX < self.batch_events {
-            return wrong(&format!("batch_events must be at most {EVENTS_MAX}, got {}", self.batch_events));
-        }
-        if QUESTION_ITEMS_MAX < self.question_items {
-            return wrong(&format!(
-                "question_items must be at most {QUESTION_ITEMS_MAX}, got {}",
-                self.question_items
-            ));
-        }
-        for (name, Size(bytes)) in [("body", self.body), ("unpacked_body", self.unpacked_body)] {
+        let bounded = [
+            ("batch_events", self.batch_events, EVENTS_MAX),
+            ("question_items", self.question_items, QUESTION_ITEMS_MAX),
+            ("key_len", self.key_len, ITEM_LEN_MAX),
             // A column of a longer body could be longer than columns may be, by the length of its items.
-            if (COLUMN_BYTES_MAX as u64) < bytes {
-                return wrong(&format!("{name} must be at most {COLUMN_BYTES_MAX}, got {bytes}"));
-            }
-        }
-        if ITEM_LEN_MAX < self.key_len {
-            return wrong(&format!("key_len must be at most {ITEM_LEN_MAX}, got {}", self.key_len));
+            ("body", Self::bytes(self.body), COLUMN_BYTES_MAX),
+            ("unpacked_body", Self::bytes(self.unpacked_body), COLUMN_BYTES_MAX),
+        ];
+        if let Some((name, got, most)) = bounded.into_iter().find(|(_, got, most)| most < got) {
+            return wrong(&format!("{name} must be at most {most}, got {got}"));
         }
         let least = MEMORY_PER_BODY * Self::bytes(self.body.max(self.unpacked_body));
         if Self::bytes(self.memory) < least {

@@ -11,7 +11,7 @@ use std::time::Duration;
 /// The most microseconds of each class of questions.
 const BUCKETS_US: [u64; 10] = [100, 250, 500, 1_000, 2_500, 5_000, 10_000, 50_000, 250_000, 1_000_000];
 
-/// What is counted since the start.
+/// The counts since the start.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     started_ms: u64,
@@ -27,7 +27,7 @@ struct Latency {
     sum_us: AtomicU64,
 }
 
-/// What is known at the moment of asking.
+/// The numbers of the moment of asking.
 pub(crate) struct Now<'a> {
     pub(crate) now_ms: u64,
     pub(crate) is_ready: bool,
@@ -42,14 +42,14 @@ impl Metrics {
 
     /// Counts events of a source whose arrivals are public.
     pub(crate) fn add_events(&self, source: &str, events: usize) {
-        let add = |all: &BTreeMap<String, AtomicU64>| {
-            let count = all.get(source)?;
-            Some(count.fetch_add(events as u64, Ordering::Relaxed))
-        };
-        if add(&self.events.read().unwrap_or_else(PoisonError::into_inner)).is_none() {
-            let mut all = self.events.write().unwrap_or_else(PoisonError::into_inner);
-            *all.entry(source.to_owned()).or_default().get_mut() += events as u64;
+        let known = self.events.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = known.get(source) {
+            count.fetch_add(events as u64, Ordering::Relaxed);
+            return;
         }
+        drop(known);
+        let mut all = self.events.write().unwrap_or_else(PoisonError::into_inner);
+        *all.entry(source.to_owned()).or_default().get_mut() += events as u64;
     }
 
     /// Counts a question.

@@ -1,12 +1,12 @@
 //! Starts the service, and ends it in peace.
 
-use std::fs;
 use std::io::Write;
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::available_parallelism;
 
+use dpsw_durable::disk::owner_only;
 use dpsw_server::auth::{Grant, Keeper};
 use dpsw_server::clock::{Clock, SystemClock};
 use dpsw_server::http::{App, AppSettings, ServeSettings, answer_until, serve};
@@ -45,7 +45,7 @@ pub(crate) struct ThreadFailed(String);
 #[error("the start failed, and the log says where")]
 struct StartFailed;
 
-/// What ends the service.
+/// The events that end the service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
     /// Signals alone.
@@ -67,7 +67,7 @@ pub(crate) fn run(settings: &Settings, end: End) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What there is when the service has started.
+/// The parts of a service that has started.
 struct Started {
     engine: Arc<Engine>,
     app: App,
@@ -164,8 +164,8 @@ impl End {
 #[cfg(unix)]
 fn told_to_end() -> std::io::Result<impl Future<Output = ()>> {
     use tokio::signal::unix::{SignalKind, signal};
-    let (mut interrupted, mut terminated) =
-        (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    let mut interrupted = signal(SignalKind::interrupt())?;
+    let mut terminated = signal(SignalKind::terminate())?;
     Ok(async move {
         tokio::select! {
             _ = interrupted.recv() => {}
@@ -263,10 +263,7 @@ fn first_token(keeper: &Keeper, data: &Path) -> Result<Option<PathBuf>, Failure>
     }
     let token = keeper.create("first", Grant::everything(), SystemClock.now_ms())?;
     let path = data.join(FIRST_TOKEN);
-    let mut options = fs::OpenOptions::new();
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.write(true).create(true).truncate(true).open(&path)?;
+    let mut file = owner_only().write(true).create(true).truncate(true).open(&path)?;
     writeln!(file, "{}", *token.text)?;
     file.sync_all()?;
     Ok(Some(path))

@@ -66,7 +66,7 @@ pub struct Settings {
     pub sources: Vec<SourceConfig>,
 }
 
-/// How the log is written.
+/// The form of the log.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LogFormat {
@@ -211,7 +211,8 @@ impl Settings {
     /// The key would lie in the data folder, whose copies are to be worth nothing without it.
     pub fn check_key(&self) -> Result<(), SettingsError> {
         let key = self.key_path();
-        let (real_key, real_data) = (resolved(&key), resolved(&self.data));
+        let real_key = resolved(&key);
+        let real_data = resolved(&self.data);
         match (real_key, real_data) {
             (Ok(real_key), Ok(real_data)) if !real_key.starts_with(&real_data) => Ok(()),
             _ => Err(SettingsError::KeyInData {
@@ -264,7 +265,7 @@ mod tests {
 
     #[test]
     fn how_a_broker_is_reached_is_said_once_and_its_files_are_meant_from_the_folder() {
-        let page = include_str!("../../../docs/operate.md");
+        let page = include_str!("../../../docs/guide/operate.md");
         let block = page.split("```toml\n").find(|block| block.starts_with("[[broker]]")).expect("a sample");
         let sample = block.split("```").next().expect("a sample");
         let mut settings = load(sample).expect("the sample is right");
@@ -292,7 +293,7 @@ mod tests {
 
     #[test]
     fn the_sample_shows_every_default_and_its_streams_can_be_planned() {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/dpsw-server.toml");
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/dpsw-server.toml");
         let sample = Settings::load(&path).expect("the sample");
         let shown = Settings { data: DATA.into(), sources: Vec::new(), ..sample.clone() };
         assert_eq!(shown, Settings::default());

@@ -16,7 +16,7 @@ use rustls::sign::CertifiedKey;
 use serde::Deserialize;
 use thiserror::Error;
 
-/// Where the certificate lies.
+/// The files of the certificate.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TlsFiles {
@@ -65,7 +65,7 @@ struct Shown {
     pair: Arc<CertifiedKey>,
 }
 
-/// By which a changed file is told without reading it.
+/// The time and the length of a file, which tell that it changed without reading it.
 type Stamp = (SystemTime, u64);
 
 impl Tls {

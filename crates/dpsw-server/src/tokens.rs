@@ -23,7 +23,11 @@ pub(crate) fn run(settings: &Settings, command: &TokenCommand) -> Result<(), Fai
             eprintln!("The token {} is shown this once; only its hash is kept.", token.id);
             println!("{}", *token.text);
         }
-        TokenCommand::List => keeper.list().iter().for_each(|token| println!("{}", line(token))),
+        TokenCommand::List => {
+            for token in keeper.list() {
+                println!("{}", line(&token));
+            }
+        }
         TokenCommand::Delete { id } => keeper.delete(id)?,
     }
     Ok(())
@@ -47,7 +51,7 @@ impl NewToken {
         let some =
             |names: &[String]| (!names.is_empty()).then(|| names.iter().cloned().collect::<BTreeSet<_>>());
         Grant {
-            roles: self.roles.iter().map(|role| (*role).into()).collect(),
+            roles: self.roles.iter().copied().collect(),
             sources: some(&self.sources),
             streams: some(&self.streams),
         }
@@ -55,8 +59,7 @@ impl NewToken {
 }
 
 fn line(token: &TokenReport) -> String {
-    let roles: Vec<String> =
-        token.grant.roles.iter().map(|role| format!("{role:?}").to_lowercase()).collect();
+    let roles: Vec<&str> = token.grant.roles.iter().map(|role| role.name()).collect();
     let names = |what: &str, names: &Option<BTreeSet<String>>| {
         names.iter().flatten().map(|name| format!(" {what} {name}")).collect::<String>()
     };

@@ -202,10 +202,19 @@ fn tokens_are_made_listed_and_deleted_while_the_service_runs() {
         text(&elsewhere.stderr).contains("no marker folder none"),
         "a backup would revive it: {elsewhere:?}"
     );
+    let admin = text(&run(folder.path(), &["token", "create", "--role", "admin"]).stdout);
+    let tokens = folder.path().join("dpsw-data/tokens.json");
+    let backup = std::fs::read(&tokens).expect("the tokens");
     assert!(run(folder.path(), &["token", "delete", id]).status.success());
     let failed = run(folder.path(), &["token", "delete", id]);
     assert!(!failed.status.success() && text(&failed.stderr).contains("there is no token"));
     assert!(!run(folder.path(), &["token", "create"]).status.success(), "a token needs a role");
+    service.end();
+    std::fs::write(&tokens, backup).expect("a restored file");
+    let service = Service::start(folder.path(), &[]);
+    assert!(service.get("/v1/sources", &token).starts_with("HTTP/1.1 401"), "it stays deleted");
+    let status = service.get("/v1/status", &admin);
+    assert!(status.contains("they stay deleted") && status.contains(id), "{status}");
     service.end();
 }
 
@@ -364,5 +373,8 @@ fn settings_that_cannot_be_meant_are_refused_before_anything_starts() {
     }
     let refused = run(folder.path(), &["--address", "0.0.0.0:0"]);
     assert!(!refused.status.success() && text(&refused.stderr).contains("cleartext_public"));
+    // Or every copy of the data would have its key.
+    let refused = run(folder.path(), &["--address", "127.0.0.1:0", "--key-file", "dpsw-data/key"]);
+    assert!(!refused.status.success() && text(&refused.stderr).contains("lies in the data folder"));
     assert!(!folder.path().join("dpsw-data").exists(), "nothing was made");
 }

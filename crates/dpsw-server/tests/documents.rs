@@ -10,8 +10,8 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 const README: &str = include_str!("../../../README.md");
-const HTTP: &str = include_str!("../../../docs/http.md");
-const OPERATE: &str = include_str!("../../../docs/operate.md");
+const HTTP: &str = include_str!("../../../docs/guide/http.md");
+const OPERATE: &str = include_str!("../../../docs/guide/operate.md");
 const UNIT: &str = include_str!("../../../packaging/dpsw-server.service");
 const SETTINGS: &str = include_str!("../../../packaging/dpsw-server.toml");
 const DOCKERFILE: &str = include_str!("../../../Dockerfile");

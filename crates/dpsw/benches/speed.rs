@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use asap_sketchlib::{DataInput, FastPath, Vector2D};
 use dpsw::noise::{Law, Table};
+use dpsw::plan::{CounterLayout, Method, PaperMethod, TunedMethod};
 use dpsw::*;
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -173,16 +174,20 @@ fn identity_plan_of(keys: u64) -> Plan {
 }
 
 /// Frequent keys are cut more finely.
-fn rungs_plan() -> Plan {
-    let method =
-        TunedMethod { substreams: 12, counters: CounterLayout::Identity, rungs: 5, ..TunedMethod::default() };
+fn levels_plan() -> Plan {
+    let method = TunedMethod {
+        substreams: 12,
+        counters: CounterLayout::Identity,
+        levels: 5,
+        ..TunedMethod::default()
+    };
     plan(method.into(), Domain::Public(Keys::Range(DOMAIN)))
 }
 
 /// The counters of [`hashed_plan`], and a thousand of frequent keys.
-fn tracked_plan() -> Plan {
+fn pinned_plan() -> Plan {
     let counters = CounterLayout::Hashed { rows: 2, columns: 6666 };
-    let method = TunedMethod { substreams: 10, counters, rungs: 5, tracked: 1000, ..TunedMethod::default() };
+    let method = TunedMethod { substreams: 10, counters, levels: 5, pinned: 1000, ..TunedMethod::default() };
     plan(method.into(), Domain::Public(Keys::Range(DOMAIN)))
 }
 
@@ -192,7 +197,7 @@ fn paper_plan() -> Plan {
 
 fn finding_plan() -> Plan {
     let method = tuned(CounterLayout::Hashed { rows: 2, columns: 6666 });
-    plan(method, Domain::Discovered(Discovery::new(Kind::Integers)))
+    plan(method, Domain::Found(SearchSettings::new(Kind::Integers)))
 }
 
 fn sketch(plan: Plan) -> DpswSketch {
@@ -257,16 +262,16 @@ fn ingest_identity() -> Row {
 }
 
 /// With the steps of frequent keys.
-fn ingest_rungs() -> Row {
+fn ingest_levels() -> Row {
     let mut cells = vec![0; DOMAIN as usize];
-    ingest("ingest_rungs", rungs_plan(), &mut |items| bare_histogram(black_box(&mut cells), items), 0.35)
+    ingest("ingest_levels", levels_plan(), &mut |items| bare_histogram(black_box(&mut cells), items), 0.35)
 }
 
-fn ingest_tracked() -> Row {
+fn ingest_pinned() -> Row {
     let mut cells = vec![0; 2 * 6666];
     ingest(
-        "ingest_tracked",
-        tracked_plan(),
+        "ingest_pinned",
+        pinned_plan(),
         &mut |items| bare_count_min::<2>(black_box(&mut cells), 6666, items),
         0.6,
     )
@@ -322,7 +327,7 @@ fn ingest_discovered_strings() -> Row {
     let items: Vec<String> =
         zipf(WINDOW as usize / 4).iter().map(|item| format!("/page/{item:06}")).collect();
     let method = || tuned(CounterLayout::Hashed { rows: 2, columns: 6666 });
-    let mut finding = sketch(plan(method(), Domain::Discovered(Discovery::new(Kind::Bytes))));
+    let mut finding = sketch(plan(method(), Domain::Found(SearchSettings::new(Kind::Bytes))));
     let mut counting = sketch(plan(method(), Domain::Asked(Kind::Bytes)));
     let (seconds, ratio) = paired(&mut || feed(&mut finding, Batch::bytes(&items)), &mut || {
         feed(&mut counting, Batch::bytes(&items));
@@ -460,12 +465,12 @@ fn refresh() -> Row {
     first_list("refresh", hashed_plan(), &zipf(WINDOW as usize), 1, 5.0)
 }
 
-fn refresh_rungs() -> Row {
-    first_list("refresh_rungs", rungs_plan(), &zipf(WINDOW as usize), 1, 5.0)
+fn refresh_levels() -> Row {
+    first_list("refresh_levels", levels_plan(), &zipf(WINDOW as usize), 1, 5.0)
 }
 
-fn refresh_tracked() -> Row {
-    first_list("refresh_tracked", tracked_plan(), &zipf(WINDOW as usize), 1, 5.0)
+fn refresh_pinned() -> Row {
+    first_list("refresh_pinned", pinned_plan(), &zipf(WINDOW as usize), 1, 5.0)
 }
 
 /// A counter for each of a million keys, and what 20 rows of them probably count.
@@ -499,7 +504,7 @@ fn seal(name: &'static str, plan: Plan) -> Row {
 fn heap() -> Row {
     let items = zipf(WINDOW as usize * 5 / 4);
     let mut worst = (0.0, 0.0);
-    for plan in [hashed_plan, identity_plan, paper_plan, finding_plan, rungs_plan, tracked_plan] {
+    for plan in [hashed_plan, identity_plan, paper_plan, finding_plan, levels_plan, pinned_plan] {
         let before = LIVE.load(Relaxed);
         let mut sketch = sketch(plan());
         for chunk in items.chunks(10_000) {
@@ -525,8 +530,8 @@ fn main() {
     let benches: [(&str, Bench); 25] = [
         ("ingest_hashed", Box::new(ingest_hashed)),
         ("ingest_identity", Box::new(ingest_identity)),
-        ("ingest_rungs", Box::new(ingest_rungs)),
-        ("ingest_tracked", Box::new(ingest_tracked)),
+        ("ingest_levels", Box::new(ingest_levels)),
+        ("ingest_pinned", Box::new(ingest_pinned)),
         ("ingest_paper", Box::new(ingest_paper)),
         ("ingest_strings", Box::new(ingest_strings)),
         ("noise_laplace", Box::new(move || noise("noise_laplace", laplace))),
@@ -538,14 +543,14 @@ fn main() {
         ("frequency_any", Box::new(frequency_any)),
         ("frequency_cached", Box::new(frequency_cached)),
         ("heavy_hitters", Box::new(|| heavy_hitters("heavy_hitters", hashed_plan()))),
-        ("heavy_hitters_rungs", Box::new(|| heavy_hitters("heavy_hitters_rungs", rungs_plan()))),
-        ("heavy_hitters_tracked", Box::new(|| heavy_hitters("heavy_hitters_tracked", tracked_plan()))),
+        ("heavy_hitters_levels", Box::new(|| heavy_hitters("heavy_hitters_levels", levels_plan()))),
+        ("heavy_hitters_pinned", Box::new(|| heavy_hitters("heavy_hitters_pinned", pinned_plan()))),
         ("seal", Box::new(|| seal("seal", hashed_plan()))),
-        ("seal_rungs", Box::new(|| seal("seal_rungs", rungs_plan()))),
-        ("seal_tracked", Box::new(|| seal("seal_tracked", tracked_plan()))),
+        ("seal_levels", Box::new(|| seal("seal_levels", levels_plan()))),
+        ("seal_pinned", Box::new(|| seal("seal_pinned", pinned_plan()))),
         ("refresh", Box::new(refresh)),
-        ("refresh_rungs", Box::new(refresh_rungs)),
-        ("refresh_tracked", Box::new(refresh_tracked)),
+        ("refresh_levels", Box::new(refresh_levels)),
+        ("refresh_pinned", Box::new(refresh_pinned)),
         ("refresh_lists_million", Box::new(refresh_lists_million)),
         ("heap", Box::new(heap)),
     ];

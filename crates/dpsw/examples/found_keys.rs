@@ -9,13 +9,13 @@ const WINDOW: u64 = 100_000;
 /// Counts searches and prints the terms that were found beside the truth.
 pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     let plan = Settings::last_items(WINDOW, 1.0)?.with_found_keys().with_delta(1e-10)?.plan()?;
-    let discovery = plan.discovery().ok_or("the plan finds keys")?;
-    let search = usize::try_from(discovery.search_len() * plan.substream_len())?;
-    let (often, sure) = (discovery.count_found(0.99), discovery.count_found(1.0 - 1e-9));
+    let planned = plan.search_plan().ok_or("the plan finds keys")?;
+    let search = usize::try_from(planned.search_len() * plan.substream_len())?;
+    let (often, sure) = (planned.count_found(0.99), planned.count_found(1.0 - 1e-9));
     println!(
         "Searches are counted over {search} at a time. A term is found with 99 % once {often} of those are for it."
     );
-    if let Some(items) = discovery.items_until_listed(0.1, 0.5) {
+    if let Some(items) = planned.items_until_listed(0.1, 0.5) {
         println!("A new term that every tenth search is for is listed after about {items} searches.\n");
     }
 

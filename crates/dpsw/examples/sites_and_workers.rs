@@ -2,11 +2,10 @@
 
 use std::error::Error;
 
+use dpsw::plan::Request;
 use dpsw::store::MemoryStore;
-use dpsw::{
-    Batch, Clock, DpswSketch, Noise, PartialId, Plan, Request, Settings, StateKey, StreamKey, WindowView,
-    Worker,
-};
+use dpsw::worker::{PartialId, Worker};
+use dpsw::{Batch, Clock, DpswSketch, Noise, Plan, Settings, StateKey, StreamKey, WindowView};
 
 const START: u64 = 1_772_442_000;
 const WINDOW: u64 = 600;

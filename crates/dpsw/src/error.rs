@@ -119,14 +119,12 @@ pub enum PlanError {
     /// Identity counters without a list of keys.
     #[error("identity counters need a public domain; give one, or rows and columns")]
     IdentityNeedsDomain,
-    /// Several rungs with shared counters or Gaussian noise.
-    #[error("several rungs need a counter for each key, or tracked keys, and Laplace noise; take one rung")]
-    RungsNeedOwnCounters,
-    /// Tracked keys with counters for all, without a list, or with Gaussian noise.
-    #[error(
-        "tracked keys need hashed counters, a list of keys, public or found, and Laplace noise; track none"
-    )]
-    TrackedNeedList,
+    /// Several levels with shared counters or Gaussian noise.
+    #[error("several levels need a counter for each key, or pinned keys, and Laplace noise; take one level")]
+    LevelsNeedOwnCounters,
+    /// Pinned keys with counters for all, without a list, or with Gaussian noise.
+    #[error("pinned keys need hashed counters, a list of keys, public or found, and Laplace noise; pin none")]
+    PinnedNeedList,
     /// Too few or too many explicit shares.
     #[error(
         "{wanted} checkpoints need {wanted} budget shares (whole first, then one per checkpoint), got {got}"
@@ -194,10 +192,10 @@ pub enum Quantity {
     Keys,
     /// Substreams of a window.
     Substreams,
-    /// Rungs.
-    Rungs,
-    /// Tracked keys.
-    Tracked,
+    /// Levels.
+    Levels,
+    /// Pinned keys.
+    Pinned,
     /// Length of a substream.
     SubstreamLen,
     /// Items of a substream, or about as many as are expected.
@@ -246,8 +244,8 @@ impl Quantity {
             | Self::Retention
             | Self::UserItems
             | Self::Substreams
-            | Self::Rungs
-            | Self::Tracked
+            | Self::Levels
+            | Self::Pinned
             | Self::SubstreamLen
             | Self::Rows
             | Self::Columns
@@ -269,8 +267,8 @@ impl fmt::Display for Quantity {
             Self::UserItems => "items per user and substream that count",
             Self::Keys => "number of keys in the domain",
             Self::Substreams => "number of substreams",
-            Self::Rungs => "number of rungs",
-            Self::Tracked => "number of tracked keys",
+            Self::Levels => "number of levels",
+            Self::Pinned => "number of pinned keys",
             Self::SubstreamLen => "substream length",
             Self::SubstreamItems => "number of items in a substream",
             Self::SubstreamsKept => "number of substreams kept",
@@ -326,7 +324,7 @@ impl fmt::Display for Fraction {
     }
 }
 
-/// What needs a delta.
+/// The use of a delta.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DeltaUse {
@@ -505,7 +503,7 @@ pub enum SnapshotError {
     #[error("these bytes do not begin like a saved one; is it the right file?")]
     Foreign,
     /// They were written by another version.
-    #[error("these bytes are of version {found}, this program reads versions up to {known}")]
+    #[error("these bytes are of version {found}, and this program reads version {known}")]
     Version {
         /// The version in the bytes.
         found: u16,
@@ -526,7 +524,7 @@ pub enum SnapshotError {
     Plan(#[from] PlanError),
 }
 
-/// What is impossible about some bytes; a sentence for people.
+/// The reason why bytes cannot be read; a sentence for people.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Flaw(&'static str);
 
@@ -566,7 +564,7 @@ pub enum MergeError {
     },
     /// Too many sites.
     #[error("more than 1000 sites cannot be merged")]
-    Sites,
+    MergedAnswers,
     /// Reproducible noise claims no privacy.
     #[error("a view of reproducible noise claims no privacy and is not merged")]
     NoClaim,
@@ -582,9 +580,9 @@ pub enum PartialError {
     /// Positions of a count window cannot be known by one worker.
     #[error("partial counters need a time window: a worker cannot know positions in a count window")]
     CountWindow,
-    /// Users, found keys and tracked ones are counted by the sketch alone.
+    /// Users, found keys and pinned ones are counted by the sketch alone.
     #[error(
-        "partial counters hold no users and no keys: use a public or asked domain, single events and no tracked keys"
+        "partial counters hold no users and no keys: use a public or asked domain, single events and no pinned keys"
     )]
     UsersOrKeys,
     /// The events of all workers together would move the clock.

@@ -1,6 +1,7 @@
 //! The audit of every kind of plan: all claims hold and all controls are caught.
 
 use dpsw::audit::{Effort, run};
+use dpsw::plan::{CounterLayout, Method, NoiseChoice, PaperMethod, Request, Shares, TunedMethod};
 use dpsw::*;
 
 /// A correct build fails each audit with probability at most 1e-7, and misses the control with a short seed, which
@@ -92,29 +93,29 @@ fn gaussian_noise_on_identity_counters_holds() {
 }
 
 #[test]
-fn plans_of_several_rungs_hold() {
-    let rungs = |rungs| {
+fn plans_of_several_levels_hold() {
+    let levels = |levels| {
         let counters = CounterLayout::Identity;
-        Method::Tuned(TunedMethod { counters, noise: NoiseChoice::Laplace, rungs, ..TunedMethod::default() })
+        Method::Tuned(TunedMethod { counters, noise: NoiseChoice::Laplace, levels, ..TunedMethod::default() })
     };
-    check_holds(&settings(1.0, rungs(5)));
-    check_holds(&timed(Unit::AddRemove, Clock::Caller, rungs(2)));
-    check_holds(&Settings { unit: Unit::Users { per_substream: 2 }, ..settings(4.0, rungs(3)) });
+    check_holds(&settings(1.0, levels(5)));
+    check_holds(&timed(Unit::AddRemove, Clock::Caller, levels(2)));
+    check_holds(&Settings { unit: Unit::Users { per_substream: 2 }, ..settings(4.0, levels(3)) });
 }
 
 #[test]
-fn plans_with_tracked_keys_hold() {
-    let tracked = |rungs| {
+fn plans_with_pinned_keys_hold() {
+    let pinned = |levels| {
         let noise = NoiseChoice::Laplace;
         Method::Tuned(TunedMethod {
             counters: hashed(2),
             noise,
-            rungs,
-            tracked: 100,
+            levels,
+            pinned: 100,
             ..TunedMethod::default()
         })
     };
-    check_holds(&settings(1.0, tracked(5)));
-    check_holds(&timed(Unit::AddRemove, Clock::Caller, tracked(1)));
-    check_holds(&Settings { unit: Unit::Users { per_substream: 1 }, ..settings(4.0, tracked(2)) });
+    check_holds(&settings(1.0, pinned(5)));
+    check_holds(&timed(Unit::AddRemove, Clock::Caller, pinned(1)));
+    check_holds(&Settings { unit: Unit::Users { per_substream: 1 }, ..settings(4.0, pinned(2)) });
 }

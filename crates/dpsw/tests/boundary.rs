@@ -99,7 +99,7 @@ fn nothing_that_answers_reaches_what_counts() {
     let uses = uses();
     let mut looked_at = 0;
     for module in uses.keys() {
-        let answers = ["sealed", "view", "bytes"].iter().any(|folder| is_in(module, folder));
+        let answers = ["sealed", "decide", "view", "bytes"].iter().any(|folder| is_in(module, folder));
         if !answers {
             continue;
         }
@@ -110,6 +110,20 @@ fn nothing_that_answers_reaches_what_counts() {
         }
     }
     assert!(15 < looked_at, "{looked_at} modules answer");
+}
+
+/// Rules 32 and 33 of PRIVACY.md: a decision is a function of the plan and of what is sealed.
+#[test]
+fn what_decides_reaches_what_is_sealed_and_nothing_that_asks() {
+    let uses = uses();
+    let deciding: Vec<&String> = uses.keys().filter(|module| is_in(module, "decide")).collect();
+    assert!(5 < deciding.len(), "{deciding:?}");
+    for module in deciding {
+        for reached in reached(module, &uses) {
+            let may_be = ["decide", "sealed", "plan", "item", "noise", "privacy", "error", "ratio", "words"];
+            assert!(may_be.iter().any(|folder| is_in(&reached, folder)), "{module} reaches {reached}");
+        }
+    }
 }
 
 /// The names of doors around the noise: counters that were released before, and a sampler that says nothing of whom it served.
@@ -207,4 +221,30 @@ fn groups_are_read_and_comments_and_tests_are_not() {
         "/// crate::c\nuse crate::a::{b::X, d};\n#[cfg(test)]\nuse crate::c::Z;\nlet x = crate::a::f();";
     assert_eq!(named(&shipped(text), &modules), ["a", "a::b", "a::d"].map(str::to_owned).into());
     assert_eq!(shipped("use crate::a;\n#[cfg(test)]\nmod tests {\n use crate::c;\n}"), "use crate::a;");
+}
+
+/// One word, one idea: a reader who meets a type knows which one it is. What tests alone compile does not count.
+#[test]
+fn no_type_name_stands_twice() {
+    let mut paths = Vec::new();
+    files(&source(), &mut paths);
+    let mut named: BTreeMap<String, PathBuf> = BTreeMap::new();
+    for path in paths {
+        if path.ends_with("tests.rs") || path.starts_with(source().join("testing")) {
+            continue;
+        }
+        let text = shipped(&fs::read_to_string(&path).expect("a file of the library"));
+        for line in text.lines() {
+            let words = line.split(|c: char| !c.is_alphanumeric() && c != '_');
+            let mut words = words.filter(|word| !["", "pub", "crate", "super"].contains(word));
+            if !words.next().is_some_and(|word| ["struct", "enum", "trait"].contains(&word)) {
+                continue;
+            }
+            let name = words.next().expect("a type has a name").to_owned();
+            if let Some(other) = named.insert(name.clone(), path.clone()) {
+                panic!("{name} stands in {} and {}", other.display(), path.display());
+            }
+        }
+    }
+    assert!(150 < named.len(), "{} types", named.len());
 }

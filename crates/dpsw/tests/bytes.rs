@@ -1,7 +1,9 @@
 //! Views as bytes, views of several sites, partial counters and secret states.
 
 use dpsw::error::*;
+use dpsw::plan::{CounterLayout, Method, NoiseChoice, PaperMethod, Shares, SubstreamLen, TunedMethod};
 use dpsw::store::{FileStore, MemoryStore};
+use dpsw::worker::{PartialCounters, PartialId, Worker};
 use dpsw::*;
 use proptest::prelude::*;
 
@@ -34,8 +36,8 @@ fn paper() -> Method {
     })
 }
 
-/// One of each kind of settings that version 1 knew.
-fn known_first() -> Vec<Settings> {
+/// Settings with one level and without pinned keys.
+fn plain_kinds() -> Vec<Settings> {
     let share = |value| Ratio::from_decimal(value).expect("a ratio");
     let explicit = PaperMethod {
         substream: SubstreamLen::Exponent(0.7),
@@ -61,10 +63,10 @@ fn known_first() -> Vec<Settings> {
         Settings { domain: Domain::Asked(Kind::Integers), ..base(Window::Items(100), paper()) },
         Settings {
             epsilon: Epsilon::new(30.0).expect("in range"),
-            domain: Domain::Discovered(Discovery {
+            domain: Domain::Found(SearchSettings {
                 share: Ratio::new(1, 5).ok(),
                 search_len: Some(2),
-                ..Discovery::new(Kind::Integers)
+                ..SearchSettings::new(Kind::Integers)
             }),
             ..base(Window::Items(100), tuned(HASHED, NoiseChoice::Laplace))
         },
@@ -75,58 +77,63 @@ fn known_first() -> Vec<Settings> {
     ]
 }
 
-/// The same, and those that version 3 knew.
-fn known_third() -> Vec<Settings> {
+/// Settings with several levels.
+fn level_kinds() -> Vec<Settings> {
     let method =
-        TunedMethod { substreams: 4, counters: CounterLayout::Identity, rungs: 3, ..TunedMethod::default() };
-    let rungs = |window| Settings {
+        TunedMethod { substreams: 4, counters: CounterLayout::Identity, levels: 3, ..TunedMethod::default() };
+    let levels = |window| Settings {
         epsilon: Epsilon::new(8.0).expect("in range"),
         delta: None,
         ..base(window, Method::Tuned(method.clone()))
     };
-    let added = Settings { unit: Unit::AddRemove, retention: 2, ..rungs(timed(Clock::Caller)) };
-    let users = Settings { unit: Unit::Users { per_substream: 3 }, ..rungs(Window::Items(100)) };
-    known_first().into_iter().chain([rungs(Window::Items(100)), added, users]).collect()
+    let added = Settings { unit: Unit::AddRemove, retention: 2, ..levels(timed(Clock::Caller)) };
+    let users = Settings { unit: Unit::Users { per_substream: 3 }, ..levels(Window::Items(100)) };
+    vec![levels(Window::Items(100)), added, users]
 }
 
-/// The same, and those with tracked keys: public and found, on one and several rungs.
-fn kinds() -> Vec<Settings> {
-    let tracked = |window, rungs| {
+/// Settings with pinned keys: public and found, on one and several levels.
+fn pinned_kinds() -> Vec<Settings> {
+    let pinned = |window, levels| {
         let method =
-            TunedMethod { substreams: 4, counters: HASHED, tracked: 3, rungs, ..TunedMethod::default() };
+            TunedMethod { substreams: 4, counters: HASHED, pinned: 3, levels, ..TunedMethod::default() };
         let epsilon = Epsilon::new(30.0).expect("in range");
         Settings { epsilon, delta: None, ..base(window, Method::Tuned(method)) }
     };
     let found = |settings: Settings| Settings {
         delta: Delta::new(1e-9).ok(),
-        domain: Domain::Discovered(Discovery {
+        domain: Domain::Found(SearchSettings {
             share: Ratio::new(1, 5).ok(),
             search_len: Some(2),
-            ..Discovery::new(Kind::Integers)
+            ..SearchSettings::new(Kind::Integers)
         }),
         ..settings
     };
-    let added = Settings { unit: Unit::AddRemove, retention: 2, ..tracked(timed(Clock::Caller), 3) };
-    let users = Settings { unit: Unit::Users { per_substream: 20 }, ..tracked(Window::Items(100), 3) };
-    let counted = tracked(Window::Items(100), 1);
-    let timed = [found(tracked(timed(Clock::Caller), 1)), found(tracked(timed(Clock::Caller), 3))];
-    known_third().into_iter().chain([counted, added, users]).chain(timed).collect()
+    let added = Settings { unit: Unit::AddRemove, retention: 2, ..pinned(timed(Clock::Caller), 3) };
+    let users = Settings { unit: Unit::Users { per_substream: 20 }, ..pinned(Window::Items(100), 3) };
+    let counted = pinned(Window::Items(100), 1);
+    let found = [1, 3].map(|levels| found(pinned(timed(Clock::Caller), levels)));
+    [counted, added, users].into_iter().chain(found).collect()
 }
 
-/// The kinds of tracked and found keys of time windows, with one rung and with three.
-const TRACKED: [usize; 2] = [16, 17];
+/// One of each kind of settings.
+fn kinds() -> Vec<Settings> {
+    [plain_kinds(), level_kinds(), pinned_kinds()].concat()
+}
+
+/// The kinds of pinned and found keys of time windows, with one level and with three.
+const PINNED: [usize; 2] = [16, 17];
 
 fn items(len: u64) -> Vec<u64> {
     (0..len).map(|i| i * i % 53).collect()
 }
 
-fn is_tracking(plan: &Plan) -> bool {
-    matches!(plan.method(), Method::Tuned(method) if 0 < method.tracked)
+fn is_pinning(plan: &Plan) -> bool {
+    matches!(plan.method(), Method::Tuned(method) if 0 < method.pinned)
 }
 
 fn fill(sketch: &mut DpswSketch, from: u64, to: u64) {
     let mut items: Vec<u64> = items(to)[from as usize..].to_vec();
-    if is_tracking(sketch.plan()) {
+    if is_pinning(sketch.plan()) {
         let often = (from..to).zip(&mut items).filter(|(position, _)| position % 3 != 0);
         often.for_each(|(position, item)| *item = 1 + position % 2);
     }
@@ -210,73 +217,23 @@ fn blessed(name: &str, bytes: &[u8]) -> Vec<u8> {
     std::fs::read(golden(name)).expect("a golden file")
 }
 
-/// One file per format version and kind: views of streams that are over. `DPSW_BLESS=1` writes those of the present version.
+/// Views of streams that are over: the bytes of the kind that has the most fields, and the checksums of all kinds.
+/// `DPSW_BLESS=1` writes both.
 #[test]
 fn the_format_is_that_of_the_golden_files() {
-    for (number, settings) in kinds().iter().enumerate() {
-        let view = filled(settings, Noise::seeded(3)).finish().expect("seeded");
-        let name = format!("view-5-{number}.bin");
-        let golden = blessed(&name, &view.to_bytes());
-        assert!(golden == view.to_bytes(), "{name}");
-        let loaded = WindowView::from_bytes(&golden).expect("a golden view");
-        assert_eq!(answers(&loaded), answers(&view));
+    let views: Vec<WindowView> =
+        kinds().iter().map(|settings| filled(settings, Noise::seeded(3)).finish().expect("seeded")).collect();
+    let mut checksums = String::new();
+    for (kind, view) in views.iter().enumerate() {
+        checksums += &format!("{kind} {:08x}\n", crc32fast::hash(&view.to_bytes()));
     }
-}
-
-/// Version 1 did not know how many events the caps of users left out. (Searches took their noise in another order, so the
-/// counters beside them are others.)
-#[test]
-fn views_of_the_first_version_answer_as_they_did() {
-    let kinds = known_first();
-    for (number, settings) in kinds.iter().enumerate().filter(|(_, s)| s.domain.discovery().is_none()) {
-        let live = filled(settings, Noise::seeded(3)).view();
-        let bytes =
-            std::fs::read(golden(&format!("view-1-{number}.bin"))).expect("a golden file for each kind");
-        let loaded = WindowView::from_bytes(&bytes).expect("a golden view");
-        let told = |mut answer: Result<Estimate, QueryError>| {
-            answer.iter_mut().for_each(|estimate| estimate.capped = None);
-            answer
-        };
-        let wanted: Vec<_> = answers(&live).into_iter().map(told).collect();
-        assert!(answers(&loaded) == wanted, "kind {number}");
-        assert_eq!((loaded.finished(), loaded.window()), (None, live.window()));
-    }
-}
-
-/// In streams of version 3 with several rungs other keys were cut finely than would be now.
-#[test]
-fn views_of_earlier_versions_answer_as_they_did() {
-    for (version, kinds) in [(2, known_first()), (3, known_third())] {
-        for (number, settings) in kinds.iter().enumerate() {
-            let live = filled(settings, Noise::seeded(3)).finish().expect("seeded");
-            let bytes =
-                std::fs::read(golden(&format!("view-{version}-{number}.bin"))).expect("a golden file");
-            let loaded = WindowView::from_bytes(&bytes).expect("a golden view");
-            let again = WindowView::from_bytes(&loaded.to_bytes()).expect("this version");
-            let same = if number < known_first().len() { &live } else { &again };
-            assert!(answers(&loaded) == answers(same), "version {version}, kind {number}");
-            assert_eq!((loaded.finished(), loaded.window()), (live.finished(), live.window()));
-        }
-    }
-}
-
-#[test]
-fn views_of_version_1_still_answer() {
-    for (number, settings) in known_first().iter().enumerate() {
-        let bytes = std::fs::read(golden(&format!("view-1-{number}.bin"))).expect("a golden file");
-        let loaded = WindowView::from_bytes(&bytes).expect("a view of version 1");
-        assert_eq!(loaded.plan().settings(), settings);
-        assert_eq!(WindowView::from_bytes(&loaded.to_bytes()).expect("this version").top(9), loaded.top(9));
-    }
-    let bytes = std::fs::read(golden("view-1-found.bin")).expect("a golden file");
-    let loaded = WindowView::from_bytes(&bytes).expect("a view of version 1");
-    let found: Vec<(String, f64)> =
-        loaded.top(9).expect("keys").iter().map(|r| (r.item.to_string(), r.estimate.value)).collect();
-    let wanted = [("a", 280.307_376_975_576_1), ("b", 135.807_376_083_905_8), ("c", 70.807_376_504_551_87)];
-    for ((key, value), (wanted, count)) in found.iter().zip(wanted) {
-        assert!(key == wanted && (value - count).abs() < 1e-9, "{key} {value}");
-    }
-    assert_eq!(found.len(), wanted.len());
+    let wanted = String::from_utf8(blessed("views.txt", checksums.as_bytes())).expect("text");
+    assert_eq!(checksums, wanted);
+    let richest = &views[PINNED[1]];
+    let golden = blessed("view.bin", &richest.to_bytes());
+    assert!(golden == richest.to_bytes());
+    let loaded = WindowView::from_bytes(&golden).expect("a golden view");
+    assert_eq!(answers(&loaded), answers(richest));
 }
 
 fn state(name: &str, noise: Noise) -> DpswSketch {
@@ -284,42 +241,6 @@ fn state(name: &str, noise: Noise) -> DpswSketch {
     let mut store = MemoryStore::default();
     store.note(StateId(bytes[18..42].try_into().expect("24 bytes"))).expect("memory");
     DpswSketch::restore(&bytes, &state_key(), noise, &mut store).expect("a state")
-}
-
-/// The search that runs in a state of the first versions is given up, and the next one goes on.
-#[test]
-fn states_of_earlier_versions_go_on() {
-    for version in [1, 2] {
-        let timed = state(&format!("state-{version}-5.bin"), Noise::off());
-        assert_eq!(answers(&timed.view()), answers(&filled(&kinds()[5], Noise::seeded(3)).view()));
-        let mut finding = state(&format!("state-{version}-8.bin"), Noise::off());
-        assert_eq!(finding.position(), 257);
-        finding.extend(Batch::integers(&[5; 23])).expect("the end of the search");
-        assert_eq!(finding.view().top(9).expect("keys").len(), 0, "version {version}");
-        finding.extend(Batch::integers(&[5; 20])).expect("a substream of the next search");
-        assert_eq!(finding.view().top(9).expect("keys")[0].item, Item::from(5), "version {version}");
-    }
-    let found = state("state-2-found.bin", Noise::off());
-    let keys: Vec<String> =
-        found.view().top(9).expect("keys").iter().map(|ranked| ranked.item.to_string()).collect();
-    assert_eq!(keys, ["a", "b", "c"]);
-}
-
-/// The state of a running search: ten of the items that are needed were in it.
-#[test]
-fn states_of_this_version_go_on() {
-    let mut sketch = filled(&kinds()[8], Noise::seeded(3));
-    sketch.extend(Batch::integers(&[5; 10])).expect("items");
-    if std::env::var_os("DPSW_BLESS").is_some() {
-        blessed("state-5-8.bin", &save(sketch).bytes);
-    }
-    for version in [3, 4, 5] {
-        let mut restored = state(&format!("state-{version}-8.bin"), Noise::off());
-        assert_eq!(restored.position(), 267);
-        assert_eq!(restored.view().top(9).expect("keys").len(), 0);
-        restored.extend(Batch::nulls(13)).expect("nulls");
-        assert_eq!(restored.view().top(9).expect("keys")[0].item, Item::from(5), "version {version}");
-    }
 }
 
 #[test]
@@ -331,7 +252,7 @@ fn damaged_bytes_are_refused_with_the_reason() {
     assert!(message(&bytes[..bytes.len() - 1]).contains("checksum"));
     let mut other = bytes.clone();
     other[8] = 9;
-    assert_eq!(message(&other), "these bytes are of version 9, this program reads versions up to 5");
+    assert_eq!(message(&other), "these bytes are of version 9, and this program reads version 1");
     for position in 10..bytes.len() {
         let mut flipped = bytes.clone();
         flipped[position] ^= 1 << (position % 8);
@@ -340,7 +261,7 @@ fn damaged_bytes_are_refused_with_the_reason() {
 }
 
 /// The private claim is needed to merge, so the noise comes from the system; sums are compared counter by counter. With one
-/// rung and with several.
+/// level and with several.
 #[test]
 fn views_of_several_sites_add_up() {
     [3, 11].into_iter().for_each(check_sites);
@@ -348,8 +269,8 @@ fn views_of_several_sites_add_up() {
 
 /// Each site is fitted with what the others have found: what they hold is what all of them hold.
 #[test]
-fn views_of_several_sites_that_track_keys_add_up() {
-    for settings in TRACKED.map(|kind| kinds()[kind].clone()) {
+fn views_of_several_sites_that_pin_keys_add_up() {
+    for settings in PINNED.map(|kind| kinds()[kind].clone()) {
         let sites: Vec<WindowView> =
             (0..3).map(|site| filled(&settings, Noise::from_system()).at_site(site).view()).collect();
         let merged = WindowView::merge(&sites).expect("mergeable");
@@ -365,19 +286,19 @@ fn views_of_several_sites_that_track_keys_add_up() {
     }
 }
 
-/// A state with tracked keys, open substreams ahead of the clock and a running search.
+/// A state with pinned keys, open substreams ahead of the clock and a running search.
 #[test]
-fn states_with_tracked_keys_go_on() {
-    let mut sketch = filled(&kinds()[TRACKED[1]], Noise::seeded(3));
+fn states_with_pinned_keys_go_on() {
+    let mut sketch = filled(&kinds()[PINNED[1]], Noise::seeded(3));
     sketch.extend(Batch::integers(&[1, 2, 7]).at(&[1260, 1270, 1280])).expect("in time");
     if std::env::var_os("DPSW_BLESS").is_some() {
         let saved = save(sketch);
-        blessed("state-5-tracked.bin", &saved.bytes);
+        blessed("state.bin", &saved.bytes);
         sketch = restore(&saved, Noise::off());
     } else {
         sketch = restore(&save(sketch), Noise::off());
     }
-    let mut golden = state("state-5-tracked.bin", Noise::off());
+    let mut golden = state("state.bin", Noise::off());
     for sketch in [&mut sketch, &mut golden] {
         sketch.advance(1400).expect("a clock");
     }
@@ -405,28 +326,33 @@ fn check_sites(kind: usize) {
     assert_eq!(answers(&loaded), answers(&merged));
 }
 
-/// The noise of sites that merge is the system's, so that their own views are kept as well.
+/// The noise of sites that merge is the system's, so their bytes differ from run to run: the golden ones are read and written.
 #[test]
-fn the_format_of_sites_that_are_kept_apart_is_that_of_the_golden_files() {
-    let own = Settings { domain: Domain::Public(Keys::Range(12)), retention: 1, ..kinds()[11].clone() };
-    check_golden_sites(&own, "");
-    check_golden_sites(&kinds()[TRACKED[1]], "-tracked");
-}
-
-fn check_golden_sites(settings: &Settings, kind: &str) {
+fn the_format_of_sites_that_are_kept_apart_is_that_of_the_golden_file() {
     let site = |number: u64| {
-        let mut sketch = sketch(settings, Noise::from_system()).at_site(number);
+        let mut sketch = sketch(&kinds()[PINNED[1]], Noise::from_system()).at_site(number);
         fill(&mut sketch, 130 * number, 257);
-        let bytes = sketch.finish().expect("the system has randomness").to_bytes();
-        let name = format!("view-5-site{kind}-{number}.bin");
-        WindowView::from_bytes(&blessed(&name, &bytes)).expect("a golden view")
+        sketch.finish().expect("the system has randomness")
     };
     let merged = WindowView::merge(&[site(0), site(1)]).expect("mergeable");
-    let golden = blessed(&format!("view-5-sites{kind}.bin"), &merged.to_bytes());
-    assert!(golden == merged.to_bytes());
+    let golden = blessed("view-sites.bin", &merged.to_bytes());
     let loaded = WindowView::from_bytes(&golden).expect("a golden view");
-    assert_eq!((loaded.sites(), answers(&loaded)), (merged.sites(), answers(&merged)));
+    assert!(loaded.to_bytes() == golden);
+    assert_eq!((loaded.sites(), loaded.window()), (merged.sites(), merged.window()));
     assert!(loaded.sealed().any(|sealed| 2 < sealed.range()), "some keys are cut into four");
+}
+
+#[test]
+fn the_format_of_partial_counters_is_that_of_the_golden_file() {
+    let plan = Plan::new(kinds()[3].clone()).expect("a valid plan");
+    let worker = Worker::new(plan.clone(), StreamKey::from_bytes([7; 32])).expect("a time window");
+    let id = PartialId { source: 1, batch: 2, partition: 3 };
+    let batch = Batch::integers(&[3, 1, 4, 1]).at(&[1000, 1004, 1004, 1013]);
+    let counted = worker.count(id, 1000..1020, batch).expect("valid items");
+    let bytes = counted.partials[0].to_bytes();
+    let golden = blessed("partial.bin", &bytes);
+    assert!(golden == bytes);
+    assert!(PartialCounters::from_bytes(&golden, &plan).expect("golden counters").to_bytes() == bytes);
 }
 
 #[test]
@@ -765,10 +691,10 @@ fn the_length_of_a_state_does_not_show_which_items_came() {
     let many: Vec<(u64, &str)> = many.iter().map(|key| (1005, key.as_str())).collect();
     let mut other = few.clone();
     other[7].1 = &long;
-    for tracking in [Tracking::Exact, Tracking::Summary { keys: 50 }] {
-        let discovery = Discovery { tracking, ..Discovery::new(Kind::Bytes) };
+    for counting in [SearchCounts::Exact, SearchCounts::Summary { keys: 50 }] {
+        let search = SearchSettings { counting, ..SearchSettings::new(Kind::Bytes) };
         let settings = Settings {
-            domain: Domain::Discovered(discovery),
+            domain: Domain::Found(search),
             ..base(Window::Items(2000), tuned(HASHED, NoiseChoice::Laplace))
         };
         let [few, many, other] = [&few, &many, &other].map(|events| state_len(&settings, events));
@@ -779,7 +705,7 @@ fn the_length_of_a_state_does_not_show_which_items_came() {
 
 #[test]
 fn where_presence_is_private_the_length_of_a_state_does_not_show_how_many_events_came() {
-    let found = Domain::Discovered(Discovery::new(Kind::Bytes));
+    let found = Domain::Found(SearchSettings::new(Kind::Bytes));
     for (domain, delta) in [(Domain::Asked(Kind::Bytes), None), (found, Delta::new(1e-9).ok())] {
         let settings = Settings { domain, delta, ..private_presence() };
         let none = state_len(&settings, &[]);

@@ -1,6 +1,7 @@
 //! Streams that are over: sealed once up to a public end, answered without predicting.
 
 use dpsw::error::*;
+use dpsw::plan::{CounterLayout, Method, PaperMethod, TunedMethod};
 use dpsw::store::MemoryStore;
 use dpsw::*;
 
@@ -238,10 +239,10 @@ fn a_state_from_before_the_end_goes_on_nowhere_but_after_it() {
 /// A key of 30 items is found but for a probability far below 1e-9: at ε = 30 the noise has a scale of a fraction of one.
 #[test]
 fn keys_are_found_when_the_stream_is_over() {
-    let discovery = Discovery { search_len: Some(10), ..Discovery::new(Kind::Integers) };
+    let search = SearchSettings { search_len: Some(10), ..SearchSettings::new(Kind::Integers) };
     let settings = Settings {
         epsilon: Epsilon::new(30.0).expect("in range"),
-        domain: Domain::Discovered(discovery),
+        domain: Domain::Found(search),
         ..settings(
             Window::Items(1000),
             Method::Tuned(TunedMethod {

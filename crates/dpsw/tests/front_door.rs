@@ -1,5 +1,6 @@
 //! The library as a newcomer meets it.
 
+use dpsw::worker::{PartialCounters, Worker};
 use dpsw::*;
 
 /// A sketch is moved into the thread that owns it; views are shared.
@@ -50,8 +51,8 @@ fn what_the_planner_chose_is_in_the_settings_of_the_plan() {
     let found = settings.with_found_keys().with_delta(1e-9).expect("in range");
     let plan = found.plan().expect("a plan");
     assert_eq!(plan.settings().method.as_ref(), Some(plan.method()));
-    let found = plan.discovery().expect("keys are found");
-    let chosen = plan.settings().domain.discovery().expect("keys are found");
+    let found = plan.search_plan().expect("keys are found");
+    let chosen = plan.settings().domain.search().expect("keys are found");
     assert_eq!((chosen.share, chosen.search_len), (Some(found.share()), Some(found.search_len())));
     // A plan made again from what it chose is the same.
     assert_eq!(Plan::new(plan.settings().clone()).expect("a plan").to_string(), plan.to_string());

@@ -9,7 +9,9 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::time::Duration;
 
+use dpsw::plan::{CounterLayout, Method, PaperMethod, SubstreamLen};
 use dpsw::store::MemoryStore;
+use dpsw::worker::{PartialCounters, PartialId, Worker};
 use dpsw::*;
 
 /// Far above what the small frames here need, far below what their lengths can be changed to say.
@@ -64,12 +66,30 @@ fn plan() -> Plan {
 
 fn views() -> Vec<Vec<u8>> {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
-    let files = std::fs::read_dir(folder).expect("the golden files");
-    let files = files.map(|file| file.expect("a file"));
-    let views = files.filter(|file| file.file_name().to_string_lossy().starts_with("view-"));
-    let mut paths: Vec<_> = views.map(|file| file.path()).collect();
-    paths.sort();
-    paths.iter().map(|path| std::fs::read(path).expect("a golden file")).collect()
+    let golden =
+        ["view.bin", "view-sites.bin"].map(|name| std::fs::read(folder.join(name)).expect("a golden file"));
+    [golden.to_vec(), vec![paper_view(), user_view()]].concat()
+}
+
+/// The paper's ranges and an open substream.
+fn paper_view() -> Vec<u8> {
+    let mut sketch = DpswSketch::with_key(plan(), StreamKey::from_bytes([7; 32]), Noise::seeded(1));
+    for time in 1000..1130 {
+        sketch.advance(time).expect("a clock");
+        sketch.add_at(time, time % 5).expect("in time");
+    }
+    sketch.view().to_bytes()
+}
+
+/// A counter for each key, and events over the cap of their users.
+fn user_view() -> Vec<u8> {
+    let settings = Settings::last_items(100, 30.0).expect("settings").with_keys(0..9).with_users(1);
+    let plan = settings.plan().expect("a valid plan");
+    let mut sketch = DpswSketch::with_noise(plan, Noise::seeded(1)).expect("seeded");
+    let items: Vec<u64> = (0..250).map(|position| position % 9).collect();
+    let users: Vec<u64> = (0..250).map(|position| position % 20).collect();
+    sketch.extend(Batch::integers(&items).by(&users)).expect("valid items");
+    sketch.view().to_bytes()
 }
 
 fn partials() -> Vec<Vec<u8>> {

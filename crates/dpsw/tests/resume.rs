@@ -2,6 +2,7 @@
 //! from nothing that any of the lines counted, found, scored or decided.
 
 use dpsw::error::StoreError;
+use dpsw::plan::{CounterLayout, PaperMethod, SubstreamLen, TunedMethod};
 use dpsw::*;
 
 const SUBSTREAM: u64 = 64;
@@ -20,9 +21,9 @@ impl FreshnessStore for Backup {
     }
 }
 
-fn method(tracked: u32, rungs: u32) -> TunedMethod {
+fn method(pinned: u32, levels: u32) -> TunedMethod {
     let counters = CounterLayout::Hashed { rows: 2, columns: 32 };
-    TunedMethod { substreams: 4, counters, tracked, rungs, ..TunedMethod::default() }
+    TunedMethod { substreams: 4, counters, pinned, levels, ..TunedMethod::default() }
 }
 
 fn items() -> Settings {
@@ -35,8 +36,8 @@ fn ticks() -> Settings {
 }
 
 fn finding(settings: Settings) -> Settings {
-    let discovery = Discovery { search_len: Some(2), ..Discovery::new(Kind::Integers) };
-    settings.with_domain(Domain::Discovered(discovery)).with_delta(1e-9).expect("in range")
+    let search = SearchSettings { search_len: Some(2), ..SearchSettings::new(Kind::Integers) };
+    settings.with_domain(Domain::Found(search)).with_delta(1e-9).expect("in range")
 }
 
 /// Found keys with and without pins, pins of a public list, levels of all keys, users, private presence, prefixes.
@@ -139,5 +140,5 @@ fn nothing_of_a_line_that_was_lost_comes_back_when_its_state_is_resumed() {
 }
 
 fn plan_finds(view: &WindowView) -> bool {
-    matches!(view.plan().settings().domain, Domain::Discovered(_))
+    matches!(view.plan().settings().domain, Domain::Found(_))
 }

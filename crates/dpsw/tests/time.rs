@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use dpsw::error::*;
 use dpsw::noise::Law;
+use dpsw::plan::{CounterLayout, Grid, Method, PaperMethod, SubstreamLen, TunedMethod};
 use dpsw::*;
 use proptest::prelude::*;
 

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use dpsw::error::*;
 use dpsw::noise::Law;
+use dpsw::plan::{CounterLayout, Grid, Method, NoiseChoice, PaperMethod, Shares, SubstreamLen, TunedMethod};
 use dpsw::sealed::Shape;
 use dpsw::*;
 use proptest::prelude::*;
@@ -69,11 +70,11 @@ fn interpolated(items: &[u64], window: &Range<u64>, len: u64, item: u64, predict
     if 0 < sealed { sum + ahead * predicted } else { 0.0 }
 }
 
-/// What is sealed of eight keys, without noise, in a window of `nodes` substreams that noise of variance `noise` is claimed for.
+/// What is sealed of eight keys, without noise, in a window of `slices` substreams that noise of variance `noise` is claimed for.
 struct Sealed {
     counts: Vec<[f64; 8]>,
     window: f64,
-    nodes: f64,
+    slices: f64,
     noise: f64,
 }
 
@@ -84,12 +85,12 @@ impl Sealed {
         last.iter().map(|counts| counts[item]).sum::<f64>() / last.len() as f64
     }
 
-    /// Keys with less than a sixteenth and a quarter of what finer nodes would be worth are told apart.
+    /// Keys with less than a sixteenth and a quarter of what finer slices would be worth are told apart.
     fn class(&self, item: usize) -> usize {
         let walk = 0.875 * 0.2056 * 0.4;
         let unit = ((0.25 + 4.0 * walk * self.noise).sqrt() - 0.5) / (2.0 * walk);
         let rate = self.mean(self.counts.len(), usize::MAX, item);
-        [16.0, 4.0].iter().filter(|part| unit * self.nodes / *part < rate).count()
+        [16.0, 4.0].iter().filter(|part| unit * self.slices / *part < rate).count()
     }
 
     /// How far off predictions of the last four substreams are from so many before them.
@@ -97,12 +98,12 @@ impl Sealed {
         let last = self.counts.len().saturating_sub(20);
         let judged = self.counts.len().saturating_sub(4).max(last + span)..self.counts.len();
         let keys = (0..8).filter(|&item| self.class(item) == class);
-        let cost = |item: usize, node: usize| {
-            let predicted = self.mean(node, span, item);
-            let error = (self.counts[node][item] - predicted).powi(2);
+        let cost = |item: usize, slice: usize| {
+            let predicted = self.mean(slice, span, item);
+            let error = (self.counts[slice][item] - predicted).powi(2);
             (error / (self.noise + predicted.max(1.0))).min(25.0)
         };
-        keys.flat_map(|item| judged.clone().map(move |node| cost(item, node))).collect()
+        keys.flat_map(|item| judged.clone().map(move |slice| cost(item, slice))).collect()
     }
 
     /// The spans with the smallest mean cost of twenty or more; where they are as good, rounding decides which is taken.
@@ -139,8 +140,8 @@ fn next(items: &[u64], plan: &Plan, item: u64) -> Vec<f64> {
     if counts.is_empty() {
         return vec![0.0];
     }
-    let (nodes, noise) = (window.div_ceil(len) as f64, plan.ranges()[0].law().variance());
-    Sealed { counts, window: window as f64, nodes, noise }.next(item as usize, len as f64)
+    let (slices, noise) = (window.div_ceil(len) as f64, plan.ranges()[0].law().variance());
+    Sealed { counts, window: window as f64, slices, noise }.next(item as usize, len as f64)
 }
 
 /// Substreams of ten with a checkpoint at every item.
@@ -242,14 +243,14 @@ proptest! {
         items in prop::collection::vec(0_u64..3, 1..120),
         window_len in 1_u64..60,
         substreams in 1_u64..8,
-        rungs in 1_u32..4,
+        levels in 1_u32..4,
         len in 1_u64..60,
         back in 0_u64..60,
     ) {
         let substreams = substreams.min(window_len);
-        let rungs = rungs.min(window_len.div_ceil(substreams).ilog2() + 1);
+        let levels = levels.min(window_len.div_ceil(substreams).ilog2() + 1);
         let counters = CounterLayout::Identity;
-        let method = TunedMethod { substreams, counters, rungs, ..TunedMethod::default() }.into();
+        let method = TunedMethod { substreams, counters, levels, ..TunedMethod::default() }.into();
         let settings = Settings { epsilon: epsilon(60.0), retention: 2, ..settings(window_len, method) };
         let mut sketch = sketch(settings);
         sketch.extend(Batch::integers(&items)).expect("valid items");
@@ -582,7 +583,7 @@ fn the_paper_plan_has_the_printed_structure() {
     };
     let plan = Plan::new(settings.clone()).expect("a valid plan");
     let ranges: Vec<_> = plan.ranges().iter().map(|r| (r.role(), r.offsets())).collect();
-    use dpsw::plan::checkpoint::Role::{Prefix, Suffix, Whole};
+    use dpsw::plan::paper::checkpoint::Role::{Prefix, Suffix, Whole};
     assert_eq!(
         ranges,
         [

@@ -1,7 +1,9 @@
 //! Partial counters of trusted workers: nothing that one event brings decides whether others count.
 
 use dpsw::error::*;
+use dpsw::plan::{CounterLayout, Method, PaperMethod, SubstreamLen, TunedMethod};
 use dpsw::store::MemoryStore;
+use dpsw::worker::{Absorbed, Counted, Outside, PartialCounters, PartialId, Worker};
 use dpsw::*;
 
 const SUBSTREAM: u64 = 20;
@@ -272,13 +274,13 @@ fn partial_counters_of_other_plans_and_keys_are_refused() {
     let by_events = Settings { window: Window::Time(window), ..settings.clone() };
     assert_eq!(refused(by_events), PartialError::EventsClock);
     let Some(Method::Tuned(method)) = settings.method.clone() else { panic!("a tuned plan") };
-    let tracked = Settings {
+    let pinned = Settings {
         domain: Domain::Public(Keys::Range(64)),
-        method: Some(Method::Tuned(TunedMethod { tracked: 4, ..method })),
+        method: Some(Method::Tuned(TunedMethod { pinned: 4, ..method })),
         ..settings.clone()
     };
-    let found = Settings { domain: Domain::Discovered(Discovery::new(Kind::Integers)), ..settings };
-    for refused in [tracked, found].map(refused) {
+    let found = Settings { domain: Domain::Found(SearchSettings::new(Kind::Integers)), ..settings };
+    for refused in [pinned, found].map(refused) {
         assert_eq!(refused, PartialError::UsersOrKeys);
     }
 }

@@ -25,7 +25,7 @@ fn a_plan_is_a_readable_page_with_a_chart() {
 
 /// What only those who read the source would know.
 const OURS: [&str; 10] =
-    ["(s)", "0e0", "9.99", "tick", "Whole", "[0,", "identity", "resident", "rung", "neighbouring"];
+    ["(s)", "0e0", "9.99", "tick", "Whole", "[0,", "identity", "resident", "level", "neighbouring"];
 
 #[test]
 fn plans_are_in_the_words_of_the_reader_and_fit_80_columns() {

@@ -295,7 +295,7 @@ DEFAULTS: dict[str, Any] = {
 
 
 def make(**said: Any) -> Plan:
-    """A plan from whatever was said; ``step`` and ``is_last`` are known where all items are, ``for_workers`` tracks no keys."""
+    """A plan from whatever was said; ``step`` and ``is_last`` are known where all items are, ``for_workers`` pins no keys."""
     if unknown := said.keys() - DEFAULTS.keys() - {"window"}:
         raise TypeError(f"unexpected keyword argument {sorted(unknown)[0]!r}")
     said = DEFAULTS | said

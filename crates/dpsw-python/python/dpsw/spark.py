@@ -7,7 +7,7 @@
     )
     top.top(10)
 
-It takes pyspark 4 and pyarrow on the driver and on the executors, and this package on both. ``docs/scale.md`` says how to deploy
+It takes pyspark 4 and pyarrow on the driver and on the executors, and this package on both. ``docs/guide/scale.md`` says how to deploy
 it, PRIVACY.md what the cluster is trusted with.
 """
 
@@ -175,7 +175,7 @@ def private_top(
         raise ParameterError(f'unit must be "replace-one" or "add-remove" on a cluster, got {unit!r}')
     if isinstance(domain, str) and domain != "asked":
         raise ParameterError(
-            f'domain must be a list of public keys, a number or "asked", got {domain!r}: keys cannot be found on a cluster, see docs/scale.md'
+            f'domain must be a list of public keys, a number or "asked", got {domain!r}: keys cannot be found on a cluster, see docs/guide/scale.md'
         )
     if not isinstance(source, str) or not source:
         raise ParameterError(f"source must be the name of these events, got {described(source)}")

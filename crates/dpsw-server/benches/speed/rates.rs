@@ -3,10 +3,8 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use dpsw::{
-    Batch, CounterLayout, Delta, Domain, DpswSketch, Epsilon, Kind, Method, Plan, Settings, TunedMethod,
-    Unit, Window,
-};
+use dpsw::plan::{CounterLayout, Method, TunedMethod};
+use dpsw::{Batch, Delta, Domain, DpswSketch, Epsilon, Kind, Plan, Settings, Unit, Window};
 
 use crate::Effort;
 use crate::clients::{Way, rate};

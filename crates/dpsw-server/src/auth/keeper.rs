@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant, SystemTime};
 
+use dpsw_durable::disk::{owner_only, replace_file};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -18,7 +19,6 @@ use crate::auth::rate::Bucket;
 use crate::auth::token::{NewToken, TokenHash, id_of};
 use crate::auth::{Grant, Role};
 use crate::limits::Limits;
-use crate::store::disk::{owner_only, sync_folder};
 
 /// The name of the file, in the data folder.
 pub const TOKENS_FILE: &str = "tokens.json";
@@ -65,7 +65,7 @@ pub enum TokensError {
     Entropy(String),
 }
 
-/// What is known of a token.
+/// A token as it is listed, without its secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenReport {
     /// Its public id.
@@ -109,7 +109,7 @@ struct Known {
     callers: BTreeMap<String, Arc<Caller>>,
 }
 
-/// By which a changed file is told without reading it.
+/// The time and the length of a file, which tell that it changed without reading it.
 type Stamp = (SystemTime, u64);
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -190,7 +190,8 @@ impl Keeper {
             return Err(TokensError::NoRole);
         }
         let token = NewToken::make().map_err(|error| TokensError::Entropy(error.to_string()))?;
-        let (id, hash) = (token.id.clone(), token.hash().to_text());
+        let id = token.id.clone();
+        let hash = token.hash().to_text();
         let bound = BTreeMap::new();
         let kept = KeptToken { id, name: name.to_owned(), hash, grant, made_ms: now_ms, bound };
         self.change(|file| {
@@ -297,11 +298,7 @@ impl Keeper {
         for token in &file.tokens {
             let hash = TokenHash::from_text(&token.hash).ok_or_else(|| self.damaged("a hash is none"))?;
             // A caller who stays keeps its bucket.
-            let owner = token.batch_owner();
-            let same = |caller: &&Arc<Caller>| {
-                caller.hash.equals(&hash) && caller.grant == token.grant && caller.batch_owner == owner
-            };
-            let caller = match known.callers.get(&token.id).filter(same) {
+            let caller = match known.callers.get(&token.id).filter(|caller| caller.is_of(token, &hash)) {
                 Some(caller) => Arc::clone(caller),
                 None => Arc::new(self.new_caller(token, hash)),
             };
@@ -314,7 +311,9 @@ impl Keeper {
 
     fn new_caller(&self, token: &KeptToken, hash: TokenHash) -> Caller {
         let bucket = Mutex::new(Bucket::new(self.per_second, self.burst, Instant::now()));
-        let (id, grant, batch_owner) = (token.id.clone(), token.grant.clone(), token.batch_owner());
+        let id = token.id.clone();
+        let grant = token.grant.clone();
+        let batch_owner = token.batch_owner();
         let bound = RwLock::default();
         Caller { id, grant, batch_owner, hash, bucket, bound }
     }
@@ -362,16 +361,11 @@ fn read<T: DeserializeOwned + Default>(path: &Path) -> Result<T, TokensError> {
 
 /// Replaces a file: whoever reads it sees the old one or the new one.
 fn write(path: &Path, content: &impl Serialize) -> Result<(), TokensError> {
-    let replace = || {
-        let new_path = path.with_extension("new");
-        let mut file = owner_only().write(true).create(true).truncate(true).open(&new_path)?;
-        keep_owner(&file, &new_path)?;
-        file.write_all(&serde_json::to_vec_pretty(content)?)?;
-        file.sync_all()?;
-        fs::rename(&new_path, path)?;
-        path.parent().map_or(Ok(()), sync_folder)
-    };
-    replace().map_err(|source| failed(path, source))
+    let replaced = replace_file(path, |file| {
+        keep_owner(file, path)?;
+        file.write_all(&serde_json::to_vec_pretty(content)?)
+    });
+    replaced.map_err(|source| failed(path, source))
 }
 
 /// Root may make tokens for a service that runs as another user: a file that root makes belongs to the owner of its folder.
@@ -379,7 +373,8 @@ fn write(path: &Path, content: &impl Serialize) -> Result<(), TokensError> {
 fn keep_owner(file: &fs::File, path: &Path) -> io::Result<()> {
     use std::os::unix::fs::{MetadataExt, fchown};
     let Some(folder) = path.parent() else { return Ok(()) };
-    let (file_uid, folder) = (file.metadata()?.uid(), fs::metadata(folder)?);
+    let file_uid = file.metadata()?.uid();
+    let folder = fs::metadata(folder)?;
     if file_uid != 0 || folder.uid() == 0 {
         return Ok(());
     }
@@ -408,6 +403,11 @@ impl KeptToken {
 }
 
 impl Caller {
+    /// Whether nothing of its token has changed.
+    fn is_of(&self, token: &KeptToken, hash: &TokenHash) -> bool {
+        self.hash.equals(hash) && self.grant == token.grant && self.batch_owner == token.batch_owner()
+    }
+
     /// Whether it may do this with a stream, of which `number` is the own number, `None` if there is no such stream.
     pub(crate) fn allows_stream(&self, role: Role, stream: &str, number: Option<u64>, source: &str) -> bool {
         self.grant.allows_source(role, source)

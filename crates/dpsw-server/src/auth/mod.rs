@@ -9,18 +9,22 @@ pub use token::NewToken;
 
 use std::collections::BTreeSet;
 
+use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// What a token may do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema, ValueEnum)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// Send events, and views of streams that are sealed elsewhere.
+    #[value(help = "Send events")]
     Ingest,
     /// Ask questions, and read contracts and metrics.
+    #[value(help = "Ask questions")]
     Query,
     /// Make and delete sources, streams and tokens.
+    #[value(help = "Make and delete sources, streams and tokens")]
     Admin,
 }
 
@@ -40,6 +44,18 @@ pub struct Grant {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<String>>)]
     pub streams: Option<BTreeSet<String>>,
+}
+
+impl Role {
+    /// Its name, as it is written everywhere.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ingest => "ingest",
+            Self::Query => "query",
+            Self::Admin => "admin",
+        }
+    }
 }
 
 impl Grant {

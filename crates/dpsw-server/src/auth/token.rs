@@ -34,7 +34,8 @@ impl NewToken {
     /// # Errors
     /// The system gives no randomness.
     pub(crate) fn make() -> Result<Self, getrandom::Error> {
-        let (mut id, mut secret) = ([0; ID_LEN], Zeroizing::new([0; SECRET_LEN]));
+        let mut id = [0; ID_LEN];
+        let mut secret = Zeroizing::new([0; SECRET_LEN]);
         getrandom::fill(&mut id)?;
         getrandom::fill(&mut secret[..])?;
         let id = hex(&id);

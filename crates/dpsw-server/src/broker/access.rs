@@ -9,10 +9,10 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use zeroize::Zeroizing;
 
-use crate::broker::trouble::Trouble;
+use crate::broker::error::BrokerError;
 use crate::config::{ConfigError, is_address};
 
-/// How the broker at an address is reached.
+/// The login and the trust that the broker at an address wants.
 ///
 /// ```toml
 /// [[broker]]
@@ -41,7 +41,7 @@ pub struct BrokerAccess {
     pub tls: Option<Trust>,
 }
 
-/// Where a secret stands. It is read anew for each connection.
+/// The place of a secret, which is read anew for each connection.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Secret {
@@ -51,7 +51,7 @@ pub enum Secret {
     Variable(String),
 }
 
-/// How Kafka is told a password.
+/// A way to tell Kafka a password.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sasl {
@@ -125,21 +125,22 @@ impl BrokerAccess {
         password.into_iter().chain(authority)
     }
 
-    pub(crate) fn password(&self) -> Result<Option<Password>, Trouble> {
+    pub(crate) fn password(&self) -> Result<Option<Password>, BrokerError> {
         self.password.as_ref().map(Secret::read).transpose()
     }
 
     /// The certificates of the authority, as PEM; none where the system's are trusted.
     #[cfg(feature = "redis")]
-    pub(crate) fn authority(&self) -> Result<Option<Vec<u8>>, Trouble> {
+    pub(crate) fn authority(&self) -> Result<Option<Vec<u8>>, BrokerError> {
         let Some(Trust::Ca(path)) = &self.tls else { return Ok(None) };
         let pem = std::fs::read(path);
-        pem.map(Some).map_err(|error| Trouble::Secret(format!("{} cannot be read: {error}", path.display())))
+        pem.map(Some)
+            .map_err(|error| BrokerError::Secret(format!("{} cannot be read: {error}", path.display())))
     }
 }
 
 impl Secret {
-    fn read(&self) -> Result<Password, Trouble> {
+    fn read(&self) -> Result<Password, BrokerError> {
         let (place, text) = match self {
             Self::File(path) => {
                 (path.display().to_string(), std::fs::read_to_string(path).map_err(|error| error.to_string()))
@@ -151,10 +152,10 @@ impl Secret {
             ),
         };
         let text = Zeroizing::new(
-            text.map_err(|reason| Trouble::Secret(format!("{place} cannot be read: {reason}")))?,
+            text.map_err(|reason| BrokerError::Secret(format!("{place} cannot be read: {reason}")))?,
         );
         match text.trim() {
-            "" => Err(Trouble::Secret(format!("{place} is empty"))),
+            "" => Err(BrokerError::Secret(format!("{place} is empty"))),
             text => Ok(Password(Zeroizing::new(text.to_owned()))),
         }
     }

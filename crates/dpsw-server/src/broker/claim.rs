@@ -8,10 +8,10 @@
 //! - a copy of the data that was not the last to read finds a later term than it has, and is refused;
 //! - a copy that reads finds its term replaced when another copy begins, and stops.
 
-use crate::broker::trouble::Trouble;
+use crate::broker::error::BrokerError;
 use crate::store::position::Position;
 
-/// Who reads a topic.
+/// The reader of a topic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Claim {
     /// The database and the source.
@@ -33,15 +33,15 @@ impl Claim {
     }
 
     /// The claim of a reader that stands here and finds this one.
-    pub(crate) fn next(reader: &str, position: &Position, found: Option<&Self>) -> Result<Self, Trouble> {
+    pub(crate) fn next(reader: &str, position: &Position, found: Option<&Self>) -> Result<Self, BrokerError> {
         let found_term = match found {
-            Some(found) if found.reader != reader => return Err(Trouble::Taken(found.reader.clone())),
+            Some(found) if found.reader != reader => return Err(BrokerError::Taken(found.reader.clone())),
             Some(found) => found.term,
             None => 0,
         };
         // Where nothing old is read, it does not matter who read it.
         if position.term < found_term && !position.begins_at_end {
-            return Err(Trouble::Older);
+            return Err(BrokerError::Older);
         }
         Ok(Self { reader: reader.to_owned(), term: position.term.max(found_term) + 1 })
     }
@@ -72,11 +72,11 @@ mod tests {
         assert_eq!(next(at(5, false), None).expect("the broker forgot").term, 6);
         assert_eq!(next(at(5, false), Some(claim("me", 5))).expect("mine").term, 6);
         assert_eq!(next(at(6, false), Some(claim("me", 5))).expect("killed before the claim").term, 7);
-        assert!(matches!(next(at(4, false), Some(claim("me", 5))), Err(Trouble::Older)));
+        assert!(matches!(next(at(4, false), Some(claim("me", 5))), Err(BrokerError::Older)));
         assert_eq!(next(at(4, true), Some(claim("me", 5))).expect("nothing is read again").term, 6);
         for begins_at_end in [false, true] {
             let refused = next(at(9, begins_at_end), Some(claim("you", 1)));
-            assert!(matches!(refused, Err(Trouble::Taken(reader)) if reader == "you"));
+            assert!(matches!(refused, Err(BrokerError::Taken(reader)) if reader == "you"));
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::broker::access::BrokerAccess;
 use crate::broker::claim::Claim;
-use crate::broker::trouble::Trouble;
+use crate::broker::error::BrokerError;
 use crate::config::{BrokerConfig, BrokerKind};
 
 /// One record of a topic.
@@ -19,7 +19,7 @@ pub(crate) struct Record<'r> {
     pub(crate) value: Option<&'r [u8]>,
 }
 
-/// Where reading began.
+/// The point at which reading began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Begun {
     /// Right after what was taken.
@@ -34,16 +34,16 @@ pub(crate) type Offsets = BTreeMap<u32, u128>;
 /// A connection to a broker that reads one topic. Whatever fails, it is dropped and made anew.
 pub(crate) trait Connector {
     /// Who reads the topic, as the broker has it.
-    fn claim(&mut self) -> Result<Option<Claim>, Trouble>;
+    fn claim(&mut self) -> Result<Option<Claim>, BrokerError>;
 
     /// Makes a new claim if the broker still has the old one. Whether it did.
-    fn replace_claim(&mut self, old: Option<&Claim>, new: &Claim) -> Result<bool, Trouble>;
+    fn replace_claim(&mut self, old: Option<&Claim>, new: &Claim) -> Result<bool, BrokerError>;
 
     /// The last record that each partition has now.
-    fn ends(&mut self) -> Result<Offsets, Trouble>;
+    fn ends(&mut self) -> Result<Offsets, BrokerError>;
 
     /// Begins to read after these; partitions that are not named, with their oldest record.
-    fn begin(&mut self, taken: &Offsets) -> Result<Begun, Trouble>;
+    fn begin(&mut self, taken: &Offsets) -> Result<Begun, BrokerError>;
 
     /// Hands over records in the order of their offsets, at most so many, until there is no more at once or `take` wants no more.
     /// Waits so long for the first.
@@ -52,10 +52,10 @@ pub(crate) trait Connector {
         most: usize,
         patience: Duration,
         take: &mut dyn FnMut(Record<'_>) -> bool,
-    ) -> Result<(), Trouble>;
+    ) -> Result<(), BrokerError>;
 
     /// Whether the topic has partitions that it had not.
-    fn has_grown(&mut self) -> Result<bool, Trouble> {
+    fn has_grown(&mut self) -> Result<bool, BrokerError> {
         Ok(false)
     }
 }
@@ -68,7 +68,7 @@ pub(crate) trait Connector {
 pub(crate) fn connect(
     config: &BrokerConfig,
     access: Option<&BrokerAccess>,
-) -> Result<Box<dyn Connector>, Trouble> {
+) -> Result<Box<dyn Connector>, BrokerError> {
     match config.kind {
         #[cfg(feature = "kafka")]
         BrokerKind::Kafka => Ok(Box::new(crate::broker::kafka::Kafka::connect(config, access)?)),
@@ -77,6 +77,6 @@ pub(crate) fn connect(
         #[cfg(feature = "redis")]
         BrokerKind::Redis => Ok(Box::new(crate::broker::redis::Redis::connect(config, access)?)),
         #[allow(unreachable_patterns, reason = "where all brokers are built, none is left")]
-        kind => Err(Trouble::NotBuilt(kind.name())),
+        kind => Err(BrokerError::NotBuilt(kind.name())),
     }
 }

@@ -17,7 +17,7 @@ use rdkafka::{Message, Offset, TopicPartitionList};
 use crate::broker::access::{BrokerAccess, Sasl, Trust};
 use crate::broker::claim::Claim;
 use crate::broker::connector::{Begun, Connector, Offsets, Record};
-use crate::broker::trouble::Trouble;
+use crate::broker::error::BrokerError;
 use crate::config::BrokerConfig;
 
 /// The topic that says who reads which topic.
@@ -47,7 +47,7 @@ pub(crate) struct Kafka {
     partitions: usize,
 }
 
-/// Keeps what the client says of itself last, which tells more than what a call returns.
+/// The last remark of the client about itself, which tells more than what a call returns.
 #[derive(Default)]
 struct Hearing(Mutex<Option<String>>);
 
@@ -74,7 +74,7 @@ struct Owners {
 }
 
 impl Kafka {
-    pub(crate) fn connect(config: &BrokerConfig, access: Option<&BrokerAccess>) -> Result<Self, Trouble> {
+    pub(crate) fn connect(config: &BrokerConfig, access: Option<&BrokerAccess>) -> Result<Self, BrokerError> {
         let client = client(&config.address, access)?;
         let consumer = consumer_config(&client, &FETCHED_AHEAD).create_with_context(Hearing::default())?;
         // It is read from the beginning, wherever that is by now.
@@ -86,45 +86,45 @@ impl Kafka {
     }
 
     /// Asks for anything at all. Why a login or a certificate is refused, the client says aside.
-    fn greet(&self) -> Result<(), Trouble> {
+    fn greet(&self) -> Result<(), BrokerError> {
         let Err(error) = self.consumer.fetch_metadata(Some(&self.topic), TIMEOUT) else { return Ok(()) };
         // An answer may be a line of the client's own log, which looks like none.
         let heard = (0..HEARD_MAX).filter_map(|_| {
             drop(self.consumer.poll(Duration::ZERO));
-            self.consumer.context().last().map(Trouble::of_client)
+            self.consumer.context().last().map(BrokerError::of_client)
         });
-        let mut telling = heard.filter(|trouble| !matches!(trouble, Trouble::Broker(_)));
+        let mut telling = heard.filter(|error| !matches!(error, BrokerError::Failed(_)));
         Err(telling.next().unwrap_or_else(|| error.into()))
     }
 
     /// How many partitions the topic has.
-    fn count_partitions(&self) -> Result<usize, Trouble> {
+    fn count_partitions(&self) -> Result<usize, BrokerError> {
         let metadata = self.consumer.fetch_metadata(Some(&self.topic), TIMEOUT)?;
-        let topic = metadata.topics().first().ok_or(Trouble::NoTopic)?;
+        let topic = metadata.topics().first().ok_or(BrokerError::NoTopic)?;
         match topic.error() {
             None => Ok(topic.partitions().len()),
-            Some(_) => Err(Trouble::NoTopic),
+            Some(_) => Err(BrokerError::NoTopic),
         }
     }
 
     /// The first offset that each partition has, and the one that the next record will have.
-    fn watermarks(&self, partition: u32) -> Result<(i64, i64), Trouble> {
+    fn watermarks(&self, partition: u32) -> Result<(i64, i64), BrokerError> {
         Ok(self.consumer.fetch_watermarks(&self.topic, partition.cast_signed(), TIMEOUT)?)
     }
 
-    fn all_partitions(&self) -> Result<std::ops::Range<u32>, Trouble> {
+    fn all_partitions(&self) -> Result<std::ops::Range<u32>, BrokerError> {
         let count = u32::try_from(self.count_partitions()?);
-        Ok(0..count.map_err(|_| Trouble::Broker("it has too many partitions".to_owned()))?)
+        Ok(0..count.map_err(|_| BrokerError::Failed("it has too many partitions".to_owned()))?)
     }
 }
 
 impl Connector for Kafka {
-    fn claim(&mut self) -> Result<Option<Claim>, Trouble> {
+    fn claim(&mut self) -> Result<Option<Claim>, BrokerError> {
         self.owners.refresh(&self.topic)?;
         Ok(self.owners.claim.clone())
     }
 
-    fn replace_claim(&mut self, old: Option<&Claim>, new: &Claim) -> Result<bool, Trouble> {
+    fn replace_claim(&mut self, old: Option<&Claim>, new: &Claim) -> Result<bool, BrokerError> {
         make_owners(&self.client)?;
         let mut config = self.client.clone();
         config
@@ -139,7 +139,7 @@ impl Connector for Kafka {
         producer.begin_transaction()?;
         let text = new.to_text();
         let record = BaseRecord::to(OWNERS).key(&self.topic).payload(&text);
-        producer.send(record).map_err(|(error, _)| Trouble::from(error))?;
+        producer.send(record).map_err(|(error, _)| BrokerError::from(error))?;
         match producer.commit_transaction(TIMEOUT) {
             Ok(()) => Ok(true),
             Err(KafkaError::Transaction(error)) if error.code() == RDKafkaErrorCode::Fenced => Ok(false),
@@ -147,7 +147,7 @@ impl Connector for Kafka {
         }
     }
 
-    fn ends(&mut self) -> Result<Offsets, Trouble> {
+    fn ends(&mut self) -> Result<Offsets, BrokerError> {
         let mut ends = Offsets::new();
         for partition in self.all_partitions()? {
             let (_, next) = self.watermarks(partition)?;
@@ -156,18 +156,19 @@ impl Connector for Kafka {
         Ok(ends)
     }
 
-    fn begin(&mut self, taken: &Offsets) -> Result<Begun, Trouble> {
+    fn begin(&mut self, taken: &Offsets) -> Result<Begun, BrokerError> {
         let partitions = self.all_partitions()?;
         self.partitions = partitions.len();
-        let (mut list, mut begun) = (TopicPartitionList::new(), Begun::After);
+        let mut list = TopicPartitionList::new();
+        let mut begun = Begun::After;
         for partition in partitions {
             let (first, next) = self.watermarks(partition)?;
             let wanted = match taken.get(&partition) {
-                Some(last) => i64::try_from(last + 1).map_err(|_| Trouble::Ahead)?,
+                Some(last) => i64::try_from(last + 1).map_err(|_| BrokerError::Ahead)?,
                 None => first,
             };
             if next < wanted {
-                return Err(Trouble::Ahead);
+                return Err(BrokerError::Ahead);
             }
             if wanted < first {
                 begun = Begun::Later;
@@ -184,7 +185,7 @@ impl Connector for Kafka {
         most: usize,
         patience: Duration,
         take: &mut dyn FnMut(Record<'_>) -> bool,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), BrokerError> {
         let mut patience = patience;
         for _ in 0..most {
             let message = match self.consumer.poll(patience) {
@@ -199,7 +200,7 @@ impl Connector for Kafka {
         Ok(())
     }
 
-    fn has_grown(&mut self) -> Result<bool, Trouble> {
+    fn has_grown(&mut self) -> Result<bool, BrokerError> {
         Ok(self.partitions < self.count_partitions()?)
     }
 }
@@ -216,7 +217,7 @@ fn record<'m>(message: &'m rdkafka::message::BorrowedMessage<'_>) -> Record<'m> 
 
 impl Owners {
     /// Reads what was written since.
-    fn refresh(&mut self, topic: &str) -> Result<(), Trouble> {
+    fn refresh(&mut self, topic: &str) -> Result<(), BrokerError> {
         let end = match self.consumer.fetch_watermarks(OWNERS, 0, TIMEOUT) {
             Ok((_, end)) => end,
             // Nobody has claimed anything on this broker.
@@ -234,7 +235,7 @@ impl Owners {
         Ok(())
     }
 
-    fn read_to_end(&mut self, topic: &str) -> Result<(), Trouble> {
+    fn read_to_end(&mut self, topic: &str) -> Result<(), BrokerError> {
         let since = Instant::now();
         while since.elapsed() < TIMEOUT {
             match self.consumer.poll(TIMEOUT) {
@@ -249,16 +250,16 @@ impl Owners {
                 None => {}
             }
         }
-        Err(Trouble::Broker("it does not say who reads the topic".to_owned()))
+        Err(BrokerError::Failed("it does not say who reads the topic".to_owned()))
     }
 }
 
-fn client(address: &str, access: Option<&BrokerAccess>) -> Result<ClientConfig, Trouble> {
+fn client(address: &str, access: Option<&BrokerAccess>) -> Result<ClientConfig, BrokerError> {
     let mut config = ClientConfig::new();
     config.set("bootstrap.servers", address).set("allow.auto.create.topics", "false");
     let Some(access) = access else { return Ok(config) };
     if !cfg!(feature = "kafka-tls") && (access.tls.is_some() || access.sasl != Sasl::Plain) {
-        return Err(Trouble::NotBuilt("kafka-tls"));
+        return Err(BrokerError::NotBuilt("kafka-tls"));
     }
     let password = access.password()?;
     config.set("security.protocol", protocol(access.tls.is_some(), password.is_some()));
@@ -268,7 +269,7 @@ fn client(address: &str, access: Option<&BrokerAccess>) -> Result<ClientConfig, 
     if let Some(password) = password {
         config.set("sasl.mechanism", mechanism(access.sasl)).set("sasl.password", password.text());
         let user = access.user.as_deref();
-        let nobody = || Trouble::Secret("Kafka wants a user with the password".to_owned());
+        let nobody = || BrokerError::Secret("Kafka wants a user with the password".to_owned());
         config.set("sasl.username", user.ok_or_else(nobody)?);
     }
     Ok(config)
@@ -296,22 +297,24 @@ fn consumer_config(client: &ClientConfig, settings: &[(&str, &str)]) -> ClientCo
     // Where reading begins is for us to say, each time.
     config.set("group.id", GROUP).set("enable.auto.commit", "false").set("enable.auto.offset.store", "false");
     config.set("auto.offset.reset", "error").set("isolation.level", "read_committed");
-    settings.iter().for_each(|(name, value)| _ = config.set(*name, *value));
+    for (name, value) in settings {
+        config.set(*name, *value);
+    }
     config
 }
 
 /// Makes the topic of owners, if it is not there.
-fn make_owners(client: &ClientConfig) -> Result<(), Trouble> {
+fn make_owners(client: &ClientConfig) -> Result<(), BrokerError> {
     let admin: AdminClient<DefaultClientContext> = client.create()?;
     // As many replicas as the broker makes by default.
     let topic = NewTopic::new(OWNERS, 1, TopicReplication::Fixed(-1)).set("cleanup.policy", "compact");
     let options = AdminOptions::new().operation_timeout(Some(TIMEOUT)).request_timeout(Some(TIMEOUT));
     let runtime = tokio::runtime::Builder::new_current_thread().build();
-    let runtime = runtime.map_err(|error| Trouble::Broker(error.to_string()))?;
+    let runtime = runtime.map_err(|error| BrokerError::Failed(error.to_string()))?;
     let made = runtime.block_on(admin.create_topics(&[topic], &options))?;
     match made.first() {
         Some(Err((_, code))) if *code != RDKafkaErrorCode::TopicAlreadyExists => {
-            Err(Trouble::Broker(format!("the topic {OWNERS} cannot be made: {code}")))
+            Err(BrokerError::Failed(format!("the topic {OWNERS} cannot be made: {code}")))
         }
         _ => Ok(()),
     }
@@ -324,7 +327,7 @@ fn is_unknown_topic(error: &KafkaError) -> bool {
         .is_some_and(|code| unknown.contains(&code) || code == RDKafkaErrorCode::UnknownTopic)
 }
 
-impl From<KafkaError> for Trouble {
+impl From<KafkaError> for BrokerError {
     fn from(error: KafkaError) -> Self {
         match error {
             error if is_unknown_topic(&error) => Self::NoTopic,

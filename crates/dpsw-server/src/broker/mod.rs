@@ -14,6 +14,7 @@ pub mod access;
 mod batch;
 mod claim;
 mod connector;
+mod error;
 #[cfg(feature = "kafka")]
 mod kafka;
 #[cfg(feature = "nats")]
@@ -22,7 +23,6 @@ mod reader;
 #[cfg(feature = "redis")]
 mod redis;
 mod supervise;
-mod trouble;
 mod values;
 
 pub use supervise::start;

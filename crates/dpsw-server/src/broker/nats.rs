@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use crate::broker::access::{BrokerAccess, Trust};
 use crate::broker::claim::Claim;
 use crate::broker::connector::{Begun, Connector, Offsets, Record};
-use crate::broker::trouble::Trouble;
+use crate::broker::error::BrokerError;
 use crate::config::BrokerConfig;
 
 /// The bucket that says who reads which stream.
@@ -39,22 +39,22 @@ pub(crate) struct Nats {
 }
 
 impl Nats {
-    pub(crate) fn connect(config: &BrokerConfig, access: Option<&BrokerAccess>) -> Result<Self, Trouble> {
-        let runtime = Builder::new_current_thread().enable_all().build().map_err(trouble)?;
+    pub(crate) fn connect(config: &BrokerConfig, access: Option<&BrokerAccess>) -> Result<Self, BrokerError> {
+        let runtime = Builder::new_current_thread().enable_all().build().map_err(broker_error)?;
         let options = options(access)?.connection_timeout(TIMEOUT);
         let connect = async { options.connect(&config.address).await.map(jetstream::new) };
-        let context = runtime.block_on(connect).map_err(trouble)?;
+        let context = runtime.block_on(connect).map_err(broker_error)?;
         Ok(Self { runtime, context, topic: config.topic.clone(), messages: None })
     }
 
-    async fn stream(&self) -> Result<stream::Stream, Trouble> {
+    async fn stream(&self) -> Result<stream::Stream, BrokerError> {
         self.context.get_stream(&self.topic).await.map_err(|error| match error.kind() {
-            GetStreamErrorKind::JetStream(error) if error.code() == 404 => Trouble::NoTopic,
-            _ => trouble(error),
+            GetStreamErrorKind::JetStream(error) if error.code() == 404 => BrokerError::NoTopic,
+            _ => broker_error(error),
         })
     }
 
-    async fn owners(&self) -> Result<Store, Trouble> {
+    async fn owners(&self) -> Result<Store, BrokerError> {
         if let Ok(store) = self.context.get_key_value(OWNERS).await {
             return Ok(store);
         }
@@ -67,42 +67,42 @@ impl Nats {
             deny_delete: true,
             ..Default::default()
         };
-        self.context.create_stream(config).await.map_err(trouble)?;
-        self.context.get_key_value(OWNERS).await.map_err(trouble)
+        self.context.create_stream(config).await.map_err(broker_error)?;
+        self.context.get_key_value(OWNERS).await.map_err(broker_error)
     }
 
     /// The claim, and its number in the bucket.
-    async fn entry(&self) -> Result<(Option<Claim>, u64), Trouble> {
-        let entry = self.owners().await?.entry(&self.topic).await.map_err(trouble)?;
+    async fn entry(&self) -> Result<(Option<Claim>, u64), BrokerError> {
+        let entry = self.owners().await?.entry(&self.topic).await.map_err(broker_error)?;
         let Some(entry) = entry else { return Ok((None, 0)) };
         let claim = Claim::from_text(&String::from_utf8_lossy(&entry.value));
         Ok(((entry.operation == Operation::Put).then_some(claim), entry.revision))
     }
 
-    async fn begin_after(&self, last: Option<u64>) -> Result<(Ordered, Begun), Trouble> {
+    async fn begin_after(&self, last: Option<u64>) -> Result<(Ordered, Begun), BrokerError> {
         let stream = self.stream().await?;
-        let state = stream.get_info().await.map_err(trouble)?.state;
+        let state = stream.get_info().await.map_err(broker_error)?.state;
         let (first, wanted) = (state.first_sequence, last.map_or(1, |last| last + 1));
         if state.last_sequence + 1 < wanted {
-            return Err(Trouble::Ahead);
+            return Err(BrokerError::Ahead);
         }
         let start_sequence = wanted.max(first).max(1);
         let deliver_policy = DeliverPolicy::ByStartSequence { start_sequence };
         let longest = self.context.client().server_info().max_payload.max(1);
         let max_batch = i64::try_from((AHEAD_BYTES_MAX / longest).clamp(1, AHEAD_MAX)).unwrap_or(1);
         let config = OrderedConfig { deliver_policy, max_batch, ..Default::default() };
-        let consumer = stream.create_consumer(config).await.map_err(trouble)?;
+        let consumer = stream.create_consumer(config).await.map_err(broker_error)?;
         let begun = if last.is_some() && wanted < first { Begun::Later } else { Begun::After };
-        Ok((consumer.messages().await.map_err(trouble)?, begun))
+        Ok((consumer.messages().await.map_err(broker_error)?, begun))
     }
 }
 
 impl Connector for Nats {
-    fn claim(&mut self) -> Result<Option<Claim>, Trouble> {
+    fn claim(&mut self) -> Result<Option<Claim>, BrokerError> {
         Ok(self.runtime.block_on(self.entry())?.0)
     }
 
-    fn replace_claim(&mut self, old: Option<&Claim>, new: &Claim) -> Result<bool, Trouble> {
+    fn replace_claim(&mut self, old: Option<&Claim>, new: &Claim) -> Result<bool, BrokerError> {
         self.runtime.block_on(async {
             let (found, revision) = self.entry().await?;
             if found.as_ref() != old {
@@ -113,19 +113,21 @@ impl Connector for Nats {
                 Ok(_) => Ok(true),
                 // Somebody has written since.
                 Err(error) if error.kind() == UpdateErrorKind::WrongLastRevision => Ok(false),
-                Err(error) => Err(trouble(error)),
+                Err(error) => Err(broker_error(error)),
             }
         })
     }
 
-    fn ends(&mut self) -> Result<Offsets, Trouble> {
-        let info = self.runtime.block_on(async { self.stream().await?.get_info().await.map_err(trouble) })?;
+    fn ends(&mut self) -> Result<Offsets, BrokerError> {
+        let info =
+            self.runtime.block_on(async { self.stream().await?.get_info().await.map_err(broker_error) })?;
         let last = info.state.last_sequence;
         Ok((0 < last).then_some((0, last.into())).into_iter().collect())
     }
 
-    fn begin(&mut self, taken: &Offsets) -> Result<Begun, Trouble> {
-        let last = taken.get(&0).map(|last| u64::try_from(*last)).transpose().map_err(|_| Trouble::Ahead)?;
+    fn begin(&mut self, taken: &Offsets) -> Result<Begun, BrokerError> {
+        let last =
+            taken.get(&0).map(|last| u64::try_from(*last)).transpose().map_err(|_| BrokerError::Ahead)?;
         let (messages, begun) = self.runtime.block_on(self.begin_after(last))?;
         self.messages = Some(messages);
         Ok(begun)
@@ -136,15 +138,15 @@ impl Connector for Nats {
         most: usize,
         patience: Duration,
         take: &mut dyn FnMut(Record<'_>) -> bool,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), BrokerError> {
         let Some(messages) = &mut self.messages else { return Ok(()) };
         let mut patience = patience;
         self.runtime.block_on(async {
             for _ in 0..most {
                 let message = match timeout(patience, messages.next()).await {
                     Err(_) => return Ok(()),
-                    Ok(None) => return Err(Trouble::Broker("it ended the reading".to_owned())),
-                    Ok(Some(message)) => message.map_err(trouble)?,
+                    Ok(None) => return Err(BrokerError::Failed("it ended the reading".to_owned())),
+                    Ok(Some(message)) => message.map_err(broker_error)?,
                 };
                 if !take(record(&message)?) {
                     return Ok(());
@@ -156,7 +158,7 @@ impl Connector for Nats {
     }
 }
 
-fn options(access: Option<&BrokerAccess>) -> Result<ConnectOptions, Trouble> {
+fn options(access: Option<&BrokerAccess>) -> Result<ConnectOptions, BrokerError> {
     let (options, Some(access)) = (ConnectOptions::new(), access) else { return Ok(ConnectOptions::new()) };
     let options = match (access.password()?, &access.user) {
         (None, _) => options,
@@ -170,8 +172,8 @@ fn options(access: Option<&BrokerAccess>) -> Result<ConnectOptions, Trouble> {
     })
 }
 
-fn record(message: &Message) -> Result<Record<'_>, Trouble> {
-    let info = message.info().map_err(|error| Trouble::Broker(error.to_string()))?;
+fn record(message: &Message) -> Result<Record<'_>, BrokerError> {
+    let info = message.info().map_err(|error| BrokerError::Failed(error.to_string()))?;
     let time_ms = info.published.unix_timestamp_nanos() / 1_000_000;
     Ok(Record {
         partition: 0,
@@ -181,6 +183,6 @@ fn record(message: &Message) -> Result<Record<'_>, Trouble> {
     })
 }
 
-fn trouble(error: impl std::fmt::Display) -> Trouble {
-    Trouble::of_client(error.to_string())
+fn broker_error(error: impl std::fmt::Display) -> BrokerError {
+    BrokerError::of_client(error.to_string())
 }

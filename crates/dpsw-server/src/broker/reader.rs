@@ -1,4 +1,4 @@
-//! Reads the topic of one source: from where the source stands, batch by batch, and again from there after any trouble.
+//! Reads the topic of one source: from where the source stands, batch by batch, and again from there after any error.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -8,7 +8,7 @@ use crate::broker::access::BrokerAccess;
 use crate::broker::batch::Batch;
 use crate::broker::claim::Claim;
 use crate::broker::connector::{Begun, Connector, connect};
-use crate::broker::trouble::Trouble;
+use crate::broker::error::BrokerError;
 use crate::broker::values::Layout;
 use crate::budget::Reservation;
 use crate::config::BrokerConfig;
@@ -17,7 +17,7 @@ use crate::events::Events;
 use crate::http::App;
 use crate::store::position::{Position, Step};
 
-/// After trouble, the broker is asked again after this long.
+/// After an error, the broker is asked again after this long.
 const PAUSE: Duration = Duration::from_millis(500);
 /// How long a reader waits for a record before it looks around.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -39,7 +39,7 @@ fn records_max(events_max: usize, longest_row: usize) -> usize {
     RECORDS_MAX.min(events_max).min(BATCH_BYTES_MAX / longest_row).max(1)
 }
 
-/// Reads the topic of one source.
+/// The reader of one source's topic.
 pub(crate) struct Reader {
     app: App,
     source: String,
@@ -61,10 +61,10 @@ impl Reader {
         loop {
             match self.read() {
                 Ok(never) => match never {},
-                Err(Trouble::Over) => break,
-                Err(Trouble::Grown) => {}
-                Err(trouble) => {
-                    self.app.engine.note_broker(&self.source, Some(trouble.to_string()));
+                Err(BrokerError::Over) => break,
+                Err(BrokerError::Grown) => {}
+                Err(error) => {
+                    self.app.engine.note_broker(&self.source, Some(error.to_string()));
                     std::thread::sleep(PAUSE);
                 }
             }
@@ -75,7 +75,7 @@ impl Reader {
         self.app.engine.note_broker(&self.source, None);
     }
 
-    fn read(&self) -> Result<Infallible, Trouble> {
+    fn read(&self) -> Result<Infallible, BrokerError> {
         let mut connector = connect(&self.config, self.access.as_ref())?;
         let claim = self.claim(&mut *connector)?;
         let mut position = self.app.engine.position(&self.source)?;
@@ -96,26 +96,27 @@ impl Reader {
     }
 
     /// Claims the topic. The term is in the database first: killed in between, the next one may go on.
-    fn claim(&self, connector: &mut dyn Connector) -> Result<Claim, Trouble> {
+    fn claim(&self, connector: &mut dyn Connector) -> Result<Claim, BrokerError> {
         let engine = &self.app.engine;
-        let (found, position) = (connector.claim()?, engine.position(&self.source)?);
+        let found = connector.claim()?;
+        let position = engine.position(&self.source)?;
         let claim = Claim::next(&engine.reader(&self.source), &position, found.as_ref())?;
         self.step(position.clone(), Position { term: claim.term, ..position })?;
         match connector.replace_claim(found.as_ref(), &claim)? {
             true => Ok(claim),
-            false => Err(Trouble::Broker("somebody else began to read at the same moment".to_owned())),
+            false => Err(BrokerError::Failed("somebody else began to read at the same moment".to_owned())),
         }
     }
 
     /// Moves the source without events. Where it stands then.
-    fn step(&self, from: Position, to: Position) -> Result<Position, Trouble> {
+    fn step(&self, from: Position, to: Position) -> Result<Position, BrokerError> {
         let step = Step { from, to: to.clone() };
         self.app.engine.ingest_read(&self.source, Events::default(), step)?.wait()?;
         Ok(to)
     }
 }
 
-/// One connection, until there is trouble.
+/// One connection, until there is an error.
 struct Session<'r> {
     reader: &'r Reader,
     connector: Box<dyn Connector>,
@@ -126,18 +127,19 @@ struct Session<'r> {
 }
 
 impl Session<'_> {
-    /// What is on its way when there is trouble has arrived, or not, before anybody asks where the source stands.
-    fn read(mut self) -> Result<Infallible, Trouble> {
-        let trouble = self.read_on();
+    /// What is on its way when there is an error has arrived, or not, before anybody asks where the source stands.
+    fn read(mut self) -> Result<Infallible, BrokerError> {
+        let ended = self.read_on();
         while let Some(first) = self.pending.pop_front() {
-            // Why it did not arrive is the trouble, or follows from it.
+            // Why it did not arrive is the error, or follows from it.
             let _ = first.wait().map(|receipt| self.note(receipt.events));
         }
-        trouble
+        ended
     }
 
-    fn read_on(&mut self) -> Result<Infallible, Trouble> {
-        let (mut claimed, mut grown) = (Instant::now(), Instant::now());
+    fn read_on(&mut self) -> Result<Infallible, BrokerError> {
+        let mut claimed = Instant::now();
+        let mut grown = Instant::now();
         loop {
             if CLAIM_CHECK <= claimed.elapsed() {
                 self.check_claim()?;
@@ -152,26 +154,27 @@ impl Session<'_> {
         }
     }
 
-    fn check_claim(&mut self) -> Result<(), Trouble> {
+    fn check_claim(&mut self) -> Result<(), BrokerError> {
         match self.connector.claim()? {
             Some(found) if found == self.claim => Ok(()),
-            Some(found) if found.reader == self.claim.reader => Err(Trouble::Fenced),
-            Some(found) => Err(Trouble::Taken(found.reader)),
-            None => Err(Trouble::Broker("it has forgotten who reads the topic".to_owned())),
+            Some(found) if found.reader == self.claim.reader => Err(BrokerError::Fenced),
+            Some(found) => Err(BrokerError::Taken(found.reader)),
+            None => Err(BrokerError::Failed("it has forgotten who reads the topic".to_owned())),
         }
     }
 
-    fn check_growth(&mut self) -> Result<(), Trouble> {
-        if self.connector.has_grown()? { Err(Trouble::Grown) } else { Ok(()) }
+    fn check_growth(&mut self) -> Result<(), BrokerError> {
+        if self.connector.has_grown()? { Err(BrokerError::Grown) } else { Ok(()) }
     }
 
-    fn read_batch(&mut self) -> Result<(), Trouble> {
+    fn read_batch(&mut self) -> Result<(), BrokerError> {
         let app = &self.reader.app;
         let wanted = app.engine.wanted(&self.reader.source)?;
         if wanted.columns.is_empty() || app.is_closing() {
-            return Err(Trouble::Over);
+            return Err(BrokerError::Over);
         }
-        let (layout, limits) = (Layout::new(&self.reader.config, &wanted), app.limits.input());
+        let layout = Layout::new(&self.reader.config, &wanted);
+        let limits = app.limits.input();
         let mut batch = Batch::new(&layout, &wanted, limits, &self.position);
         let most = records_max(limits.events_max, wanted.longest_row(limits));
         let mut refused = None;
@@ -198,7 +201,7 @@ impl Session<'_> {
     }
 
     /// Memory for a batch, by its number of rows and the longest ones that are allowed. Waits until there is some.
-    fn wait_for_room(&self, bytes: usize) -> Result<Reservation, Trouble> {
+    fn wait_for_room(&self, bytes: usize) -> Result<Reservation, BrokerError> {
         let Reader { app, source, .. } = self.reader;
         // Names of sources have no blank, and ids of tokens neither.
         let holder = format!("source {source}");
@@ -208,11 +211,11 @@ impl Session<'_> {
                 Err(_) => std::thread::sleep(ROOM_PAUSE),
             }
         }
-        Err(Trouble::Over)
+        Err(BrokerError::Over)
     }
 
     /// Notes what is durable, and waits where too much is on its way.
-    fn collect(&mut self) -> Result<(), Trouble> {
+    fn collect(&mut self) -> Result<(), BrokerError> {
         while let Some(mut first) = self.pending.pop_front() {
             let receipt = match first.now() {
                 Some(receipt) => receipt,

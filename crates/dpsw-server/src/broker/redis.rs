@@ -12,7 +12,7 @@ use redis::{
 use crate::broker::access::BrokerAccess;
 use crate::broker::claim::Claim;
 use crate::broker::connector::{Begun, Connector, Offsets, Record};
-use crate::broker::trouble::Trouble;
+use crate::broker::error::BrokerError;
 use crate::config::BrokerConfig;
 
 /// How long Redis may take to answer.
@@ -67,7 +67,7 @@ pub(crate) struct Redis {
 }
 
 impl Redis {
-    pub(crate) fn connect(config: &BrokerConfig, access: Option<&BrokerAccess>) -> Result<Self, Trouble> {
+    pub(crate) fn connect(config: &BrokerConfig, access: Option<&BrokerAccess>) -> Result<Self, BrokerError> {
         let client = client(&config.address, access)?;
         let connection = client.get_connection_with_timeout(TIMEOUT)?;
         connection.set_read_timeout(Some(TIMEOUT))?;
@@ -80,13 +80,13 @@ impl Redis {
     }
 
     /// Whether the stream still has the entry that was read last, if any was.
-    fn has_last(&mut self) -> Result<bool, Trouble> {
+    fn has_last(&mut self) -> Result<bool, BrokerError> {
         let last = id(self.last);
         let found: StreamRangeReply = self.connection.xrange(&self.topic, &last, &last)?;
         Ok(self.last == 0 || !found.ids.is_empty())
     }
 
-    fn read(&mut self, most: usize) -> Result<Vec<Entry>, Trouble> {
+    fn read(&mut self, most: usize) -> Result<Vec<Entry>, BrokerError> {
         let script = Script::new(READ);
         let mut call = script.key(&self.topic);
         call.arg(format!("({}", id(self.last))).arg(most.min(ENTRIES_MAX));
@@ -95,7 +95,7 @@ impl Redis {
     }
 
     /// The id of the newest entry that the stream ever had; `None` if there is no stream.
-    fn newest(&mut self) -> Result<Option<u128>, Trouble> {
+    fn newest(&mut self) -> Result<Option<u128>, BrokerError> {
         let info: Result<StreamInfoStreamReply, _> = self.connection.xinfo_stream(&self.topic);
         match info {
             Ok(info) => Ok(Some(offset(&info.last_generated_id)?)),
@@ -106,12 +106,12 @@ impl Redis {
 }
 
 impl Connector for Redis {
-    fn claim(&mut self) -> Result<Option<Claim>, Trouble> {
+    fn claim(&mut self) -> Result<Option<Claim>, BrokerError> {
         let text: Option<String> = self.connection.get(self.owner_key())?;
         Ok(text.map(|text| Claim::from_text(&text)))
     }
 
-    fn replace_claim(&mut self, old: Option<&Claim>, new: &Claim) -> Result<bool, Trouble> {
+    fn replace_claim(&mut self, old: Option<&Claim>, new: &Claim) -> Result<bool, BrokerError> {
         let script = Script::new(REPLACE);
         let key = self.owner_key();
         let mut call = script.key(key);
@@ -119,18 +119,18 @@ impl Connector for Redis {
         Ok(call.invoke(&mut self.connection)?)
     }
 
-    fn ends(&mut self) -> Result<Offsets, Trouble> {
+    fn ends(&mut self) -> Result<Offsets, BrokerError> {
         Ok(self.newest()?.into_iter().map(|last| (0, last)).collect())
     }
 
-    fn begin(&mut self, taken: &Offsets) -> Result<Begun, Trouble> {
+    fn begin(&mut self, taken: &Offsets) -> Result<Begun, BrokerError> {
         self.last = taken.get(&0).copied().unwrap_or(0);
         match self.newest()? {
-            None if self.last == 0 => Err(Trouble::NoTopic),
+            None if self.last == 0 => Err(BrokerError::NoTopic),
             Some(newest) if self.last <= newest => {
                 Ok(if self.has_last()? { Begun::After } else { Begun::Later })
             }
-            _ => Err(Trouble::Ahead),
+            _ => Err(BrokerError::Ahead),
         }
     }
 
@@ -139,7 +139,7 @@ impl Connector for Redis {
         most: usize,
         patience: Duration,
         take: &mut dyn FnMut(Record<'_>) -> bool,
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), BrokerError> {
         let since = Instant::now();
         let mut entries = self.read(most)?;
         while entries.is_empty() && since.elapsed() < patience {
@@ -158,7 +158,7 @@ impl Connector for Redis {
     }
 }
 
-fn client(address: &str, access: Option<&BrokerAccess>) -> Result<Client, Trouble> {
+fn client(address: &str, access: Option<&BrokerAccess>) -> Result<Client, BrokerError> {
     let Some(access) = access else { return Ok(Client::open(format!("redis://{address}/"))?) };
     if access.tls.is_none() {
         return Ok(Client::open(logged_in(format!("redis://{address}/"), access)?)?);
@@ -167,7 +167,7 @@ fn client(address: &str, access: Option<&BrokerAccess>) -> Result<Client, Troubl
     Ok(Client::build_with_tls(logged_in(format!("rediss://{address}/"), access)?, certificates)?)
 }
 
-fn logged_in(address: String, access: &BrokerAccess) -> Result<ConnectionInfo, Trouble> {
+fn logged_in(address: String, access: &BrokerAccess) -> Result<ConnectionInfo, BrokerError> {
     let info = address.into_connection_info()?;
     let mut login = info.redis_settings().clone();
     if let Some(user) = &access.user {
@@ -180,12 +180,12 @@ fn logged_in(address: String, access: &BrokerAccess) -> Result<ConnectionInfo, T
 }
 
 /// An id as a number: milliseconds, then the number within the millisecond.
-fn offset(id: &str) -> Result<u128, Trouble> {
+fn offset(id: &str) -> Result<u128, BrokerError> {
     let parts = id
         .split_once('-')
         .and_then(|(ms, number)| Some((ms.parse::<u64>().ok()?, number.parse::<u64>().ok()?)));
     let (ms, number) =
-        parts.ok_or_else(|| Trouble::Broker("an id of the stream cannot be read".to_owned()))?;
+        parts.ok_or_else(|| BrokerError::Failed("an id of the stream cannot be read".to_owned()))?;
     Ok(u128::from(ms) << 64 | u128::from(number))
 }
 
@@ -193,7 +193,7 @@ fn id(offset: u128) -> String {
     format!("{}-{}", offset >> 64, offset & u128::from(u64::MAX))
 }
 
-impl From<RedisError> for Trouble {
+impl From<RedisError> for BrokerError {
     fn from(error: RedisError) -> Self {
         Self::of_client(error.to_string())
     }

@@ -9,7 +9,7 @@ use crate::input::pointer::Pointer;
 use crate::input::rows::{Field, Rows};
 use crate::input::{InputError, InputLimits, Wanted, json};
 
-/// How values are written, and what of them is wanted.
+/// The form of values, and the fields of them that are wanted.
 pub(crate) enum Layout {
     Text,
     /// Members of the document.
@@ -34,8 +34,6 @@ impl Layout {
         }
     }
 }
-
-const FEW: usize = 8;
 
 /// Events that were read, record by record.
 pub(crate) struct Reading<'w> {
@@ -82,19 +80,10 @@ impl<'w> Reading<'w> {
     }
 
     fn push_members(&mut self, value: &[u8], record: &Record<'_>) -> Result<(), InputError> {
-        // Few columns are counted: those fields need no allocation.
-        let (mut few, mut many) = ([const { None }; FEW], Vec::new());
-        let fields: &mut [Field<'_>] = match few.get_mut(..self.names.len()) {
-            Some(few) => few,
-            None => {
-                many.resize(self.names.len(), None);
-                &mut many
-            }
-        };
-        match json::read_document(value, &self.names, fields) {
+        json::with_fields(self.names.len(), |fields| match json::read_document(value, &self.names, fields) {
             Ok(()) => self.rows.push(fields),
             Err(_) => self.push_null(record),
-        }
+        })
     }
 
     pub(crate) fn finish(self) -> Result<Events, InputError> {

@@ -213,7 +213,8 @@ fn refuse<T>(text: impl Into<String>) -> Result<T, ConfigError> {
     Err(ConfigError::Contradiction(text.into()))
 }
 
-#[cfg(all(test, feature = "redis"))]
+#[cfg(feature = "redis")]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::config::StreamConfig;

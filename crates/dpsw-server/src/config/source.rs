@@ -106,34 +106,42 @@ impl SourceConfig {
         check_name(&self.name)?;
         self.columns.keys().try_for_each(|name| check_name(name))?;
         self.budget()?;
-        let contradiction =
-            |text: &str| Err(ConfigError::Contradiction(format!("source {:?} {text}", self.name)));
         if self.columns.is_empty() {
-            return contradiction("has no columns; name at least one, such as columns = { page = \"text\" }");
+            return self
+                .contradiction("has no columns; name at least one, such as columns = { page = \"text\" }");
         }
         if let Some(broker) = &self.broker {
-            let named = |error| match error {
-                ConfigError::Contradiction(text) => contradiction(&text),
+            broker.check(self).or_else(|error| match error {
+                ConfigError::Contradiction(text) => self.contradiction(&text),
                 error => Err(error),
-            };
-            broker.check(self).or_else(named)?;
+            })?;
         }
-        let (users, is_capped) = (self.user_column.is_some(), self.items_per_user.is_some());
+        self.check_protection()
+    }
+
+    fn contradiction(&self, text: &str) -> Result<(), ConfigError> {
+        Err(ConfigError::Contradiction(format!("source {:?} {text}", self.name)))
+    }
+
+    /// Whether whom it protects, its columns and its routing go together.
+    fn check_protection(&self) -> Result<(), ConfigError> {
+        let users = self.user_column.is_some();
+        let is_capped = self.items_per_user.is_some();
         match self.protects {
             Protects::Users if !users => {
-                contradiction("protects users; say who sent each event with user_column")
+                self.contradiction("protects users; say who sent each event with user_column")
             }
-            Protects::Users if !is_capped => contradiction(
+            Protects::Users if !is_capped => self.contradiction(
                 "protects users; say how many items of each count per substream with items_per_user",
             ),
             Protects::Event | Protects::Presence if users || is_capped => {
-                contradiction("does not protect users; leave out user_column and items_per_user")
+                self.contradiction("does not protect users; leave out user_column and items_per_user")
             }
-            Protects::Presence if self.time_column.is_some() => contradiction(
+            Protects::Presence if self.time_column.is_some() => self.contradiction(
                 "protects presence, so events have the time of their arrival; leave out time_column (one event far ahead \
                 would make all others late)",
             ),
-            Protects::Users if self.routing() == Routing::ByItem => contradiction(
+            Protects::Users if self.routing() == Routing::ByItem => self.contradiction(
                 "protects users, but routes events by item: the items of some users would decide which events of others count; \
                 route events by anything but the item, such as the user",
             ),

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use dpsw::{Clock, Discovery, Domain, Keys, Kind, Plan, Request, Settings, TimeWindow, Window};
+use dpsw::plan::Request;
+use dpsw::{Clock, Domain, Keys, Kind, Plan, SearchSettings, Settings, TimeWindow, Window};
 use serde::{Deserialize, Serialize};
 
 use crate::config::source::{Protects, Routing, SourceConfig};
@@ -58,7 +59,7 @@ fn one() -> u32 {
     1
 }
 
-/// Which keys may be listed. A list must not be made from the stream itself.
+/// The keys that may be listed. A list must not be made from the stream itself.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeysConfig {
@@ -134,7 +135,8 @@ impl StreamConfig {
         if self.item == new.item && self.keys.kind() == new.keys.kind() {
             return Ok(());
         }
-        let (item, keys) = (&self.item, self.keys.kind());
+        let item = &self.item;
+        let keys = self.keys.kind();
         self.contradiction(&format!(
             "keeps its column {item:?} and its keys, which are {keys}; make another stream"
         ))
@@ -163,7 +165,8 @@ impl StreamConfig {
         let Some(expected_items) = self.expected else {
             return self.contradiction("has a time window; say about how many items it holds with expected");
         };
-        let (has_times, is_by_item) = (source.time_column.is_some(), source.routing() == Routing::ByItem);
+        let has_times = source.time_column.is_some();
+        let is_by_item = source.routing() == Routing::ByItem;
         if !has_times && self.lateness.is_some() {
             return self.contradiction(
                 "takes the time of arrival, so nothing is late; leave out lateness, or give the source a time_column",
@@ -215,7 +218,7 @@ impl StreamConfig {
     fn domain(&self, kind: Kind) -> Result<Domain, ConfigError> {
         let keys = match &self.keys {
             KeysConfig::Asked => return Ok(Domain::Asked(kind)),
-            KeysConfig::Found => return Ok(Domain::Discovered(Discovery::new(kind))),
+            KeysConfig::Found => return Ok(Domain::Found(SearchSettings::new(kind))),
             KeysConfig::List(texts) => Keys::text(texts),
             KeysConfig::Integers(integers) => Keys::integers(integers.iter().copied()),
             KeysConfig::Below(end) => Keys::Range(*end),

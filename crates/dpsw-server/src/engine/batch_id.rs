@@ -7,7 +7,7 @@ pub const SENDER_LEN_MAX: usize = 64;
 /// The highest number of a batch.
 pub const BATCH_NUMBER_MAX: u64 = i64::MAX as u64;
 
-/// What a batch is called, so that it counts once however often it is sent. Ids of different owners have nothing to do with each
+/// The name of a batch, by which it counts once however often it is sent. Ids of different owners have nothing to do with each
 /// other, whatever they say.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BatchId {

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use dpsw::{DpswSketch, Plan};
 
 use crate::config::{ConfigError, SourceConfig, StreamConfig};
-use crate::engine::book::Book;
-use crate::engine::commit::{Committer, Request};
+use crate::engine::commit::Committer;
 use crate::engine::count::{Counting, Work};
 use crate::engine::feed;
-use crate::engine::published::Published;
+use crate::engine::publish::Published;
 use crate::engine::registry::{Shared, Source, Stream};
+use crate::engine::source_state::SourceState;
 use crate::error::{ChangeError, Unavailable, Unknown};
-use crate::ledger::{self, Charge, ChargeError};
+use crate::ledger::{self, Charge};
 use crate::store::changes::Changes;
 use crate::store::records::{Meta, Saved, SourceId, SourceRecord, StateRecord, StreamId, StreamRecord};
 
@@ -22,42 +22,12 @@ pub const SOURCES_MAX: usize = 1000;
 pub const STREAMS_MAX: usize = 10_000;
 
 impl Committer {
-    /// Does what is not committed with batches. Whether the committer goes on.
-    pub(crate) fn change(&mut self, request: Request) -> bool {
-        match request {
-            Request::SaveAll { busy: _busy } => self.save_all(),
-            Request::CreateSource { config, reply } => answer(reply, self.create_source(config)),
-            Request::DeleteSource { name, reply } => answer(reply, self.delete_source(&name)),
-            Request::CreateStream { source, config, plan, reply } => {
-                answer(reply, self.create_stream(&source, config, *plan));
-            }
-            Request::ReplaceStream { config, plan, reply } => {
-                answer(reply, self.replace_stream(config, *plan));
-            }
-            Request::PutView { name, sent, may_make, reply } => {
-                answer(reply, self.put_view(&name, *sent, may_make));
-            }
-            Request::DeleteStream { name, reply } => answer(reply, self.delete_stream(&name)),
-            Request::Ingest(_) | Request::Checkpoint(_) | Request::Released { .. } => {
-                unreachable!("these are committed together")
-            }
-            Request::Stop => return false,
-        }
-        true
-    }
-
-    fn save_all(&self) {
-        for book in self.books.values() {
-            let _ = book.counter.send(Work::SaveAll { busy: self.shared.begin() });
-        }
-    }
-
-    fn create_source(&mut self, config: SourceConfig) -> Result<(), ChangeError> {
+    pub(crate) fn create_source(&mut self, config: SourceConfig) -> Result<(), ChangeError> {
         config.check()?;
         if self.names.contains(&config.name) {
             return Err(ChangeError::Exists { what: "source", name: config.name });
         }
-        at_most("source", self.books.len(), SOURCES_MAX)?;
+        at_most("source", self.sources.len(), SOURCES_MAX)?;
         let id = self.meta.next_source;
         if !config.streams.is_empty() {
             let text = format!("source {:?} is made without streams; make them one by one", config.name);
@@ -69,17 +39,17 @@ impl Committer {
         let name = record.config.name.clone();
         let source = Arc::new(Source::new(id, record.config, Vec::new(), None));
         let counter = (self.start_counter)(&name, Vec::new());
-        self.books.insert(id, Book::new(Arc::clone(&source), 0, counter));
+        self.sources.insert(id, SourceState::new(Arc::clone(&source), 0, counter));
         self.names.insert(name.clone());
         self.shared.sources.insert(&name, source);
         Ok(())
     }
 
-    fn delete_source(&mut self, name: &str) -> Result<(), ChangeError> {
+    pub(crate) fn delete_source(&mut self, name: &str) -> Result<(), ChangeError> {
         let source = self.shared.sources.get(name)?;
-        let book = self.books.get(&source.id).ok_or_else(|| unknown("source", name))?;
-        if !book.streams().is_empty() {
-            let streams = book.streams().values().map(|(stream, _)| stream.config.name.as_str());
+        let state = self.sources.get(&source.id).ok_or_else(|| unknown("source", name))?;
+        if !state.streams().is_empty() {
+            let streams = state.streams().values().map(|(stream, _)| stream.config.name.as_str());
             let streams = streams.collect::<Vec<_>>().join(", ");
             return Err(ChangeError::NotEmpty { name: name.to_owned(), streams });
         }
@@ -91,12 +61,17 @@ impl Committer {
         let changes =
             Changes { sources: vec![(source.id, &record)], gone: vec![source.id], ..Changes::default() };
         self.make(self.meta, changes)?;
-        self.books.remove(&source.id);
+        self.sources.remove(&source.id);
         self.shared.sources.remove(name);
         Ok(())
     }
 
-    fn create_stream(&mut self, source: &str, config: StreamConfig, plan: Plan) -> Result<(), ChangeError> {
+    pub(crate) fn create_stream(
+        &mut self,
+        source: &str,
+        config: StreamConfig,
+        plan: Plan,
+    ) -> Result<(), ChangeError> {
         let source = self.shared.sources.get(source)?;
         self.shared.check_free(&config.name)?;
         check_room(&self.shared)?;
@@ -105,7 +80,7 @@ impl Committer {
 
     /// Ends a stream and starts it with other settings, in one step. No batch is counted by both, and no substream or search has
     /// counters of both: what is open is given up, as in [`delete_stream`](Self::delete_stream).
-    fn replace_stream(&mut self, config: StreamConfig, plan: Plan) -> Result<(), ChangeError> {
+    pub(crate) fn replace_stream(&mut self, config: StreamConfig, plan: Plan) -> Result<(), ChangeError> {
         let old = self.shared.counted(&config.name)?;
         old.config.check_successor(&config)?;
         self.start_stream(&Arc::clone(&old.source), config, plan, Some(&old))
@@ -119,9 +94,10 @@ impl Committer {
         plan: Plan,
         replaced: Option<&Stream>,
     ) -> Result<(), ChangeError> {
-        let book = self.books.get_mut(&source.id).ok_or_else(|| unknown("source", &source.config.name))?;
+        let state = self.sources.get_mut(&source.id).ok_or_else(|| unknown("source", &source.config.name))?;
         // The time of the service, not of the stream before: one whose clock was ahead is left behind here.
-        let (counted, from_ms) = (book.next, self.shared.time.now_ms());
+        let counted = state.next;
+        let from_ms = self.shared.time.now_ms();
         let mut charges = source.charges().clone();
         if replaced.is_some() {
             end_charges(&mut charges, &config.name, (counted, from_ms));
@@ -130,7 +106,7 @@ impl Committer {
         let mut sketch = DpswSketch::new(plan).map_err(|error| no_randomness(&error))?;
         feed::advance(&mut sketch, from_ms, &mut |_| false).map_err(|_| no_randomness(&"no seal"))?;
         let state = sketch.checkpoint(&self.state_key).map_err(|error| no_randomness(&error))?;
-        let state = StateRecord::new(counted, sketch.sealed_until(), state);
+        let saved = StateRecord::new(counted, sketch.sealed_until(), state);
         let id = self.meta.next_stream;
         let source_record = SourceRecord { config: source.config.clone(), is_deleted: false, charges };
         let origin = replaced.map_or(id, |old| old.origin);
@@ -138,7 +114,7 @@ impl Committer {
         let changes = Changes {
             sources: vec![(source.id, &source_record)],
             streams: vec![(id, &stream_record)],
-            states: vec![(id, &state)],
+            states: vec![(id, &saved)],
             ended: replaced.iter().map(|old| old.id).collect(),
             ..Changes::default()
         };
@@ -146,16 +122,18 @@ impl Committer {
         *source.charges() = source_record.charges;
         let first = Published::first(&sketch);
         let stream = Arc::new(Stream::new(id, Arc::clone(source), stream_record, first));
-        let counting = Counting::new(Arc::clone(&stream), sketch, state.saved);
-        self.add(stream, counting, state.saved);
-        replaced.into_iter().for_each(|old| self.forget(old));
+        let counting = Counting::new(Arc::clone(&stream), sketch, saved.saved);
+        self.add(stream, counting, saved.saved);
+        if let Some(old) = replaced {
+            self.forget(old);
+        }
         Ok(())
     }
 
     fn add(&mut self, stream: Arc<Stream>, counting: Counting, saved: Saved) {
-        if let Some(book) = self.books.get_mut(&stream.source.id) {
-            book.note(Arc::clone(&stream), saved);
-            let _ = book.counter.send(Work::Add { counting: Box::new(counting), busy: self.shared.begin() });
+        if let Some(state) = self.sources.get_mut(&stream.source.id) {
+            state.note(Arc::clone(&stream), saved);
+            let _ = state.counter.send(Work::Add { counting: Box::new(counting), busy: self.shared.begin() });
         }
         self.shared.streams.insert(&stream.config.name.clone(), stream);
     }
@@ -163,23 +141,24 @@ impl Committer {
     /// A stream that is no longer in the database is counted no longer.
     fn forget(&mut self, stream: &Stream) {
         self.checkpoints.remove(&stream.id);
-        if let Some(book) = self.books.get_mut(&stream.source.id) {
-            book.remove(stream.id);
-            let _ = book.counter.send(Work::Remove { stream: stream.id });
+        if let Some(state) = self.sources.get_mut(&stream.source.id) {
+            state.remove(stream.id);
+            let _ = state.counter.send(Work::Remove { stream: stream.id });
         }
     }
 
-    fn delete_stream(&mut self, name: &str) -> Result<(), ChangeError> {
-        if self.delete_elsewhere(name)? {
+    pub(crate) fn delete_stream(&mut self, name: &str) -> Result<(), ChangeError> {
+        if self.delete_remote(name)? {
             return Ok(());
         }
         let stream = self.shared.streams.get(name)?;
         let source = &stream.source;
-        let book = self.books.get_mut(&source.id).ok_or_else(|| unknown("stream", name))?;
-        let (until, until_ms) = (book.next, self.shared.time.now_ms());
+        let state = self.sources.get_mut(&source.id).ok_or_else(|| unknown("stream", name))?;
+        let until = state.next;
+        let until_ms = self.shared.time.now_ms();
         let mut charges = source.charges().clone();
         end_charges(&mut charges, name, (until, until_ms));
-        let is_last = book.streams().len() == 1;
+        let is_last = state.streams().len() == 1;
         let counted = is_last.then_some((source.id, until)).into_iter().collect();
         let record = SourceRecord { config: source.config.clone(), is_deleted: false, charges };
         let changes = Changes {
@@ -192,15 +171,15 @@ impl Committer {
         *source.charges() = record.charges;
         self.shared.streams.remove(name);
         self.forget(&stream);
-        if let Some(book) = self.books.get_mut(&source.id).filter(|_| is_last) {
-            book.note_counted(until);
+        if let Some(state) = self.sources.get_mut(&source.id).filter(|_| is_last) {
+            state.note_counted(until);
         }
         Ok(())
     }
 
     pub(crate) fn make(&mut self, meta: Meta, changes: Changes<'_>) -> Result<(), Unavailable> {
         self.ensure_open()?;
-        let meta = Meta { generation: self.meta.generation, replaces: self.meta.replaces, ..meta };
+        let meta = Meta { lineage: self.meta.lineage, ..meta };
         let changes = Changes { meta: Some(meta), ..changes };
         self.store.commit(&changes).map_err(|error| self.fail(&error))?;
         self.meta = meta;
@@ -208,15 +187,12 @@ impl Committer {
     }
 }
 
-fn answer(reply: crate::engine::commit::Reply, result: Result<(), ChangeError>) {
-    // Whoever asked may have gone away; the change is made all the same.
-    let _ = reply.send(result);
-}
-
 /// A stream counts no longer from this batch and this time on.
 fn end_charges(charges: &mut [Charge], stream: &str, (until, until_ms): (u64, u64)) {
-    let running = charges.iter_mut().filter(|charge| charge.stream == stream && charge.until.is_none());
-    running.for_each(|charge| (charge.until, charge.until_ms) = (Some(until), Some(until_ms)));
+    for charge in charges.iter_mut().filter(|charge| charge.stream == stream && charge.until.is_none()) {
+        charge.until = Some(until);
+        charge.until_ms = Some(until_ms);
+    }
 }
 
 /// The charge of a stream that counts from this batch on, if the budget of its source bears it beside these.
@@ -228,11 +204,8 @@ pub(crate) fn charge(
     (from, from_ms): (u64, u64),
 ) -> Result<Charge, ChangeError> {
     let charge = Charge::new(&config.name, plan.claim(), from, from_ms).ok_or(ChangeError::NoClaim)?;
-    match ledger::check(&source.config, charges, &charge) {
-        Ok(()) => Ok(charge),
-        Err(ChargeError::OverBudget(error)) => Err(error.into()),
-        Err(ChargeError::Config(error)) => Err(error.into()),
-    }
+    ledger::check(&source.config, charges, &charge)?;
+    Ok(charge)
 }
 
 fn no_randomness(error: &dyn std::fmt::Display) -> Unavailable {
@@ -245,7 +218,7 @@ fn unknown(what: &'static str, name: &str) -> Unknown {
 
 /// Whether there is room for one more stream.
 pub(crate) fn check_room(shared: &Shared) -> Result<(), ChangeError> {
-    at_most("stream", shared.streams.len() + shared.elsewhere.len(), STREAMS_MAX)
+    at_most("stream", shared.streams.len() + shared.remote.len(), STREAMS_MAX)
 }
 
 fn at_most(what: &'static str, now: usize, most: usize) -> Result<(), ChangeError> {

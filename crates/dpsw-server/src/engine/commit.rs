@@ -5,24 +5,21 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
-use dpsw::{Plan, StateKey, WindowView};
+use dpsw::{StateKey, WindowView};
+use dpsw_durable::marker::Generation;
 use tokio::sync::oneshot;
 
-use crate::config::{SourceConfig, StreamConfig};
-use crate::engine::BatchId;
-use crate::engine::book::{Book, Group, Ingest};
 use crate::engine::count::{Counting, Work};
-use crate::engine::elsewhere::SentView;
 use crate::engine::gauge::Busy;
 use crate::engine::registry::{Shared, Stream};
 use crate::engine::release::{Committed, Release};
-use crate::engine::senders::CommitSenders;
-use crate::error::{ChangeError, Unavailable, Unknown};
+use crate::engine::senders::Known;
+use crate::engine::source_state::{Group, Ingest, SourceState};
+use crate::error::{ChangeError, IngestError, Unavailable, Unknown};
 use crate::store::changes::{Changes, SenderChange};
-use crate::store::cipher::random;
 use crate::store::journal::reserved;
 use crate::store::read::has_state;
-use crate::store::records::{Generation, Meta, SourceId, StateRecord, StreamId};
+use crate::store::records::{Meta, SourceId, StateRecord, StreamId};
 use crate::store::{Store, StoreError};
 
 /// The most batches of one transaction.
@@ -34,7 +31,7 @@ const EMPTIED_AT: usize = 4;
 /// How often a database that refused is tried again, at most.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What is asked of the committer.
+/// A request to the committer.
 pub(crate) enum Request {
     Ingest(Ingest),
     Checkpoint(Checkpoint),
@@ -47,35 +44,10 @@ pub(crate) enum Request {
     SaveAll {
         busy: Busy,
     },
-    CreateSource {
-        config: SourceConfig,
-        reply: Reply,
-    },
-    DeleteSource {
-        name: String,
-        reply: Reply,
-    },
-    CreateStream {
-        source: String,
-        config: StreamConfig,
-        plan: Box<Plan>,
-        reply: Reply,
-    },
-    ReplaceStream {
-        config: StreamConfig,
-        plan: Box<Plan>,
-        reply: Reply,
-    },
-    PutView {
-        name: String,
-        sent: Box<SentView>,
-        /// Whether it may be the first one of a stream.
-        may_make: bool,
-        reply: Reply,
-    },
-    DeleteStream {
-        name: String,
-        reply: Reply,
+    /// Make or remove a source or a stream, between two commits of batches.
+    Change {
+        change: Change,
+        reply: oneshot::Sender<Result<(), ChangeError>>,
     },
     /// All work is done: end.
     Stop,
@@ -86,18 +58,14 @@ impl Request {
     fn refuse(self) {
         match self {
             Self::Ingest(ingest) => drop(ingest.reply.send(Err(Unavailable::ShuttingDown.into()))),
-            Self::CreateSource { reply, .. }
-            | Self::DeleteSource { reply, .. }
-            | Self::CreateStream { reply, .. }
-            | Self::ReplaceStream { reply, .. }
-            | Self::PutView { reply, .. }
-            | Self::DeleteStream { reply, .. } => drop(reply.send(Err(Unavailable::ShuttingDown.into()))),
+            Self::Change { reply, .. } => drop(reply.send(Err(Unavailable::ShuttingDown.into()))),
             Self::Checkpoint(_) | Self::Released { .. } | Self::SaveAll { .. } | Self::Stop => {}
         }
     }
 }
 
-pub(crate) type Reply = oneshot::Sender<Result<(), ChangeError>>;
+/// A change of sources or streams, which the committer makes.
+pub(crate) type Change = Box<dyn FnOnce(&mut Committer) -> Result<(), ChangeError> + Send>;
 
 /// The saved state of a stream, and what can be seen of it once it is durable.
 pub(crate) struct Checkpoint {
@@ -110,6 +78,19 @@ pub(crate) struct Checkpoint {
 /// Starts the owner of a source with this name and these streams.
 pub(crate) type StartCounter = Box<dyn Fn(&str, Vec<Counting>) -> Arc<Sender<Work>> + Send>;
 
+/// The one thread that writes to the database.
+///
+/// Everything that waits (batches of all sources, checkpoints of their streams) goes into one transaction, so that one wait for the
+/// disk serves all. While that transaction is counted by the threads of the sources, the next one is made. Changes of sources and
+/// streams are made between two of these transactions, alone.
+///
+/// What must stay true:
+///
+/// - A batch is acknowledged, and counted, after the commit that has it has returned, and not before.
+/// - A checkpoint is handed on to be shown after it was committed and read back, byte for byte (PRIVACY.md: rule 8).
+/// - While the marker moves, no commit has anything new to show: at most one generation is between database and marker (rule 10).
+/// - A batch stays in the journal until the checkpoints of all streams of its source have it (rule 12).
+/// - What a commit may have written and nobody was told of is taken out when the database is open again.
 pub(crate) struct Committer {
     pub(crate) shared: Arc<Shared>,
     pub(crate) store: Store,
@@ -117,7 +98,7 @@ pub(crate) struct Committer {
     /// The generation that the marker has, or is being moved to.
     pub(crate) marked: Generation,
     pub(crate) state_key: StateKey,
-    pub(crate) books: BTreeMap<SourceId, Book>,
+    pub(crate) sources: BTreeMap<SourceId, SourceState>,
     pub(crate) requests: Receiver<Request>,
     pub(crate) releaser: Sender<Release>,
     /// Checkpoints that are not durable yet, the newest of each stream.
@@ -150,12 +131,14 @@ impl Committer {
                 break;
             }
             if self.failed.is_some() {
-                // What is wrong is in the vitals.
+                // What is wrong is in the health.
                 let _ = self.ensure_open();
             }
         }
         // What came after the last commit was not touched. Whoever gets no answer has to take it for unconfirmed.
-        self.requests.try_iter().for_each(Request::refuse);
+        for request in self.requests.try_iter() {
+            request.refuse();
+        }
     }
 
     fn pause(&self) -> Duration {
@@ -167,7 +150,8 @@ impl Committer {
     /// Takes all that waits, commits it, and does what changes sources and streams one by one. Whether it goes on.
     fn work(&mut self, first: Option<Request>) -> bool {
         let mut groups = BTreeMap::new();
-        let (mut taken, mut bytes) = (0, 0);
+        let mut taken = 0;
+        let mut bytes = 0;
         let mut next = first;
         let mut after = None;
         while let Some(request) = next {
@@ -188,40 +172,79 @@ impl Committer {
             next = if has_room { self.requests.try_recv().ok() } else { None };
         }
         self.commit(groups);
-        after.is_none_or(|request| self.change(request))
+        match after {
+            None => {}
+            Some(Request::SaveAll { busy: _busy }) => self.save_all(),
+            Some(Request::Change { change, reply }) => {
+                // Whoever asked may have gone away; the change is made all the same.
+                let _ = reply.send(change(self));
+            }
+            // To stop: all others were taken before.
+            Some(_) => return false,
+        }
+        true
+    }
+
+    fn save_all(&self) {
+        for state in self.sources.values() {
+            let _ = state.counter.send(Work::SaveAll { busy: self.shared.begin() });
+        }
     }
 
     fn take(&mut self, ingest: Ingest, groups: &mut BTreeMap<SourceId, Group>) {
-        // What is known of senders is in the database.
-        if let Err(unavailable) = self.ensure_open() {
-            let _ = ingest.reply.send(Err(unavailable.into()));
-            return;
-        }
         let id = ingest.source.id;
-        let Some(book) = self.books.get_mut(&id) else {
-            let unknown = Unknown { what: "source", name: ingest.source.config.name.clone() };
-            let _ = ingest.reply.send(Err(unknown.into()));
-            return;
+        match self.is_repeated(&ingest, groups) {
+            Ok(is_repeated) => {
+                let now_ms = self.shared.time.now_ms();
+                groups.entry(id).or_default().push(ingest, &self.sources[&id], now_ms, is_repeated);
+            }
+            Err(refusal) => drop(ingest.reply.send(Err(refusal))),
+        }
+    }
+
+    /// Whether a batch was taken before. From now on a new one is taken, if the commit succeeds.
+    ///
+    /// # Errors
+    /// It cannot be taken.
+    fn is_repeated(
+        &mut self,
+        ingest: &Ingest,
+        groups: &mut BTreeMap<SourceId, Group>,
+    ) -> Result<bool, IngestError> {
+        // What is known of senders is in the database.
+        self.ensure_open()?;
+        let id = ingest.source.id;
+        let Some(state) = self.sources.get(&id) else {
+            return Err(Unknown { what: "source", name: ingest.source.config.name.clone() }.into());
         };
         // Something keeps checkpoints from being committed.
-        if self.journal_bytes_max < book.journal_bytes() {
+        if self.journal_bytes_max < state.journal_bytes() {
             let full = "the journal is full, because what was sealed cannot be shown; the status says why";
-            let _ = ingest.reply.send(Err(Unavailable::Storage(full.to_owned()).into()));
-            return;
+            return Err(Unavailable::Storage(full.to_owned()).into());
         }
-        let (store, senders_max) = (&self.store, self.senders_max);
-        let known =
-            |senders: &mut CommitSenders, batch: &BatchId| senders.take(store, id, batch, senders_max);
-        if let Err(error) = groups.entry(id).or_default().take(ingest, book, self.shared.time.now_ms(), known)
-        {
-            self.fail(&StoreError::new(error.to_string()));
+        let group = groups.entry(id).or_default();
+        group.check(ingest, state)?;
+        let Some(batch) = &ingest.id else { return Ok(false) };
+        match group.senders.take(&self.store, id, batch, self.senders_max) {
+            Ok(Known::New) => Ok(false),
+            Ok(Known::Taken) => Ok(true),
+            Ok(Known::TooOld) => Err(IngestError::BatchTooOld),
+            Ok(Known::TooManySenders(most)) => Err(IngestError::TooManySenders(most)),
+            Err(error) => {
+                self.fail(&StoreError::new(error.to_string()));
+                Err(Unavailable::Storage(error.to_string()).into())
+            }
         }
     }
 
     /// A newer checkpoint takes the place of one that waits. One of a stream that was deleted meanwhile is dropped.
     fn take_checkpoint(&mut self, checkpoint: Checkpoint) {
         let id = checkpoint.stream.id;
-        if self.books.get(&checkpoint.stream.source.id).is_some_and(|book| book.streams().contains_key(&id)) {
+        if self
+            .sources
+            .get(&checkpoint.stream.source.id)
+            .is_some_and(|state| state.streams().contains_key(&id))
+        {
             self.checkpoints.insert(id, checkpoint);
         }
     }
@@ -232,8 +255,8 @@ impl Committer {
     }
 
     fn has_news(&self, checkpoint: &Checkpoint) -> bool {
-        let book = self.books.get(&checkpoint.stream.source.id);
-        let durable = book.and_then(|book| book.streams().get(&checkpoint.stream.id));
+        let state = self.sources.get(&checkpoint.stream.source.id);
+        let durable = state.and_then(|state| state.streams().get(&checkpoint.stream.id));
         durable.is_none_or(|(_, saved)| saved.sealed_until < checkpoint.record.saved.sealed_until)
     }
 
@@ -254,7 +277,9 @@ impl Committer {
                 let undone = groups.iter().flat_map(|(id, group)| group.senders.undone(*id));
                 self.unconfirmed.extend(undone);
                 let refusal = unavailable.into();
-                groups.into_values().for_each(|group| group.refuse(&refusal));
+                for group in groups.into_values() {
+                    group.refuse(&refusal);
+                }
             }
         }
     }
@@ -276,8 +301,8 @@ impl Committer {
             if group.batches.is_empty() {
                 continue;
             }
-            let book = &self.books[id];
-            if !book.streams().is_empty() {
+            let state = &self.sources[id];
+            if !state.streams().is_empty() {
                 changes.journal.push((*id, &group.batches));
             }
             changes.senders.extend(group.senders.changes(*id));
@@ -297,17 +322,18 @@ impl Committer {
 
     /// Up to where the journal of each source is no longer needed once these checkpoints are durable.
     fn counted_with(&self, ready: &[StreamId]) -> Vec<(SourceId, u64)> {
-        let sources: BTreeSet<SourceId> =
+        let touched: BTreeSet<SourceId> =
             ready.iter().map(|id| self.checkpoints[id].stream.source.id).collect();
-        let counted = |source: &SourceId| {
-            let streams = self.books.get(source)?.streams().iter();
-            let counted = streams.map(|(id, (_, saved))| {
-                let newer = ready.contains(id).then(|| self.checkpoints[id].record.saved.counted);
-                newer.unwrap_or(saved.counted)
+        let mut counted = Vec::new();
+        for source in touched {
+            let Some(state) = self.sources.get(&source) else { continue };
+            let least = state.streams().iter().map(|(id, (_, saved))| match ready.contains(id) {
+                true => self.checkpoints[id].record.saved.counted,
+                false => saved.counted,
             });
-            Some((*source, counted.min()?))
-        };
-        sources.iter().filter_map(counted).collect()
+            counted.extend(least.min().map(|least| (source, least)));
+        }
+        counted
     }
 
     /// A new generation, if there is anything new to show.
@@ -315,12 +341,13 @@ impl Committer {
         if !ready.iter().any(|id| self.has_news(&self.checkpoints[id])) {
             return Ok(self.meta);
         }
-        Ok(Meta { generation: Generation(random()?), replaces: Some(self.marked), ..self.meta })
+        Ok(Meta { lineage: self.meta.lineage.after(self.marked)?, ..self.meta })
     }
 
     /// Only what is in the database may be seen: the bytes there are those that the view was saved with.
     fn read_back(&self, ready: &[StreamId]) -> Result<(), StoreError> {
         for id in ready {
+            // PRIVACY.md: rule 8.
             if !has_state(self.store.database()?, *id, &self.checkpoints[id].record.state)? {
                 return Err(StoreError::new("what was read back is not what was committed"));
             }
@@ -337,15 +364,17 @@ impl Committer {
     ) {
         let counted = self.counted_with(ready);
         for (id, group) in groups {
-            let Some(book) = self.books.get_mut(&id) else { continue };
-            if let Some(last) = group.batches.last().filter(|_| !book.streams().is_empty()) {
-                book.note_record(last.sequence, reserved(&group.batches));
+            let Some(state) = self.sources.get_mut(&id) else { continue };
+            if let Some(last) = group.batches.last().filter(|_| !state.streams().is_empty()) {
+                state.note_record(last.sequence, reserved(&group.batches));
             }
-            group.accept(book);
+            group.accept(state);
         }
         self.checkpointed(ready, meta, took);
         for (id, counted) in counted {
-            self.books.get_mut(&id).into_iter().for_each(|book| book.note_counted(counted));
+            if let Some(state) = self.sources.get_mut(&id) {
+                state.note_counted(counted);
+            }
         }
         self.empty_long_journals();
     }
@@ -356,10 +385,11 @@ impl Committer {
             let Some(checkpoint) = self.checkpoints.remove(id) else { continue };
             let has_news = self.has_news(&checkpoint);
             let Checkpoint { stream, record, view, busy } = checkpoint;
-            let Some(book) = self.books.get_mut(&stream.source.id) else { continue };
-            book.note(Arc::clone(&stream), record.saved);
-            let (told, saved) = (self.shared.begin(), record.saved);
-            let _ = book.counter.send(Work::Saved { stream: *id, saved, commit_took, busy: told });
+            let Some(state) = self.sources.get_mut(&stream.source.id) else { continue };
+            state.note(Arc::clone(&stream), record.saved);
+            let told = self.shared.begin();
+            let saved = record.saved;
+            let _ = state.counter.send(Work::Saved { stream: *id, saved, commit_took, busy: told });
             if has_news {
                 states.push(Committed { stream, sealed_until: record.saved.sealed_until, view, busy });
             }
@@ -367,16 +397,17 @@ impl Committer {
         if !states.is_empty() {
             self.meta = meta;
             self.is_releasing = true;
-            let streams = self.books.values().flat_map(|book| book.streams().keys().copied()).collect();
-            let (generation, busy) = (meta.generation, self.shared.begin());
+            let streams = self.sources.values().flat_map(|state| state.streams().keys().copied()).collect();
+            let generation = meta.lineage.generation;
+            let busy = self.shared.begin();
             let _ = self.releaser.send(Release { generation, states, streams, busy });
         }
     }
 
     fn empty_long_journals(&mut self) {
-        for book in self.books.values_mut() {
-            if book.begins_emptying(self.journal_bytes_max / EMPTIED_AT) {
-                let _ = book.counter.send(Work::SaveAll { busy: self.shared.begin() });
+        for state in self.sources.values_mut() {
+            if state.begins_emptying(self.journal_bytes_max / EMPTIED_AT) {
+                let _ = state.counter.send(Work::SaveAll { busy: self.shared.begin() });
             }
         }
     }

@@ -36,7 +36,7 @@ const RANDOMNESS_PAUSE: Duration = Duration::from_millis(100);
 /// The longest sleep of a thread that has nothing to do.
 const SLEEP: Duration = Duration::from_secs(1);
 
-/// What the owner of a source is told, in order.
+/// An order to the owner of a source's sketches.
 #[derive(Debug)]
 pub(crate) enum Work {
     /// Count a batch, which is durable.
@@ -67,11 +67,42 @@ pub(crate) struct Counting {
     save_after: Instant,
     /// Something was sealed that is not yet on its way to the disk.
     unsaved: Option<Busy>,
-    refresh_after: Instant,
-    refresh_steps: u64,
+    pace: Pace,
     shown_position: u64,
     /// The events of batches of the journal that are null items here, by the number of the batch.
     pub(crate) nulls: BTreeMap<u64, Nulls>,
+}
+
+/// The moments at which a view whose position alone has moved is published.
+///
+/// Where the service's clock moves a stream, its steps alone decide: the time of the last view, or how long it took, would
+/// show when events came. PRIVACY.md: rule 36.
+#[derive(Debug)]
+enum Pace {
+    /// Every so many steps of the service's clock.
+    Steps(u64),
+    /// Not before this moment.
+    After(Instant),
+}
+
+impl Pace {
+    fn new(is_clocked: bool, listed: u64, now: Instant) -> Self {
+        if is_clocked { Self::Steps(1 + listed / REFRESH_KEYS) } else { Self::After(now) }
+    }
+
+    fn is_due(&self, step: u64, now: Instant) -> bool {
+        match self {
+            Self::Steps(steps) => step.is_multiple_of(*steps),
+            Self::After(moment) => *moment <= now,
+        }
+    }
+
+    /// A view is published that takes this long to work out.
+    fn note_published(&mut self, now: Instant, cost: Duration) {
+        if let Self::After(moment) = self {
+            *moment = now + REFRESH.max(cost * REFRESH_SHARE);
+        }
+    }
 }
 
 /// The owner of a source's sketches.
@@ -86,9 +117,13 @@ pub(crate) struct Counter {
 
 impl Counting {
     pub(crate) fn new(stream: Arc<Stream>, sketch: DpswSketch, saved: Saved) -> Self {
-        let (now, shown_position) = (Instant::now(), sketch.position());
-        let (saving, unsaved, counted) = (None, None, saved.counted);
+        let now = Instant::now();
+        let shown_position = sketch.position();
+        let saving = None;
+        let unsaved = None;
+        let counted = saved.counted;
         let listed = stream.plan.settings().domain.keys().map_or(0, |keys| keys.len() as u64);
+        let pace = Pace::new(stream.is_clocked(), listed, now);
         Self {
             stream,
             sketch,
@@ -97,20 +132,15 @@ impl Counting {
             saving,
             save_after: now,
             unsaved,
-            refresh_after: now,
-            refresh_steps: 1 + listed / REFRESH_KEYS,
+            pace,
             shown_position,
             nulls: BTreeMap::new(),
         }
     }
 
-    /// Counts a batch, unless the restored sketch has it already.
-    fn count(&mut self, batch: &Batch, shared: &Shared) -> Result<(), GivenUp> {
-        self.count_probed(batch, shared, None)
-    }
-
-    /// The same, event by event where there is a probe, which then says which one it has come to.
-    fn count_probed(
+    /// Counts a batch, unless the restored sketch has it already: event by event where there is a probe, which then says which
+    /// one it has come to.
+    fn count(
         &mut self,
         batch: &Batch,
         shared: &Shared,
@@ -137,7 +167,7 @@ impl Counting {
         if self.counted <= batch.sequence {
             self.advance(batch.arrival_ms, shared)?;
         }
-        self.count_probed(batch, shared, probe)
+        self.count(batch, shared, probe)
     }
 
     /// The service's clock has come this far.
@@ -153,7 +183,9 @@ impl Counting {
             return;
         }
         self.stream.note_trouble(is_ahead.then(|| stands_still(&self.stream.config.name, ahead_ms)));
-        self.stream.trouble().into_iter().for_each(|trouble| shared.vitals.notice(&trouble));
+        if let Some(trouble) = self.stream.trouble() {
+            shared.health.notice(&trouble);
+        }
     }
 
     fn has_sealed(&self) -> bool {
@@ -200,7 +232,7 @@ fn wait(shared: &Shared, error: &CountError) -> bool {
 }
 
 fn patience(shared: &Shared, reason: &str) -> bool {
-    shared.vitals.ail(Ailment::Randomness, reason);
+    shared.health.ail(Ailment::Randomness, reason);
     std::thread::sleep(RANDOMNESS_PAUSE);
     !shared.is_stopped()
 }
@@ -234,8 +266,8 @@ impl Counter {
     fn take(&mut self, work: Work) -> Result<(), GivenUp> {
         match work {
             Work::Count { batch, busy: _busy } => {
-                let counted =
-                    self.streams.iter_mut().try_for_each(|counting| counting.count(&batch, &self.shared));
+                let mut streams = self.streams.iter_mut();
+                let counted = streams.try_for_each(|counting| counting.count(&batch, &self.shared, None));
                 self.note_seals();
                 return counted;
             }
@@ -268,7 +300,7 @@ impl Counter {
         self.note_seals();
         let step = self.shared.time.step_of(now_ms);
         for counting in &mut self.streams {
-            if busy.is_some() || counting.is_due(step) {
+            if busy.is_some() || counting.pace.is_due(step, Instant::now()) {
                 counting.refresh(&self.shared, &self.publisher);
             }
         }
@@ -314,32 +346,61 @@ fn send_checkpoint(
     committer: &Sender<Request>,
 ) -> Result<(), GivenUp> {
     let checkpoint = counting.checkpoint(key, shared).ok_or(GivenUp)?;
-    shared.vitals.heal(Ailment::Randomness);
+    shared.health.heal(Ailment::Randomness);
     committer.send(Request::Checkpoint(checkpoint)).map_err(|_| GivenUp)
 }
 
 impl Counting {
-    /// Whether a view whose position alone has moved is published at this step.
-    fn is_due(&self, step: u64) -> bool {
-        if self.stream.is_clocked() {
-            step.is_multiple_of(self.refresh_steps)
-        } else {
-            self.refresh_after <= Instant::now()
-        }
-    }
-
     /// Publishes a view whose position alone has moved: everything in it was shown before.
     fn refresh(&mut self, shared: &Shared, publisher: &Sender<Shown>) {
-        let (now, position, sealed_until) =
-            (Instant::now(), self.sketch.position(), self.sketch.sealed_until());
+        let position = self.sketch.position();
+        let sealed_until = self.sketch.sealed_until();
         if position == self.shown_position || sealed_until != self.stream.shown_until() {
             return;
         }
         let cost = Duration::from_micros(self.stream.refresh_us.load(Ordering::Relaxed));
-        self.refresh_after = now + REFRESH.max(cost * REFRESH_SHARE);
+        self.pace.note_published(Instant::now(), cost);
         self.shown_position = position;
-        let (stream, view, busy) = (Arc::clone(&self.stream), self.sketch.view(), shared.begin());
+        let stream = Arc::clone(&self.stream);
+        let view = self.sketch.view();
+        let busy = shared.begin();
         // A publisher that is gone means that the engine stops.
         let _ = publisher.send(Shown { stream, view, sealed_until, busy });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever was published before, whenever, and however long that took.
+    #[test]
+    fn where_the_clock_moves_a_stream_its_steps_alone_say_when_a_view_is_published() {
+        let now = Instant::now();
+        for (listed, every) in [(0, 1), (REFRESH_KEYS - 1, 1), (2 * REFRESH_KEYS, 3)] {
+            let mut pace = Pace::new(true, listed, now);
+            for step in 0..10 {
+                for later in [0, 1, 3600].map(Duration::from_secs) {
+                    assert_eq!(
+                        pace.is_due(step, now + later),
+                        step % every == 0,
+                        "{listed} keys, step {step}"
+                    );
+                }
+                pace.note_published(now, Duration::from_secs(step));
+            }
+        }
+    }
+
+    #[test]
+    fn where_events_move_a_stream_views_that_cost_much_are_published_less_often() {
+        let now = Instant::now();
+        let mut pace = Pace::new(false, 0, now);
+        assert!(pace.is_due(1, now));
+        for (cost, pause) in [(0, REFRESH), (1, Duration::from_secs(u64::from(REFRESH_SHARE)))] {
+            pace.note_published(now, Duration::from_secs(cost));
+            assert!(!pace.is_due(1, now + pause - Duration::from_millis(1)), "{cost} s");
+            assert!(pace.is_due(1, now + pause), "{cost} s");
+        }
     }
 }

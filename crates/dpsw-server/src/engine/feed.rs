@@ -18,10 +18,10 @@ const TIME_MAX: u64 = 1 << 60;
 /// How many items are handed over at a time.
 const HANDED_OVER: usize = 4096;
 
-/// What to do when the system gives no randomness for a seal: whether to try again.
+/// The decision whether to try again when the system gives no randomness for a seal.
 pub(crate) type Patience<'a> = &'a mut dyn FnMut(&CountError) -> bool;
 
-/// How carefully a batch is counted.
+/// The care with which a batch is counted.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Care<'a> {
     /// Events that are null items, whatever they hold.
@@ -33,7 +33,9 @@ pub(crate) struct Care<'a> {
 impl Care<'_> {
     /// Whether the item of an event may be looked at.
     fn allows(self, index: usize) -> bool {
-        self.probe.into_iter().for_each(|probe| probe.set(Some(index)));
+        if let Some(probe) = self.probe {
+            probe.set(Some(index));
+        }
         !self.nulls.is_some_and(|nulls| nulls.has(index))
     }
 
@@ -47,7 +49,7 @@ impl Care<'_> {
 #[derive(Debug)]
 pub(crate) struct GivenUp;
 
-/// What a stream takes of a batch.
+/// The part of a batch that a stream takes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Column<'a> {
     /// The column of its items.

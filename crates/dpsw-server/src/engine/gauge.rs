@@ -4,14 +4,14 @@
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Counts what is under way.
+/// The number of things that are under way.
 #[derive(Debug, Default)]
 pub(crate) struct Gauge {
     under_way: Mutex<usize>,
     idle: Condvar,
 }
 
-/// Something is under way as long as this lives.
+/// A thing that is under way, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Busy(Arc<Gauge>);
 

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::engine::report::Health;
+use crate::engine::report::HealthReport;
 
-/// What may be wrong for a while.
+/// A failure that may pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Ailment {
     Storage,
@@ -18,9 +18,9 @@ pub(crate) enum Ailment {
 /// The most different notices that are kept; the log has all.
 const NOTICES_MAX: usize = 200;
 
-/// What is wrong now, and what happened before.
+/// The failures of now, and notices of what happened before.
 #[derive(Debug, Default)]
-pub(crate) struct Vitals(Mutex<State>);
+pub(crate) struct Health(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -60,7 +60,7 @@ impl State {
     }
 }
 
-impl Vitals {
+impl Health {
     /// Something is wrong; said once in the log.
     pub(crate) fn ail(&self, ailment: Ailment, reason: &str) {
         let before = self.lock().ailments.insert(ailment, reason.to_owned());
@@ -90,15 +90,15 @@ impl Vitals {
     }
 
     /// Why a source does not read its broker; `None` if it does. Others are not kept from anything by it.
-    pub(crate) fn note_broker(&self, source: &str, trouble: Option<String>) {
+    pub(crate) fn note_broker(&self, source: &str, reason: Option<String>) {
         let mut state = self.lock();
-        let Some(trouble) = trouble else {
+        let Some(reason) = reason else {
             state.brokers.remove(source);
             return;
         };
-        let before = state.brokers.insert(source.to_owned(), trouble.clone());
-        if before.as_ref() != Some(&trouble) {
-            tracing::warn!(source, trouble, "does not read its broker");
+        let before = state.brokers.insert(source.to_owned(), reason.clone());
+        if before.as_ref() != Some(&reason) {
+            tracing::warn!(source, trouble = reason, "does not read its broker");
         }
     }
 
@@ -108,12 +108,12 @@ impl Vitals {
         state.ailments.iter().find_map(|(ailment, reason)| (*ailment != beside).then(|| reason.clone()))
     }
 
-    pub(crate) fn health(&self) -> Health {
+    pub(crate) fn report(&self) -> HealthReport {
         let state = self.lock();
-        let troubles = state.brokers.iter().map(|(source, trouble)| format!("source {source:?} {trouble}"));
-        Health {
+        let brokers = state.brokers.iter().map(|(source, reason)| format!("source {source:?} {reason}"));
+        HealthReport {
             reasons: state.ailments.values().cloned().collect(),
-            brokers: troubles.collect(),
+            brokers: brokers.collect(),
             streams: Vec::new(),
             notices: state.notices(),
         }
@@ -130,12 +130,12 @@ mod tests {
 
     #[test]
     fn what_is_noticed_again_and_again_is_counted_and_there_is_room_for_so_many() {
-        let vitals = Vitals::default();
-        (0..1000).for_each(|_| vitals.notice("the connection was cut"));
-        vitals.notice("once");
-        assert_eq!(vitals.health().notices, ["the connection was cut (1000 times)", "once"]);
-        (0..1000).for_each(|number| vitals.notice(&format!("number {number}")));
-        let notices = vitals.health().notices;
+        let health = Health::default();
+        (0..1000).for_each(|_| health.notice("the connection was cut"));
+        health.notice("once");
+        assert_eq!(health.report().notices, ["the connection was cut (1000 times)", "once"]);
+        (0..1000).for_each(|number| health.notice(&format!("number {number}")));
+        let notices = health.report().notices;
         assert_eq!(notices.len(), NOTICES_MAX + 1);
         assert_eq!(notices[NOTICES_MAX], "there were 802 more notices, for which there is no room here");
     }

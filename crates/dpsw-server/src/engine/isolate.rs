@@ -43,7 +43,8 @@ pub(crate) fn count_without_what_panics(
         let event = found.filter(|found| found.batch == panicked.batch).and_then(|found| found.event);
         let nulls =
             more_nulls(counting.nulls.get(&panicked.batch), event).ok_or_else(|| unsound(&counting))?;
-        let (stream, batch) = (&counting.stream.config.name, panicked.batch);
+        let stream = &counting.stream.config.name;
+        let batch = panicked.batch;
         tracing::error!(
             stream,
             batch,
@@ -66,7 +67,7 @@ fn more_nulls(before: Option<&Nulls>, event: Option<usize>) -> Option<Nulls> {
     Some(if is_new && places.len() <= ITEMS_MAX { Nulls::Items(places) } else { Nulls::All })
 }
 
-/// Where counting panicked.
+/// The place at which counting panicked.
 struct Panicked {
     batch: u64,
     event: Option<usize>,
@@ -80,7 +81,8 @@ fn count(
     source: SourceId,
     probed: Option<u64>,
 ) -> Result<Option<Panicked>, OpenError> {
-    let (mut panicked, mut is_over) = (None, false);
+    let mut panicked = None;
+    let mut is_over = false;
     let read = store.journal(source, counting.counted, |batches| {
         for batch in &batches {
             if panicked.is_some() || is_over {

@@ -1,28 +1,27 @@
 //! The engine: takes batches, makes them durable, counts them, seals, and publishes what is sealed.
 
+mod api;
 mod batch_id;
-mod book;
 mod change;
 mod commit;
 mod count;
-mod elsewhere;
 mod feed;
 mod gauge;
-mod give_up;
-mod handed;
 mod health;
 mod isolate;
 #[cfg(feature = "planted")]
 mod planted;
-pub(crate) mod published;
-mod publish;
+pub(crate) mod publish;
 mod read;
 mod recover;
 mod registry;
 mod release;
+mod remote;
 pub(crate) mod report;
 mod retry;
+mod rollback;
 mod senders;
+mod source_state;
 mod threads;
 mod ticker;
 
@@ -34,28 +33,29 @@ use bytes::Bytes;
 use dpsw::Plan;
 use tokio::sync::{oneshot, watch};
 
+pub use api::{EngineSettings, Pending, Receipt, SENDERS_MAX};
 pub use batch_id::{BATCH_NUMBER_MAX, BatchId, SENDER_LEN_MAX};
 pub use change::{SOURCES_MAX, STREAMS_MAX};
 pub use feed::ITEM_LEN_MAX;
-pub use handed::{EngineSettings, Pending, Receipt, SENDERS_MAX};
+
+use dpsw_durable::disk::{Disk, Folders};
 
 use crate::budget::Budget;
 use crate::clock::Clock;
 use crate::config::{SourceConfig, StreamConfig};
-use crate::engine::book::Ingest;
-use crate::engine::commit::Request;
-use crate::engine::elsewhere::{Elsewhere, SentView};
+use crate::engine::commit::{Committer, Request};
 use crate::engine::health::Ailment;
-use crate::engine::published::Published;
+use crate::engine::publish::Published;
 use crate::engine::registry::{Shared, Source, Stream};
-use crate::engine::report::{Contract, Counted, Health, LedgerReport, SourceReport, StreamReport};
+use crate::engine::remote::{RemoteStream, SentView};
+use crate::engine::report::{Contract, Counted, HealthReport, LedgerReport, SourceReport, StreamReport};
+use crate::engine::source_state::Ingest;
 use crate::engine::threads::Threads;
 use crate::engine::ticker::Order;
 use crate::error::{ChangeError, IngestError, OpenError, Unavailable, Unknown};
 use crate::events::Events;
 use crate::input::Wanted;
 use crate::ledger;
-use crate::store::disk::{Disk, Folders};
 use crate::store::position::Step;
 
 /// The engine. All methods may be called from any thread; those that change sources or streams,
@@ -97,7 +97,7 @@ impl Engine {
     /// # Errors
     /// The settings cannot be meant or have streams, or the name was ever taken: the ledger of a source outlives it.
     pub fn create_source(&self, config: SourceConfig) -> Result<(), ChangeError> {
-        self.ask(|reply| Request::CreateSource { config, reply })
+        self.change(move |committer| committer.create_source(config))
     }
 
     /// Makes a source and its streams as far as they are not there yet, as a settings file asks for them. What is there goes on
@@ -136,7 +136,8 @@ impl Engine {
         let Ok(stream) = self.shared.streams.get(&config.name) else {
             return self.create_stream(source, config.clone());
         };
-        let (source_config, plan) = (&stream.source.config, &stream.plan);
+        let source_config = &stream.source.config;
+        let plan = &stream.plan;
         let has_same_keys = match stream.config.has_list() && config.has_list() {
             // Files of keys are the same if they hold the same keys, wherever they lie.
             true => config.settings(source_config)?.domain == plan.settings().domain,
@@ -151,7 +152,8 @@ impl Engine {
     /// # Errors
     /// There is no such source, or it has streams.
     pub fn delete_source(&self, name: &str) -> Result<(), ChangeError> {
-        self.ask(|reply| Request::DeleteSource { name: name.to_owned(), reply })
+        let name = name.to_owned();
+        self.change(move |committer| committer.delete_source(&name))
     }
 
     /// Charges a stream to its source and starts it with the next batch.
@@ -160,8 +162,9 @@ impl Engine {
     /// The settings cannot be meant, no plan fits them, or the budget of the source does not bear it.
     pub fn create_stream(&self, source: &str, config: StreamConfig) -> Result<(), ChangeError> {
         let settings = config.settings(&self.shared.sources.get(source)?.config)?;
-        let plan = Box::new(config.plan(settings)?);
-        self.ask(|reply| Request::CreateStream { source: source.to_owned(), config, plan, reply })
+        let plan = config.plan(settings)?;
+        let source = source.to_owned();
+        self.change(move |committer| committer.create_stream(&source, config, plan))
     }
 
     /// The plan of a stream that could be made now. Nothing is charged or made.
@@ -186,8 +189,8 @@ impl Engine {
     pub fn replace_stream(&self, config: StreamConfig) -> Result<(), ChangeError> {
         let old = self.shared.counted(&config.name)?;
         old.config.check_successor(&config)?;
-        let plan = Box::new(config.plan(config.settings(&old.source.config)?)?);
-        self.ask(|reply| Request::ReplaceStream { config, plan, reply })
+        let plan = config.plan(config.settings(&old.source.config)?)?;
+        self.change(move |committer| committer.replace_stream(config, plan))
     }
 
     /// Shows a view of a stream that is sealed elsewhere, once it is durable. The first one makes the stream, if that is
@@ -208,8 +211,9 @@ impl Engine {
         may_make: bool,
         keys_max: usize,
     ) -> Result<(), ChangeError> {
-        let sent = Box::new(SentView::read(view, keys_max)?);
-        self.ask(|reply| Request::PutView { name: stream.to_owned(), sent, may_make, reply })
+        let sent = SentView::read(view, keys_max)?;
+        let name = stream.to_owned();
+        self.change(move |committer| committer.put_view(&name, sent, may_make))
     }
 
     /// Ends a stream. What is open is given up; its charge stays.
@@ -217,16 +221,23 @@ impl Engine {
     /// # Errors
     /// There is no such stream.
     pub fn delete_stream(&self, stream: &str) -> Result<(), ChangeError> {
-        self.ask(|reply| Request::DeleteStream { name: stream.to_owned(), reply })
+        let name = stream.to_owned();
+        self.change(move |committer| committer.delete_stream(&name))
     }
 
-    fn ask(&self, request: impl FnOnce(commit::Reply) -> Request) -> Result<(), ChangeError> {
-        if self.shared.is_closing.load(Ordering::SeqCst) {
-            return Err(Unavailable::ShuttingDown.into());
-        }
+    /// Lets the committer make a change, and waits until it is durable.
+    fn change(
+        &self,
+        change: impl FnOnce(&mut Committer) -> Result<(), ChangeError> + Send + 'static,
+    ) -> Result<(), ChangeError> {
+        self.check_open()?;
         let (reply, answer) = oneshot::channel();
-        self.threads.send(request(reply))?;
+        self.threads.send(Request::Change { change: Box::new(change), reply })?;
         answer.blocking_recv().map_err(|_| Unavailable::Unconfirmed("the service stopped".to_owned()))?
+    }
+
+    fn check_open(&self) -> Result<(), Unavailable> {
+        if self.shared.is_closing() { Err(Unavailable::ShuttingDown) } else { Ok(()) }
     }
 
     /// Hands over a batch. It is acknowledged, through [`Pending`], when it is durable.
@@ -234,9 +245,7 @@ impl Engine {
     /// # Errors
     /// There is no such source, it has a broker, or too much is waiting. What fails later is the result of [`Pending`].
     pub fn ingest(&self, source: &str, id: Option<BatchId>, events: Events) -> Result<Pending, IngestError> {
-        if self.shared.is_closing.load(Ordering::SeqCst) {
-            return Err(Unavailable::ShuttingDown.into());
-        }
+        self.check_open()?;
         let source = self.shared.sources.get(source)?;
         if source.config.broker.is_some() {
             return Err(IngestError::Brokered(source.config.name.clone()));
@@ -250,7 +259,8 @@ impl Engine {
         if events.reserved().is_some() {
             return Ok(events);
         }
-        let (name, size) = (&source.config.name, events.size());
+        let name = &source.config.name;
+        let size = events.size();
         match self.shared.budget.reserve(name, size) {
             Ok(room) => Ok(events.with_room(room)),
             // It would never be let in.
@@ -280,7 +290,7 @@ impl Engine {
     pub fn view(&self, stream: &str) -> Result<Arc<Published>, Unknown> {
         match self.shared.streams.get(stream) {
             Ok(stream) => Ok(stream.published()),
-            Err(_) => Ok(self.shared.elsewhere.get(stream)?.published()),
+            Err(_) => Ok(self.shared.remote.get(stream)?.published()),
         }
     }
 
@@ -291,7 +301,7 @@ impl Engine {
     pub fn subscribe(&self, stream: &str) -> Result<watch::Receiver<Arc<Published>>, Unknown> {
         match self.shared.streams.get(stream) {
             Ok(stream) => Ok(stream.subscribe()),
-            Err(_) => Ok(self.shared.elsewhere.get(stream)?.subscribe()),
+            Err(_) => Ok(self.shared.remote.get(stream)?.subscribe()),
         }
     }
 
@@ -323,10 +333,9 @@ impl Engine {
     #[must_use]
     pub fn streams(&self) -> Vec<StreamReport> {
         let counted = self.shared.streams.all();
-        let elsewhere = self.shared.elsewhere.all();
+        let elsewhere = self.shared.remote.all();
         let counted = counted.iter().map(|stream| stream_report(stream));
-        let mut all: Vec<_> =
-            counted.chain(elsewhere.iter().map(|stream| elsewhere_report(stream))).collect();
+        let mut all: Vec<_> = counted.chain(elsewhere.iter().map(|stream| remote_report(stream))).collect();
         all.sort_unstable_by(|one, other| one.name.cmp(&other.name));
         all
     }
@@ -338,7 +347,7 @@ impl Engine {
     pub fn stream(&self, name: &str) -> Result<StreamReport, Unknown> {
         match self.shared.streams.get(name) {
             Ok(stream) => Ok(stream_report(&stream)),
-            Err(_) => Ok(elsewhere_report(&*self.shared.elsewhere.get(name)?)),
+            Err(_) => Ok(remote_report(&*self.shared.remote.get(name)?)),
         }
     }
 
@@ -358,7 +367,7 @@ impl Engine {
     pub fn stream_id(&self, name: &str) -> Option<u64> {
         match self.shared.streams.get(name) {
             Ok(stream) => Some(stream.origin.0),
-            Err(_) => Some(self.shared.elsewhere.get(name).ok()?.id.0),
+            Err(_) => Some(self.shared.remote.get(name).ok()?.id.0),
         }
     }
 
@@ -380,10 +389,10 @@ impl Engine {
 
     /// Whether the engine takes batches, and what the operator should know.
     #[must_use]
-    pub fn health(&self) -> Health {
+    pub fn health(&self) -> HealthReport {
         let streams = self.shared.streams.all();
         let streams = streams.iter().filter_map(|stream| stream.trouble()).collect();
-        Health { streams, ..self.shared.vitals.health() }
+        HealthReport { streams, ..self.shared.health.report() }
     }
 
     /// Ready when a thread of the engine has failed: which one, and what to do. Nothing is counted from then on, so the process
@@ -426,7 +435,7 @@ impl Engine {
 
     fn wait_until_idle(&self) -> Result<(), Unavailable> {
         while !self.shared.gauge.is_idle_within(Duration::from_millis(50)) {
-            if let Some(reason) = self.shared.vitals.ailing(Ailment::Closing) {
+            if let Some(reason) = self.shared.health.ailing(Ailment::Closing) {
                 return Err(Unavailable::Storage(reason));
             }
         }
@@ -440,7 +449,7 @@ impl Engine {
     /// Streams could not be saved; what was acknowledged is in the journal and is counted at the next start.
     pub fn shutdown(&self) -> Result<(), Unavailable> {
         self.shared.is_closing.store(true, Ordering::SeqCst);
-        self.shared.vitals.ail(Ailment::Closing, "the service is shutting down");
+        self.shared.health.ail(Ailment::Closing, "the service is shutting down");
         // First, or each of its steps would seal what is to be saved.
         self.threads.stop_clock();
         let saved = self
@@ -474,13 +483,15 @@ fn ledger_of(source: &Source) -> LedgerReport {
 }
 
 fn stream_report(stream: &Stream) -> StreamReport {
-    let (source, config) = (stream.source.config.name.clone(), stream.config.clone());
+    let source = stream.source.config.name.clone();
+    let config = stream.config.clone();
     let counted = Some(Counted { source, config, from_ms: stream.from_ms, trouble: stream.trouble() });
-    let (name, id) = (stream.config.name.clone(), stream.origin.0);
+    let name = stream.config.name.clone();
+    let id = stream.origin.0;
     StreamReport { name, id, plan: Arc::clone(&stream.plan), counted }
 }
 
-fn elsewhere_report(stream: &Elsewhere) -> StreamReport {
+fn remote_report(stream: &RemoteStream) -> StreamReport {
     StreamReport { name: stream.name.clone(), id: stream.id.0, plan: Arc::clone(&stream.plan), counted: None }
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use dpsw::WindowView;
+use dpsw::{DpswSketch, WindowView};
 
 use crate::engine::gauge::Busy;
 use crate::engine::registry::{Shared, Stream};
@@ -15,6 +15,32 @@ use crate::store::records::StreamId;
 /// Working out a stream's views takes at most one part in this many of the time: newer views replace those that wait.
 const REFRESH_SHARE: u32 = 5;
 const SLEEP: Duration = Duration::from_secs(1);
+
+/// The view of a stream that everybody sees: durable before it is here, and never different once it was.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Published {
+    /// Answers all questions; its lists are worked out already.
+    pub view: WindowView,
+    /// Everything before this position or time is sealed; 0 before the first seal.
+    pub sealed_until: u64,
+    /// How many views of the stream were published before, since the service started; where the service's clock moves the
+    /// stream, the step of the clock at which it was published.
+    pub number: u64,
+}
+
+impl Published {
+    /// How many substreams are sealed or were given up.
+    #[must_use]
+    pub fn substreams(&self) -> u64 {
+        self.sealed_until / self.view.plan().substream_len()
+    }
+
+    /// What can be seen of a stream that starts, or starts again.
+    pub(crate) fn first(sketch: &DpswSketch) -> Self {
+        Self { view: sketch.view(), sealed_until: sketch.sealed_until(), number: 0 }
+    }
+}
 
 /// A view that may be seen.
 pub(crate) struct Shown {
@@ -46,7 +72,10 @@ impl Publisher {
                 Ok(shown) => self.queue(shown),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
-                    return self.waiting.into_values().for_each(|shown| self.shared.publish(shown));
+                    for shown in self.waiting.into_values() {
+                        self.shared.publish(shown);
+                    }
+                    return;
                 }
             }
             while let Ok(shown) = self.shown.try_recv() {

@@ -1,11 +1,9 @@
 //! What readers of brokers ask of the engine.
 
-use std::sync::atomic::Ordering;
-
 use crate::config::BrokerConfig;
 use crate::engine::registry::Source;
 use crate::engine::{Engine, Pending};
-use crate::error::{IngestError, Unavailable, Unknown};
+use crate::error::{IngestError, Unknown};
 use crate::events::Events;
 use crate::store::position::{Position, Step};
 
@@ -41,19 +39,17 @@ impl Engine {
     /// result of [`Pending`]: read again from [`position`](Self::position).
     pub fn ingest_read(&self, source: &str, events: Events, step: Step) -> Result<Pending, IngestError> {
         let source = self.shared.sources.get(source)?;
-        if self.shared.is_closing.load(Ordering::SeqCst) {
-            return Err(Unavailable::ShuttingDown.into());
-        }
+        self.check_open()?;
         self.hand_over(source, None, events, Some(step))
     }
 
     /// Why a source does not read its broker now; `None` if it does.
-    pub(crate) fn note_broker(&self, source: &str, trouble: Option<String>) {
-        self.shared.vitals.note_broker(source, trouble);
+    pub(crate) fn note_broker(&self, source: &str, reason: Option<String>) {
+        self.shared.health.note_broker(source, reason);
     }
 
     /// Says what the operator should know, for as long as the service runs.
     pub fn notice(&self, notice: &str) {
-        self.shared.vitals.notice(notice);
+        self.shared.health.notice(notice);
     }
 }

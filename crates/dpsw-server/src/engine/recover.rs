@@ -5,20 +5,19 @@ use std::sync::Arc;
 
 use dpsw::error::StoreError as NoteError;
 use dpsw::{DpswSketch, FreshnessStore, Noise, StateId, StateKey};
+use dpsw_durable::marker::{Lineage, Marker, Standing};
 
 use crate::engine::count::Counting;
 use crate::engine::feed;
-use crate::engine::give_up;
 use crate::engine::isolate;
-use crate::engine::published::Published;
+use crate::engine::publish::Published;
 use crate::engine::registry::{Shared, Source, Stream};
+use crate::engine::rollback;
 use crate::error::OpenError;
 use crate::store::changes::Changes;
-use crate::store::cipher::random;
 use crate::store::journal::reserved;
-use crate::store::marker::{Marker, Standing};
 use crate::store::read::{Catalogue, ReadError};
-use crate::store::records::{Generation, Meta, SourceId, SourceRecord, StreamId, StreamRecord};
+use crate::store::records::{Meta, SourceId, SourceRecord, StreamId, StreamRecord};
 use crate::store::{FORMAT, Store};
 
 /// Everything that the threads start with.
@@ -46,28 +45,25 @@ pub(crate) struct RecoveredSource {
 pub(crate) fn recover(store: &mut Store, shared: &Shared, key: &StateKey) -> Result<Recovered, OpenError> {
     let mut meta = first_meta(store)?;
     let catalogue = store.catalogue().map_err(|error| damaged(store, error))?;
-    let mut marker = Marker { database: meta.database, generation: meta.generation, shown: BTreeMap::new() };
+    let mut marker = Marker::new(meta.lineage);
     let mut is_unmarked = false;
-    match store.standing(&meta)? {
+    let standing = Standing::read(&**store.disk(), store.cipher(), meta.lineage);
+    match standing.map_err(|error| unreadable_marker(store, &error))? {
         Standing::Newest => marker.shown = sealed(store, &catalogue)?,
         Standing::New => write_marker(store, &marker)?,
         Standing::Unshown => {
             marker.shown = sealed(store, &catalogue)?;
             is_unmarked = write_marker(store, &marker).is_err();
         }
-        Standing::Unknown { shown, reason } => {
-            shared.vitals.notice(&format!(
-                "{reason}, so this may not be the newest data: what was open was given up, and everything released before is \
-                no longer answered. Batches of the senders that the data knows are refused as too old: let producers go on with \
-                new events under new sender names. Events sent again without an id, or by a sender that began after the backup, \
-                would count a second time"
-            ));
-            (meta, marker) = give_up::give_up(store, shared, key, meta, &catalogue, shown.as_ref())?;
+        Standing::Foreign => return Err(OpenError::OtherMarker(marker_name(store))),
+        standing => {
+            notice_doubt(shared, &standing);
+            let shown = if let Standing::Older(shown) = &standing { Some(shown) } else { None };
+            (meta, marker) = rollback::recover_from_rollback(store, shared, key, meta, &catalogue, shown)?;
         }
     }
-    if meta.replaces.is_none() {
-        // From now on the database is not new: without a marker it is not trusted.
-        meta = Meta { replaces: Some(meta.generation), ..meta };
+    if meta.lineage.replaces.is_none() {
+        meta = Meta { lineage: meta.lineage.no_longer_new(), ..meta };
         commit(store, &Changes { meta: Some(meta), ..Changes::default() })?;
     }
     let Catalogue { sources, streams } = catalogue;
@@ -75,10 +71,33 @@ pub(crate) fn recover(store: &mut Store, shared: &Shared, key: &StateKey) -> Res
     let sources = sources.into_iter().filter(|(_, record)| !record.is_deleted);
     let sources = sources.map(|(id, record)| recover_source(store, shared, key, (id, record), &streams));
     let sources = sources.collect::<Result<_, _>>()?;
-    if let Some(replaced) = meta.replaces.filter(|_| is_unmarked) {
+    if let Some(replaced) = meta.lineage.replaces.filter(|_| is_unmarked) {
         marker.generation = replaced;
     }
     Ok(Recovered { meta, marker, sources, names, is_unmarked })
+}
+
+/// Says that nobody can tell whether this is the newest data, and what follows from that.
+fn notice_doubt(shared: &Shared, standing: &Standing) {
+    let reason = match standing {
+        Standing::Gone => "there is no marker",
+        Standing::Unreadable => "the marker is damaged or has another key",
+        _ => "the marker has another generation than the database",
+    };
+    shared.health.notice(&format!(
+        "{reason}, so this may not be the newest data: what was open was given up, and everything released before is \
+        no longer answered. Batches of the senders that the data knows are refused as too old: let producers go on with \
+        new events under new sender names. Events sent again without an id, or by a sender that began after the backup, \
+        would count a second time"
+    ));
+}
+
+fn marker_name(store: &Store) -> String {
+    format!("the marker of {}", store.disk().name())
+}
+
+fn unreadable_marker(store: &Store, error: &std::io::Error) -> OpenError {
+    OpenError::Path { path: marker_name(store), reason: error.to_string() }
 }
 
 /// What the database says about itself. A new one says it from now on.
@@ -87,20 +106,14 @@ fn first_meta(store: &mut Store) -> Result<Meta, OpenError> {
     match store.meta() {
         Ok(Some(meta)) => return Ok(meta),
         Ok(None) => {}
-        Err(ReadError::Damaged { .. }) => return Err(OpenError::OtherKey { path: store.disk().name() }),
+        Err(ReadError::Damaged { .. }) => return Err(OpenError::OtherKey(store.disk().name())),
         Err(error) => return Err(damaged(store, error)),
     }
     if store.disk().read_marker().map_err(|error| unusable(store, &error))?.is_some() {
-        return Err(OpenError::OtherMarker { path: format!("the marker beside {}", store.disk().name()) });
+        return Err(OpenError::OtherMarker(format!("the marker beside {}", store.disk().name())));
     }
-    let entropy = |error: crate::store::cipher::NoRandomness| OpenError::Entropy(error.to_string());
-    let meta = Meta {
-        database: random().map_err(entropy)?,
-        generation: Generation(random().map_err(entropy)?),
-        replaces: None,
-        next_source: SourceId(0),
-        next_stream: StreamId(0),
-    };
+    let lineage = Lineage::draw().map_err(|error| OpenError::Entropy(error.to_string()))?;
+    let meta = Meta { lineage, next_source: SourceId(0), next_stream: StreamId(0) };
     commit(store, &Changes { meta: Some(meta), ..Changes::default() })?;
     Ok(meta)
 }
@@ -116,8 +129,7 @@ fn check_format(store: &Store) -> Result<(), OpenError> {
 }
 
 pub(crate) fn write_marker(store: &Store, marker: &Marker) -> Result<(), OpenError> {
-    let bytes = marker.to_bytes(store.cipher()).map_err(|error| OpenError::Entropy(error.to_string()))?;
-    store.disk().write_marker(&bytes).map_err(|error| unusable(store, &error))
+    marker.write(&**store.disk(), store.cipher()).map_err(|error| unusable(store, &error))
 }
 
 pub(crate) fn commit(store: &mut Store, changes: &Changes<'_>) -> Result<(), OpenError> {
@@ -138,8 +150,8 @@ fn unusable(store: &Store, error: &dyn std::fmt::Display) -> OpenError {
 }
 
 /// Up to where each stream is sealed in its checkpoint.
-fn sealed(store: &Store, catalogue: &Catalogue) -> Result<BTreeMap<StreamId, u64>, OpenError> {
-    let sealed = |(id, _): &(StreamId, StreamRecord)| Ok((*id, store.saved(*id)?.sealed_until));
+fn sealed(store: &Store, catalogue: &Catalogue) -> Result<BTreeMap<u64, u64>, OpenError> {
+    let sealed = |(id, _): &(StreamId, StreamRecord)| Ok((id.0, store.saved(*id)?.sealed_until));
     catalogue.streams.iter().map(sealed).collect::<Result<_, _>>().map_err(|error| damaged(store, error))
 }
 
@@ -169,7 +181,8 @@ impl RecoveredSource {
     /// Counts what was acknowledged and is not in the checkpoints. The streams in which that panicked: they are counted in part.
     fn count_journal(&mut self, store: &Store, shared: &Shared) -> Result<Vec<StreamId>, OpenError> {
         let from = self.streams.iter().map(|counting| counting.counted).min().unwrap_or(self.next);
-        let (mut is_over, mut panicked) = (false, Vec::new());
+        let mut is_over = false;
+        let mut panicked = Vec::new();
         let read = store.journal(self.source.id, from, |batches| {
             let Some(last) = batches.last() else { return };
             self.journal.push((last.sequence, reserved(&batches)));
@@ -233,12 +246,13 @@ fn restore_all(
 ) -> Result<Vec<Counting>, OpenError> {
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let part_len = streams.len().div_ceil(threads).max(1);
-    let restore_part = |part: &[&(StreamId, StreamRecord)]| -> Result<Vec<Counting>, OpenError> {
-        part.iter().map(|(id, record)| restore(store, shared, key, source, *id, record)).collect()
-    };
+    let restored =
+        |(id, record): &&(StreamId, StreamRecord)| restore(store, shared, key, source, *id, record);
     std::thread::scope(|scope| {
-        let parts: Vec<_> =
-            streams.chunks(part_len).map(|part| scope.spawn(move || restore_part(part))).collect();
+        let mut parts = Vec::new();
+        for part in streams.chunks(part_len) {
+            parts.push(scope.spawn(move || part.iter().map(restored).collect::<Result<Vec<_>, _>>()));
+        }
         let mut all = Vec::with_capacity(streams.len());
         for part in parts {
             all.extend(part.join().map_err(|_| restore_panicked(store))??);
@@ -274,8 +288,8 @@ fn restore(
     Ok(counting)
 }
 
-/// Lets the state be restored that the database has, after the marker has shown that the database is the newest (see
-/// [`marker`](crate::store::marker)). A crash later it may be restored again: nothing was shown of what was sealed meanwhile,
+/// The store that lets the database's own state be restored, after the marker has shown that the database is the newest (see
+/// [`marker`](dpsw_durable::marker)). A crash later it may be restored again: nothing was shown of what was sealed meanwhile,
 /// or else the database would have its successor.
 struct Newest(StateId);
 

@@ -11,10 +11,10 @@ use tokio::sync::watch;
 use crate::budget::Budget;
 use crate::clock::Clock;
 use crate::config::{SourceConfig, Start, StreamConfig};
-use crate::engine::elsewhere::Elsewhere;
 use crate::engine::gauge::{Busy, Gauge};
-use crate::engine::health::Vitals;
-use crate::engine::published::Published;
+use crate::engine::health::Health;
+use crate::engine::publish::Published;
+use crate::engine::remote::RemoteStream;
 use crate::engine::ticker::GridTime;
 use crate::error::{ChangeError, Unknown};
 use crate::input::Wanted;
@@ -22,16 +22,16 @@ use crate::ledger::Charge;
 use crate::store::position::Position;
 use crate::store::records::{SourceId, StreamId, StreamRecord};
 
-/// What all threads share.
+/// The state that all threads share.
 pub(crate) struct Shared {
     /// The clock of the system, at which the ticker looks and nobody else.
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) time: GridTime,
     pub(crate) gauge: Arc<Gauge>,
-    pub(crate) vitals: Vitals,
+    pub(crate) health: Health,
     pub(crate) sources: Registry<Source>,
     pub(crate) streams: Registry<Stream>,
-    pub(crate) elsewhere: Registry<Elsewhere>,
+    pub(crate) remote: Registry<RemoteStream>,
     /// Memory for batches that bring none of their own.
     pub(crate) budget: Budget,
     /// Which database this is: a random word, which brokers keep to know who reads.
@@ -89,10 +89,10 @@ impl Shared {
             time: GridTime::new(clock_step, clock.now_ms()),
             clock,
             gauge: Arc::default(),
-            vitals: Vitals::default(),
+            health: Health::default(),
             sources: Registry::new("source"),
             streams: Registry::new("stream"),
-            elsewhere: Registry::new("stream"),
+            remote: Registry::new("stream"),
             budget,
             database: OnceLock::new(),
             is_closing: AtomicBool::new(false),
@@ -116,15 +116,15 @@ impl Shared {
     /// A stream that is counted here.
     pub(crate) fn counted(&self, stream: &str) -> Result<Arc<Stream>, ChangeError> {
         let counted = self.streams.get(stream);
-        if counted.is_err() && self.elsewhere.get(stream).is_ok() {
-            return Err(ChangeError::SealedElsewhere { name: stream.to_owned() });
+        if counted.is_err() && self.remote.get(stream).is_ok() {
+            return Err(ChangeError::SealedElsewhere(stream.to_owned()));
         }
         Ok(counted?)
     }
 
     /// Whether nobody has this name yet.
     pub(crate) fn check_free(&self, stream: &str) -> Result<(), ChangeError> {
-        if self.streams.get(stream).is_err() && self.elsewhere.get(stream).is_err() {
+        if self.streams.get(stream).is_err() && self.remote.get(stream).is_err() {
             return Ok(());
         }
         Err(ChangeError::Exists { what: "stream", name: stream.to_owned() })
@@ -167,7 +167,8 @@ impl Source {
     ) -> Self {
         let begins_at_end = config.broker.as_ref().is_some_and(|broker| broker.start == Start::Newest);
         let position = position.unwrap_or(Position { begins_at_end, ..Position::default() });
-        let (charges, position) = (Mutex::new(charges), Mutex::new(position));
+        let charges = Mutex::new(charges);
+        let position = Mutex::new(position);
         let wanted = RwLock::new(Arc::new(Wanted::new(&config, [], 0)));
         Self { id, config, charges, wanted, position }
     }
@@ -196,9 +197,12 @@ impl Source {
 impl Stream {
     pub(crate) fn new(id: StreamId, source: Arc<Source>, record: StreamRecord, first: Published) -> Self {
         let StreamRecord { config, from_ms, origin, .. } = record;
-        let (plan, shown_until) = (Arc::new(first.view.plan().clone()), AtomicU64::new(first.sealed_until));
+        let plan = Arc::new(first.view.plan().clone());
+        let shown_until = AtomicU64::new(first.sealed_until);
         let published = watch::Sender::new(Arc::new(first));
-        let (prepared, trouble, refresh_us) = (Mutex::default(), Mutex::default(), AtomicU64::new(0));
+        let prepared = Mutex::default();
+        let trouble = Mutex::default();
+        let refresh_us = AtomicU64::new(0);
         Self {
             id,
             origin,

@@ -1,26 +1,25 @@
 //! Between durable and visible: the marker moves on.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Duration;
 
 use dpsw::WindowView;
+use dpsw_durable::cipher::Cipher;
+use dpsw_durable::disk::Disk;
+use dpsw_durable::marker::{Generation, Marker, MarkerError};
 
 use crate::engine::commit::Request;
 use crate::engine::gauge::Busy;
 use crate::engine::health::Ailment;
 use crate::engine::publish::Shown;
 use crate::engine::registry::{Shared, Stream};
-use crate::store::cipher::Cipher;
-use crate::store::disk::Disk;
-use crate::store::marker::Marker;
-use crate::store::records::{Generation, StreamId};
+use crate::store::records::StreamId;
 
 /// A marker that could not be moved is tried again after this long.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// What a commit has new to show.
+/// The news of a commit: checkpoints that may be shown once the marker has moved.
 pub(crate) struct Release {
     pub(crate) generation: Generation,
     pub(crate) states: Vec<Committed>,
@@ -60,16 +59,17 @@ impl Releaser {
     /// Whether the engine goes on.
     fn release(&mut self, release: Release) -> bool {
         let Release { generation, states, streams, busy } = release;
-        let shown = |committed: &Committed| (committed.stream.id, committed.sealed_until);
-        let mut until: BTreeMap<StreamId, u64> = std::mem::take(&mut self.marker.shown);
-        until.retain(|stream, _| streams.contains(stream));
-        until.extend(states.iter().map(shown));
-        let from = self.marker.generation;
-        self.marker = Marker { generation, shown: until, ..self.marker };
+        let from = std::mem::replace(&mut self.marker.generation, generation);
+        self.marker.shown.retain(|stream, _| streams.contains(&StreamId(*stream)));
+        for committed in &states {
+            self.marker.shown.insert(committed.stream.id.0, committed.sealed_until);
+        }
         if !self.move_marker(from) {
             return false;
         }
-        states.into_iter().for_each(|committed| self.show(committed));
+        for committed in states {
+            self.show(committed);
+        }
         self.committer.send(Request::Released { generation, busy }).is_ok()
     }
 
@@ -77,27 +77,24 @@ impl Releaser {
     fn move_marker(&self, from: Generation) -> bool {
         while let Err(reason) = self.try_move(from) {
             self.shared
-                .vitals
+                .health
                 .ail(Ailment::Marker, &format!("the marker cannot be moved: {reason}; nothing new is shown"));
             std::thread::sleep(PAUSE);
             if self.shared.is_stopped() {
                 return false;
             }
         }
-        self.shared.vitals.heal(Ailment::Marker);
+        self.shared.health.heal(Ailment::Marker);
         true
     }
 
-    /// The marker is moved from where this engine left it and from nowhere else: another owner would have moved it.
     fn try_move(&self, from: Generation) -> Result<(), String> {
-        let bytes = self.disk.read_marker().map_err(|error| error.to_string())?;
-        let marker = bytes.and_then(|bytes| Marker::from_bytes(&bytes, &self.cipher));
-        if !marker.is_some_and(|marker| [from, self.marker.generation].contains(&marker.generation)) {
-            return Err("it is not where this service left it; is there another one on a copy of the data?"
-                .to_owned());
-        }
-        let bytes = self.marker.to_bytes(&self.cipher).map_err(|error| error.to_string())?;
-        self.disk.write_marker(&bytes).map_err(|error| error.to_string())
+        self.marker.move_on(&*self.disk, &self.cipher, from).map_err(|error| match error {
+            MarkerError::Moved => {
+                "it is not where this service left it; is there another one on a copy of the data?".to_owned()
+            }
+            error => error.to_string(),
+        })
     }
 
     fn show(&self, committed: Committed) {

@@ -18,7 +18,7 @@ pub struct SourceReport {
     pub ledger: LedgerReport,
 }
 
-/// What the streams of a source spend together.
+/// The budget of a source and the charges of its streams.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct LedgerReport {
@@ -30,7 +30,7 @@ pub struct LedgerReport {
     pub charges: Vec<ChargeReport>,
 }
 
-/// What one stream spends.
+/// The charge of one stream.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ChargeReport {
@@ -66,7 +66,7 @@ impl StreamReport {
     }
 }
 
-/// What a stream counts.
+/// The source and the settings of a stream that is counted here.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Counted {
@@ -80,7 +80,7 @@ pub struct Counted {
     pub trouble: Option<String>,
 }
 
-/// What is promised of a stream.
+/// The promise of a stream.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Contract {
@@ -98,10 +98,10 @@ pub struct Contract {
     pub ledger: Option<LedgerReport>,
 }
 
-/// Whether the engine takes batches, and what the operator should know.
+/// The health of the engine, and what the operator should know.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Health {
+pub struct HealthReport {
     /// Why batches are refused; none means ready.
     pub reasons: Vec<String>,
     /// Which sources do not read their brokers, and why. All others go on.
@@ -112,7 +112,7 @@ pub struct Health {
     pub notices: Vec<String>,
 }
 
-impl Health {
+impl HealthReport {
     /// Whether batches are taken.
     #[must_use]
     pub fn is_ready(&self) -> bool {

@@ -17,7 +17,7 @@ impl Committer {
     /// Notes that the database refused, and says what that means for what was to be made durable.
     pub(crate) fn fail(&mut self, error: &StoreError) -> Unavailable {
         let unavailable = self.store.refusal(error);
-        self.shared.vitals.ail(Ailment::Storage, &unavailable.to_string());
+        self.shared.health.ail(Ailment::Storage, &unavailable.to_string());
         self.failed = Some((Instant::now(), unavailable.clone()));
         // It is taken out when the database is open again. Until then the service may be killed, and the next start finds it.
         if error.is_unconfirmed { Unavailable::Unconfirmed(error.reason.clone()) } else { unavailable }
@@ -32,7 +32,7 @@ impl Committer {
         self.recover()
             .inspect_err(|unavailable| self.failed = Some((Instant::now(), unavailable.clone())))?;
         self.failed = None;
-        self.shared.vitals.heal(Ailment::Storage);
+        self.shared.health.heal(Ailment::Storage);
         Ok(())
     }
 
@@ -44,9 +44,9 @@ impl Committer {
             let lost = "a source or stream was made or deleted, and nobody was told".to_owned();
             return Err(Unavailable::Lost(lost));
         }
-        let refused = self.books.iter().map(|(id, book)| (*id, book.next)).collect();
-        let brokered = self.books.iter().filter(|(_, book)| book.source.config.broker.is_some());
-        let positions = brokered.map(|(id, book)| (*id, &book.position)).collect();
+        let refused = self.sources.iter().map(|(id, state)| (*id, state.next)).collect();
+        let brokered = self.sources.iter().filter(|(_, state)| state.source.config.broker.is_some());
+        let positions = brokered.map(|(id, state)| (*id, &state.position)).collect();
         let senders = self.unconfirmed.clone();
         let changes = Changes { refused, positions, senders, ..Changes::default() };
         self.store.commit(&changes).map_err(|error| storage(&error))?;
@@ -62,8 +62,8 @@ impl Committer {
     fn agrees_with(&self, catalogue: &Catalogue) -> bool {
         let sources = catalogue.sources.iter().filter(|(_, record)| !record.is_deleted).map(|(id, _)| *id);
         let streams = catalogue.streams.iter().map(|(id, _)| *id);
-        sources.eq(self.books.keys().copied())
+        sources.eq(self.sources.keys().copied())
             && streams.collect::<BTreeSet<_>>()
-                == self.books.values().flat_map(|book| book.streams().keys().copied()).collect()
+                == self.sources.values().flat_map(|state| state.streams().keys().copied()).collect()
     }
 }

@@ -10,7 +10,7 @@ use crate::store::read::ReadError;
 use crate::store::records::SourceId;
 use crate::store::sender::{NumberState, SenderKey, TakenNumbers};
 
-/// What a batch is by its id.
+/// The verdict on a batch by its id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Known {
     New,
@@ -28,7 +28,7 @@ pub(crate) struct CommitSenders {
     counts: BTreeMap<SenderKey, Touched<u32>>,
 }
 
-/// What the database has, and what it will have.
+/// A value of the database before the commit and after it.
 #[derive(Debug)]
 struct Touched<T> {
     before: T,
@@ -50,7 +50,7 @@ impl CommitSenders {
         id: &BatchId,
         senders_max: u32,
     ) -> Result<Known, ReadError> {
-        let key = store.cipher().name(&[&id.owner, &id.sender]);
+        let key = store.names().hash(&[&id.owner, &id.sender]);
         let sender = match self.senders.entry(key) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(place) => place.insert(Touched::new(store.sender(source, key)?)),
@@ -78,18 +78,26 @@ impl CommitSenders {
 
     /// What the commit writes.
     pub(crate) fn changes(&self, source: SourceId) -> Vec<SenderChange> {
-        let senders = self.senders.iter().filter(|(_, sender)| sender.before != sender.now);
-        let senders = senders.map(|(key, sender)| SenderChange::Numbers(source, *key, sender.now.clone()));
-        let counts = self.counts.iter().filter(|(_, count)| count.before != count.now);
-        senders.chain(counts.map(|(key, count)| SenderChange::Count(source, *key, count.now))).collect()
+        let mut changes = Vec::new();
+        for (key, sender) in self.senders.iter().filter(|(_, sender)| sender.before != sender.now) {
+            changes.push(SenderChange::Numbers(source, *key, sender.now.clone()));
+        }
+        for (key, count) in self.counts.iter().filter(|(_, count)| count.before != count.now) {
+            changes.push(SenderChange::Count(source, *key, count.now));
+        }
+        changes
     }
 
     /// What takes it back.
     pub(crate) fn undone(&self, source: SourceId) -> Vec<SenderChange> {
-        let senders = self.senders.iter();
-        let senders = senders.map(|(key, sender)| SenderChange::Numbers(source, *key, sender.before.clone()));
-        let counts = self.counts.iter();
-        senders.chain(counts.map(|(key, count)| SenderChange::Count(source, *key, count.before))).collect()
+        let mut changes = Vec::new();
+        for (key, sender) in &self.senders {
+            changes.push(SenderChange::Numbers(source, *key, sender.before.clone()));
+        }
+        for (key, count) in &self.counts {
+            changes.push(SenderChange::Count(source, *key, count.before));
+        }
+        changes
     }
 }
 
@@ -99,7 +107,7 @@ fn count<'c>(
     source: SourceId,
     owner: &str,
 ) -> Result<&'c mut u32, ReadError> {
-    let key = store.cipher().name(&[owner]);
+    let key = store.names().hash(&[owner]);
     let count = match counts.entry(key) {
         Entry::Occupied(known) => known.into_mut(),
         Entry::Vacant(place) => place.insert(Touched::new(store.sender_count(source, key)?)),

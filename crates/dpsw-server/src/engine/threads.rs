@@ -6,28 +6,27 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use dpsw::{DpswSketch, StateKey};
+use dpsw::DpswSketch;
+use dpsw_durable::disk::Disk;
 
 use crate::engine::EngineSettings;
-use crate::engine::book::Book;
 use crate::engine::commit::{Committer, Request, StartCounter};
 use crate::engine::count::{Counter, Counting, Work};
 use crate::engine::health::Ailment;
+use crate::engine::publish::Published;
 use crate::engine::publish::{Publisher, Shown};
-use crate::engine::published::Published;
 use crate::engine::recover::{Recovered, RecoveredSource, damaged, recover};
 use crate::engine::registry::Shared;
 use crate::engine::release::{Committed, Release, Releaser};
+use crate::engine::source_state::SourceState;
 use crate::engine::ticker::{Order, Ticker};
 use crate::error::{OpenError, Unavailable};
 use crate::store::Store;
-use crate::store::cipher::Cipher;
-use crate::store::disk::Disk;
 
-/// What runs.
+/// The threads that run, and the ways to reach them.
 pub(crate) struct Threads {
-    committer: Mutex<Sender<Request>>,
-    ticker: Mutex<Sender<Order>>,
+    committer: Sender<Request>,
+    ticker: Sender<Order>,
     running: Arc<Running>,
 }
 
@@ -40,55 +39,50 @@ impl Threads {
         settings: &EngineSettings,
         shared: &Arc<Shared>,
     ) -> Result<Self, OpenError> {
-        let cipher = Cipher::new(&settings.key);
-        let state_key = || StateKey::from_bytes(*settings.key.expose());
-        let (mut store, is_whole) = Store::open(Arc::clone(&disk), cipher.clone(), settings.is_durable)?;
+        let (mut store, is_whole) = Store::open(disk, &settings.key, settings.is_durable)?;
         if !is_whole {
-            let notice =
-                "was damaged and was repaired: what was acknowledged last may be missing; check the disk";
-            shared.vitals.notice(&format!("{} {notice}", disk.name()));
+            notice_repair(&store, shared);
         }
-        let Recovered { meta, marker, sources, names, is_unmarked } =
-            recover(&mut store, shared, &state_key())?;
+        let recovered = recover(&mut store, shared, &settings.key.state_key())?;
         shared.show_views_of(&store).map_err(|error| damaged(&store, error))?;
         // Nobody else says it.
-        let _ = shared.database.set(meta.database);
+        let _ = shared.database.set(recovered.meta.lineage.database);
         let running = Arc::new(Running::default());
         let (committer, requests) = mpsc::channel();
         let (releaser, releases) = mpsc::channel();
         let (publisher, shown) = mpsc::channel();
         let (ticker, orders) = mpsc::channel();
         let start_counter = starter(shared, &running, settings, (&committer, &publisher, &ticker));
-        let mut unshown = Vec::new();
-        if is_unmarked {
-            for counting in sources.iter().flat_map(|source| &source.streams) {
-                unshown.push(hide(counting, shared)?);
-            }
-        }
-        let books = sources.into_iter().map(|source| {
-            let book = open_book(source, &start_counter, shared, &publisher);
-            (book.source.id, book)
-        });
-        let books: BTreeMap<_, _> = books.collect();
-        if is_unmarked {
-            let streams = unshown.iter().map(|committed| committed.stream.id).collect();
-            let (generation, busy) = (meta.generation, shared.begin());
+        if recovered.is_unmarked {
             // It is taken by the thread that is about to start.
-            let _ = releaser.send(Release { generation, states: unshown, streams, busy });
+            let _ = releaser.send(hide_all(&recovered, shared)?);
         }
-        let failed = store.unwritable().map(|reason| Unavailable::Storage(reason.to_owned()));
-        failed.iter().for_each(|refusal| shared.vitals.ail(Ailment::Storage, &refusal.to_string()));
+        let Recovered { meta, marker, sources, names, is_unmarked } = recovered;
+        let mut states = BTreeMap::new();
+        for source in sources {
+            let state = open_source(source, &start_counter, shared, &publisher);
+            states.insert(state.source.id, state);
+        }
+        let releasing = Releaser {
+            shared: Arc::clone(shared),
+            disk: Arc::clone(store.disk()),
+            cipher: store.cipher().clone(),
+            releases,
+            committer: committer.clone(),
+            publisher,
+            marker: marker.clone(),
+        };
         let committing = Committer {
-            books,
-            store,
+            sources: states,
             meta,
             marked: marker.generation,
-            state_key: state_key(),
+            state_key: settings.key.state_key(),
             requests,
             releaser,
             checkpoints: BTreeMap::new(),
             is_releasing: is_unmarked,
-            failed: failed.map(|refusal| (Instant::now(), refusal)),
+            failed: first_failure(&store, shared),
+            store,
             names: names.into_iter().collect(),
             start_counter,
             journal_bytes_max: settings.journal_bytes_max,
@@ -96,32 +90,21 @@ impl Threads {
             unconfirmed: Vec::new(),
             shared: Arc::clone(shared),
         };
-        let releasing = Releaser {
-            shared: Arc::clone(shared),
-            disk,
-            cipher,
-            marker,
-            releases,
-            committer: committer.clone(),
-            publisher,
-        };
         let publishing = Publisher::new(Arc::clone(shared), shown);
+        let ticking = Ticker::new(Arc::clone(shared), orders);
         running.spawn(shared, "dpsw-commit", || committing.run());
         running.spawn(shared, "dpsw-release", || releasing.run());
-        let ticking = Ticker::new(Arc::clone(shared), orders);
         running.spawn(shared, "dpsw-publish", || publishing.run());
         running.spawn(shared, "dpsw-clock", || ticking.run());
-        Ok(Self { committer: Mutex::new(committer), ticker: Mutex::new(ticker), running })
+        Ok(Self { committer, ticker, running })
     }
 
     pub(crate) fn send(&self, request: Request) -> Result<(), Unavailable> {
-        let committer = self.committer.lock().unwrap_or_else(PoisonError::into_inner);
-        committer.send(request).map_err(|_| Unavailable::ShuttingDown)
+        self.committer.send(request).map_err(|_| Unavailable::ShuttingDown)
     }
 
     pub(crate) fn order(&self, order: Order) -> Result<(), Unavailable> {
-        let ticker = self.ticker.lock().unwrap_or_else(PoisonError::into_inner);
-        ticker.send(order).map_err(|_| Unavailable::ShuttingDown)
+        self.ticker.send(order).map_err(|_| Unavailable::ShuttingDown)
     }
 
     /// The clock stands still from now on.
@@ -146,13 +129,17 @@ fn starter(
     settings: &EngineSettings,
     (committer, publisher, ticker): (&Sender<Request>, &Sender<Shown>, &Sender<Order>),
 ) -> StartCounter {
-    let (shared, running, key) = (Arc::clone(shared), Arc::clone(running), settings.key.clone());
-    let (committer, publisher, ticker) = (committer.clone(), publisher.clone(), ticker.clone());
+    let shared = Arc::clone(shared);
+    let running = Arc::clone(running);
+    let key = settings.key.clone();
+    let committer = committer.clone();
+    let publisher = publisher.clone();
+    let ticker = ticker.clone();
     Box::new(move |name, streams| {
         let (sender, work) = mpsc::channel();
         let counter = Counter {
             shared: Arc::clone(&shared),
-            key: StateKey::from_bytes(*key.expose()),
+            key: key.state_key(),
             streams,
             work,
             committer: committer.clone(),
@@ -166,9 +153,35 @@ fn starter(
     })
 }
 
+fn notice_repair(store: &Store, shared: &Shared) {
+    shared.health.notice(&format!(
+        "{} was damaged and was repaired: what was acknowledged last may be missing; check the disk",
+        store.disk().name()
+    ));
+}
+
+/// Why the database can be read and not written, which is said.
+fn first_failure(store: &Store, shared: &Shared) -> Option<(Instant, Unavailable)> {
+    let refusal = Unavailable::Storage(store.unwritable()?.to_owned());
+    shared.health.ail(Ailment::Storage, &refusal.to_string());
+    Some((Instant::now(), refusal))
+}
+
+/// Shows nothing until the marker has moved: what will be shown then.
+fn hide_all(recovered: &Recovered, shared: &Shared) -> Result<Release, OpenError> {
+    let mut states = Vec::new();
+    for counting in recovered.sources.iter().flat_map(|source| &source.streams) {
+        states.push(hide(counting, shared)?);
+    }
+    let streams = states.iter().map(|committed| committed.stream.id).collect();
+    let generation = recovered.meta.lineage.generation;
+    Ok(Release { generation, states, streams, busy: shared.begin() })
+}
+
 /// Shows nothing of a stream until the marker has moved: what will be shown then.
 fn hide(counting: &Counting, shared: &Shared) -> Result<Committed, OpenError> {
-    let (stream, sealed_until) = (Arc::clone(&counting.stream), counting.saved.sealed_until);
+    let stream = Arc::clone(&counting.stream);
+    let sealed_until = counting.saved.sealed_until;
     let view = stream.published().view.clone();
     let empty =
         DpswSketch::new(view.plan().clone()).map_err(|error| OpenError::Entropy(error.to_string()))?;
@@ -176,13 +189,13 @@ fn hide(counting: &Counting, shared: &Shared) -> Result<Committed, OpenError> {
     Ok(Committed { stream, sealed_until, view, busy: shared.begin() })
 }
 
-/// The book of a source, whose streams are counted from now on.
-fn open_book(
+/// The state of a source, whose streams are counted from now on.
+fn open_source(
     recovered: RecoveredSource,
     start_counter: &StartCounter,
     shared: &Shared,
     publisher: &Sender<Shown>,
-) -> Book {
+) -> SourceState {
     let RecoveredSource { source, next, streams, journal } = recovered;
     let durable: Vec<_> =
         streams.iter().map(|counting| (Arc::clone(&counting.stream), counting.saved)).collect();
@@ -202,23 +215,28 @@ fn open_book(
     }
     shared.sources.insert(&source.config.name, Arc::clone(&source));
     let counter: Arc<Sender<Work>> = start_counter(&source.config.name, streams);
-    let mut book = Book::new(source, next, counter);
-    durable.into_iter().for_each(|(stream, saved)| book.note(stream, saved));
-    journal.into_iter().for_each(|(last, bytes)| book.note_record(last, bytes));
-    book
+    let mut state = SourceState::new(source, next, counter);
+    for (stream, saved) in durable {
+        state.note(stream, saved);
+    }
+    for (last, bytes) in journal {
+        state.note_record(last, bytes);
+    }
+    state
 }
 
 impl Running {
     /// A thread whose panic is seen: nothing is taken any more that would not be counted, and whoever runs the engine is told.
     fn spawn(&self, shared: &Arc<Shared>, name: &str, run: impl FnOnce() + Send + 'static) {
-        let (shared, title) = (Arc::clone(shared), name.to_owned());
+        let shared = Arc::clone(shared);
+        let title = name.to_owned();
         let watched = move || {
             if std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).is_err() {
                 let reason = format!(
                     "the thread {title} failed, and the log says where; what was acknowledged is in the journal and is counted \
                     at the next start"
                 );
-                shared.vitals.ail(Ailment::Thread, &reason);
+                shared.health.ail(Ailment::Thread, &reason);
                 shared.is_closing.store(true, std::sync::atomic::Ordering::SeqCst);
                 shared.failure.send_replace(Some(reason));
             }

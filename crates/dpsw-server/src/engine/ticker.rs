@@ -21,7 +21,7 @@ pub(crate) struct GridTime {
     now_ms: AtomicU64,
 }
 
-/// What the thread of the clock is told.
+/// An order to the thread of the clock.
 pub(crate) enum Order {
     /// Tell this source the time from now on, until it is gone.
     Follow(Weak<Sender<Work>>),

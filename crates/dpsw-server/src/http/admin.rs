@@ -1,18 +1,15 @@
 //! Sources, streams and tokens: listed, made, checked and deleted.
 
 use axum::Json;
-use axum::body::Body;
-use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::extract::Request;
+use axum::http::StatusCode;
 
 use crate::auth::{Grant, Role};
 use crate::config::{ConfigError, SourceConfig, StreamConfig};
 use crate::engine::Engine;
 use crate::error::ChangeError;
-use crate::http::app::App;
-use crate::http::body::{Shown, receive_json};
 use crate::http::caller::Asker;
-use crate::http::params::{Name, Params};
+use crate::http::params::{Name, NoParams};
 use crate::http::problem::Problem;
 use crate::wire::report::{Sources, Streams, Tokens};
 use crate::wire::source::{SourceInfo, SourceShape};
@@ -23,19 +20,11 @@ use crate::wire::token::{MadeToken, TokenShape};
 #[utoipa::path(get, path = "/v1/sources", tag = "sources",
     responses((status = 200, description = "By name", body = Sources),
               Problem))]
-pub(crate) async fn sources(
-    State(app): State<App>,
-    Asker(caller): Asker,
-    params: Params,
-) -> Result<Json<Sources>, Problem> {
-    params.done()?;
-    let reports = app.engine.sources().into_iter();
-    let seen = reports.filter(|report| {
-        [Role::Query, Role::Admin, Role::Ingest]
-            .into_iter()
-            .any(|role| caller.grant.allows_source(role, &report.config.name))
-    });
-    Ok(Json(Sources { sources: seen.map(SourceInfo::from).collect() }))
+pub(crate) async fn sources(asker: Asker, _: NoParams) -> Result<Json<Sources>, Problem> {
+    let roles = [Role::Query, Role::Admin, Role::Ingest];
+    let mut sources = asker.app.engine.sources();
+    sources.retain(|report| roles.iter().any(|role| asker.may_source(*role, &report.config.name).is_ok()));
+    Ok(Json(Sources { sources: sources.into_iter().map(SourceInfo::from).collect() }))
 }
 
 /// A source with what its streams spend.
@@ -43,15 +32,9 @@ pub(crate) async fn sources(
     params(("source" = String, Path, description = "The source")),
     responses((status = 200, description = "The source", body = SourceInfo),
               Problem))]
-pub(crate) async fn source(
-    State(app): State<App>,
-    asker: Asker,
-    Name(name): Name,
-    params: Params,
-) -> Result<Json<SourceInfo>, Problem> {
-    params.done()?;
+pub(crate) async fn source(asker: Asker, Name(name): Name, _: NoParams) -> Result<Json<SourceInfo>, Problem> {
     asker.may_source(Role::Query, &name).or_else(|_| asker.may_source(Role::Admin, &name))?;
-    Ok(Json(app.engine.source(&name)?.into()))
+    Ok(Json(asker.app.engine.source(&name)?.into()))
 }
 
 /// Makes a source.
@@ -60,22 +43,18 @@ pub(crate) async fn source(
     responses((status = 201, description = "The source", body = SourceInfo),
               Problem))]
 pub(crate) async fn create_source(
-    State(app): State<App>,
     asker: Asker,
-    params: Params,
-    headers: HeaderMap,
-    body: Body,
+    _: NoParams,
+    request: Request,
 ) -> Result<(StatusCode, Json<SourceInfo>), Problem> {
-    params.done()?;
     asker.may(Role::Admin)?;
-    let shape: SourceShape = receive_json(&app, &asker, &headers, body, Shown::Words).await?.value;
+    let shape: SourceShape = asker.receive_settings(request).await?;
     let name = shape.name.clone();
-    let made = app.engine(move |engine| {
+    let made = asker.app.engine(move |engine| {
         engine.create_source(shape.into())?;
-        Ok::<_, Problem>(engine.source(&name)?)
+        Ok(engine.source(&name)?)
     });
-    let report = made.await??;
-    Ok((StatusCode::CREATED, Json(report.into())))
+    Ok((StatusCode::CREATED, Json(made.await?.into())))
 }
 
 /// Says whether a source could be made. Nothing is made.
@@ -84,18 +63,15 @@ pub(crate) async fn create_source(
     responses((status = 200, description = "It could be made", body = SourceShape),
               Problem))]
 pub(crate) async fn check_source(
-    State(app): State<App>,
     asker: Asker,
-    params: Params,
-    headers: HeaderMap,
-    body: Body,
+    _: NoParams,
+    request: Request,
 ) -> Result<Json<SourceShape>, Problem> {
-    params.done()?;
     asker.may(Role::Admin)?;
-    let shape: SourceShape = receive_json(&app, &asker, &headers, body, Shown::Words).await?.value;
+    let shape: SourceShape = asker.receive_settings(request).await?;
     let config = SourceConfig::from(shape);
     config.check().map_err(ChangeError::from)?;
-    if app.engine.source(&config.name).is_ok() {
+    if asker.app.engine.source(&config.name).is_ok() {
         return Err(ChangeError::Exists { what: "source", name: config.name }.into());
     }
     Ok(Json(config.into()))
@@ -107,14 +83,12 @@ pub(crate) async fn check_source(
     responses((status = 204, description = "It is gone"),
               Problem))]
 pub(crate) async fn delete_source(
-    State(app): State<App>,
     asker: Asker,
     Name(name): Name,
-    params: Params,
+    _: NoParams,
 ) -> Result<StatusCode, Problem> {
-    params.done()?;
     asker.may(Role::Admin)?;
-    app.engine(move |engine| engine.delete_source(&name)).await??;
+    asker.app.engine(move |engine| Ok(engine.delete_source(&name)?)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -122,19 +96,14 @@ pub(crate) async fn delete_source(
 #[utoipa::path(get, path = "/v1/streams", tag = "streams",
     responses((status = 200, description = "By name", body = Streams),
               Problem))]
-pub(crate) async fn streams(
-    State(app): State<App>,
-    Asker(caller): Asker,
-    params: Params,
-) -> Result<Json<Streams>, Problem> {
-    params.done()?;
-    let reports = app.engine(Engine::streams).await?;
-    let seen = reports.iter().filter(|report| {
-        [Role::Query, Role::Admin].into_iter().any(|role| {
-            caller.allows_stream(role, &report.name, Some(report.id), report.source().unwrap_or_default())
-        })
+pub(crate) async fn streams(asker: Asker, _: NoParams) -> Result<Json<Streams>, Problem> {
+    let mut streams = asker.app.engine(|engine| Ok(engine.streams())).await?;
+    streams.retain(|report| {
+        let source = report.source().unwrap_or_default();
+        let allows = |role| asker.caller.allows_stream(role, &report.name, Some(report.id), source);
+        allows(Role::Query) || allows(Role::Admin)
     });
-    Ok(Json(Streams { streams: seen.map(StreamInfo::from).collect() }))
+    Ok(Json(Streams { streams: streams.iter().map(StreamInfo::from).collect() }))
 }
 
 /// A stream with its plan.
@@ -142,15 +111,9 @@ pub(crate) async fn streams(
     params(("stream" = String, Path, description = "The stream")),
     responses((status = 200, description = "The stream", body = StreamInfo),
               Problem))]
-pub(crate) async fn stream(
-    State(app): State<App>,
-    asker: Asker,
-    Name(name): Name,
-    params: Params,
-) -> Result<Json<StreamInfo>, Problem> {
-    params.done()?;
-    asker.may_stream(&app, Role::Query, &name).or_else(|_| asker.may_stream(&app, Role::Admin, &name))?;
-    Ok(Json((&app.engine.stream(&name)?).into()))
+pub(crate) async fn stream(asker: Asker, Name(name): Name, _: NoParams) -> Result<Json<StreamInfo>, Problem> {
+    asker.may_stream(Role::Query, &name).or_else(|_| asker.may_stream(Role::Admin, &name))?;
+    Ok(Json((&asker.app.engine.stream(&name)?).into()))
 }
 
 /// Makes a stream: charges it to its source and starts it with the next batch.
@@ -160,24 +123,21 @@ pub(crate) async fn stream(
     responses((status = 201, description = "The stream", body = StreamInfo),
               Problem))]
 pub(crate) async fn create_stream(
-    State(app): State<App>,
     asker: Asker,
     Name(source): Name,
-    params: Params,
-    headers: HeaderMap,
-    body: Body,
+    _: NoParams,
+    request: Request,
 ) -> Result<(StatusCode, Json<StreamInfo>), Problem> {
-    params.done()?;
     asker.may_source(Role::Admin, &source)?;
-    let shape: StreamShape = receive_json(&app, &asker, &headers, body, Shown::Words).await?.value;
-    let (name, most) = (shape.name.clone(), app.limits.streams);
-    let made = app.engine(move |engine| {
+    let shape: StreamShape = asker.receive_settings(request).await?;
+    let name = shape.name.clone();
+    let most = asker.app.limits.streams;
+    let made = asker.app.engine(move |engine| {
         at_most(engine, most)?;
         engine.create_stream(&source, shape.into())?;
-        Ok::<_, Problem>(engine.stream(&name)?)
+        Ok(engine.stream(&name)?)
     });
-    let report = made.await??;
-    Ok((StatusCode::CREATED, Json((&report).into())))
+    Ok((StatusCode::CREATED, Json((&made.await?).into())))
 }
 
 pub(crate) fn at_most(engine: &Engine, most: usize) -> Result<(), ChangeError> {
@@ -191,22 +151,19 @@ pub(crate) fn at_most(engine: &Engine, most: usize) -> Result<(), ChangeError> {
     responses((status = 200, description = "It could be made", body = StreamInfo),
               Problem))]
 pub(crate) async fn check_stream(
-    State(app): State<App>,
     asker: Asker,
     Name(source): Name,
-    params: Params,
-    headers: HeaderMap,
-    body: Body,
+    _: NoParams,
+    request: Request,
 ) -> Result<Json<StreamInfo>, Problem> {
-    params.done()?;
     asker.may_source(Role::Admin, &source)?;
-    let shape: StreamShape = receive_json(&app, &asker, &headers, body, Shown::Words).await?.value;
-    let checked = app.engine(move |engine| {
+    let shape: StreamShape = asker.receive_settings(request).await?;
+    let checked = asker.app.engine(move |engine| {
         let config = StreamConfig::from(shape);
         let plan = engine.check_stream(&source, &config)?;
-        Ok::<_, Problem>(StreamInfo::new(config.name, Some((source, config.item)), &plan, None))
+        Ok(StreamInfo::new(config.name, Some((source, config.item)), &plan, None))
     });
-    Ok(Json(checked.await??))
+    Ok(Json(checked.await?))
 }
 
 /// Gives a stream other settings from the next batch on.
@@ -219,26 +176,22 @@ pub(crate) async fn check_stream(
     responses((status = 200, description = "The stream", body = StreamInfo),
               Problem))]
 pub(crate) async fn replace_stream(
-    State(app): State<App>,
     asker: Asker,
     Name(name): Name,
-    params: Params,
-    headers: HeaderMap,
-    body: Body,
+    _: NoParams,
+    request: Request,
 ) -> Result<Json<StreamInfo>, Problem> {
-    params.done()?;
-    asker.may_stream(&app, Role::Admin, &name)?;
-    let shape: StreamShape = receive_json(&app, &asker, &headers, body, Shown::Words).await?.value;
+    asker.may_stream(Role::Admin, &name)?;
+    let shape: StreamShape = asker.receive_settings(request).await?;
     if shape.name != name {
         let text = format!("stream {name:?} keeps its name, got {:?}", shape.name);
         return Err(ChangeError::from(ConfigError::Contradiction(text)).into());
     }
-    let made = app.engine(move |engine| {
+    let made = asker.app.engine(move |engine| {
         engine.replace_stream(shape.into())?;
-        Ok::<_, Problem>(engine.stream(&name)?)
+        Ok(engine.stream(&name)?)
     });
-    let report = made.await??;
-    Ok(Json((&report).into()))
+    Ok(Json((&made.await?).into()))
 }
 
 /// Deletes a stream. What is open is given up; its charge stays.
@@ -247,20 +200,18 @@ pub(crate) async fn replace_stream(
     responses((status = 204, description = "It is gone"),
               Problem))]
 pub(crate) async fn delete_stream(
-    State(app): State<App>,
     asker: Asker,
     Name(name): Name,
-    params: Params,
+    _: NoParams,
 ) -> Result<StatusCode, Problem> {
-    params.done()?;
-    asker.may_stream(&app, Role::Admin, &name)?;
-    let keeping = app.clone();
-    let deleted = app.engine(move |engine| {
+    asker.may_stream(Role::Admin, &name)?;
+    let app = asker.app.clone();
+    let deleted = asker.app.engine(move |engine| {
         // Tokens that name it are for no later stream of its name.
-        keeping.bind_tokens()?;
-        Ok::<_, Problem>(engine.delete_stream(&name)?)
+        app.bind_tokens()?;
+        Ok(engine.delete_stream(&name)?)
     });
-    deleted.await??;
+    deleted.await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -270,37 +221,29 @@ pub(crate) async fn delete_stream(
     responses((status = 200, description = "The contract", body = ContractInfo),
               Problem))]
 pub(crate) async fn privacy(
-    State(app): State<App>,
     asker: Asker,
     Name(name): Name,
-    params: Params,
+    _: NoParams,
 ) -> Result<Json<ContractInfo>, Problem> {
-    params.done()?;
-    asker.may_stream(&app, Role::Query, &name).or_else(|_| asker.may_stream(&app, Role::Admin, &name))?;
-    Ok(Json(app.engine.contract(&name)?.into()))
+    asker.may_stream(Role::Query, &name).or_else(|_| asker.may_stream(Role::Admin, &name))?;
+    Ok(Json(asker.app.engine.contract(&name)?.into()))
 }
 
 /// All tokens, without what they are.
 #[utoipa::path(get, path = "/v1/tokens", tag = "tokens",
     responses((status = 200, description = "Oldest first", body = Tokens),
               Problem))]
-pub(crate) async fn tokens(
-    State(app): State<App>,
-    asker: Asker,
-    params: Params,
-) -> Result<Json<Tokens>, Problem> {
-    params.done()?;
+pub(crate) async fn tokens(asker: Asker, _: NoParams) -> Result<Json<Tokens>, Problem> {
     asker.may(Role::Admin)?;
-    Ok(Json(Tokens { tokens: app.keeper.list().into_iter().map(Into::into).collect() }))
+    Ok(Json(Tokens { tokens: asker.app.keeper.list().into_iter().map(Into::into).collect() }))
 }
 
 /// What the token that asks may do, and where.
 #[utoipa::path(get, path = "/v1/token", tag = "tokens",
     responses((status = 200, description = "Its grant", body = Grant),
               Problem))]
-pub(crate) async fn own_token(Asker(caller): Asker, params: Params) -> Result<Json<Grant>, Problem> {
-    params.done()?;
-    Ok(Json(caller.grant.clone()))
+pub(crate) async fn own_token(asker: Asker, _: NoParams) -> Json<Grant> {
+    Json(asker.caller.grant.clone())
 }
 
 /// Makes a token. It is shown this once: only its hash is kept.
@@ -309,22 +252,19 @@ pub(crate) async fn own_token(Asker(caller): Asker, params: Params) -> Result<Js
     responses((status = 201, description = "The token", body = MadeToken),
               Problem))]
 pub(crate) async fn create_token(
-    State(app): State<App>,
     asker: Asker,
-    params: Params,
-    headers: HeaderMap,
-    body: Body,
+    _: NoParams,
+    request: Request,
 ) -> Result<(StatusCode, Json<MadeToken>), Problem> {
-    params.done()?;
     asker.may(Role::Admin)?;
-    let TokenShape { name, grant } = receive_json(&app, &asker, &headers, body, Shown::Words).await?.value;
-    let keeping = app.clone();
-    let made = app.engine(move |_| {
-        let token = keeping.keeper.create(&name, grant, keeping.clock.now_ms())?;
-        keeping.bind_tokens()?;
-        Ok::<_, Problem>(token)
+    let TokenShape { name, grant } = asker.receive_settings(request).await?;
+    let app = asker.app.clone();
+    let made = asker.app.engine(move |_| {
+        let token = app.keeper.create(&name, grant, app.clock.now_ms())?;
+        app.bind_tokens()?;
+        Ok(token)
     });
-    Ok((StatusCode::CREATED, Json(made.await??.into())))
+    Ok((StatusCode::CREATED, Json(made.await?.into())))
 }
 
 /// Deletes a token; from then on it is unknown, and whoever follows a stream with it is cut off.
@@ -332,15 +272,9 @@ pub(crate) async fn create_token(
     params(("id" = String, Path, description = "The public id of the token")),
     responses((status = 204, description = "It is gone"),
               Problem))]
-pub(crate) async fn delete_token(
-    State(app): State<App>,
-    asker: Asker,
-    Name(id): Name,
-    params: Params,
-) -> Result<StatusCode, Problem> {
-    params.done()?;
+pub(crate) async fn delete_token(asker: Asker, Name(id): Name, _: NoParams) -> Result<StatusCode, Problem> {
     asker.may(Role::Admin)?;
-    let keeping = app.clone();
-    app.engine(move |_| keeping.keeper.delete(&id)).await??;
+    let app = asker.app.clone();
+    asker.app.engine(move |_| Ok(app.keeper.delete(&id)?)).await?;
     Ok(StatusCode::NO_CONTENT)
 }

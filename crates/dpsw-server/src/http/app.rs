@@ -17,7 +17,7 @@ use crate::http::work::Workers;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
 
-/// What the HTTP side is made of.
+/// The parts of the HTTP side.
 #[non_exhaustive]
 pub struct AppSettings {
     /// The engine.
@@ -40,7 +40,7 @@ impl AppSettings {
     }
 }
 
-/// What handlers share. Cheap to clone.
+/// The state that handlers share. Cheap to clone.
 #[derive(Clone)]
 pub struct App(Arc<Shared>);
 
@@ -88,11 +88,11 @@ impl App {
     /// Calls the engine where a thread may block.
     pub(crate) async fn engine<T: Send + 'static>(
         &self,
-        call: impl FnOnce(&Engine) -> T + Send + 'static,
+        call: impl FnOnce(&Engine) -> Result<T, Problem> + Send + 'static,
     ) -> Result<T, Problem> {
         let engine = Arc::clone(&self.engine);
         let done = tokio::task::spawn_blocking(move || call(&engine)).await;
-        done.map_err(|_| Problem::internal())
+        done.map_err(|_| Problem::internal())?
     }
 }
 

@@ -3,14 +3,16 @@
 use std::time::Duration;
 
 use axum::body::Body;
+use axum::extract::Request;
 use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::request::Parts;
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use serde::de::DeserializeOwned;
 
+use crate::auth::Role;
 use crate::budget::Reservation;
-use crate::http::app::App;
 use crate::http::caller::Asker;
 use crate::http::problem::Problem;
 use crate::limits::Limits;
@@ -19,30 +21,72 @@ use crate::wire::problem::Code;
 /// Bodies up to this many bytes are read at once, within a tenth of a millisecond: handing them to another thread costs as much.
 pub(crate) const SMALL: usize = 64 << 10;
 
-/// What was received, and the memory that is reserved for it: keep both together.
+/// A body, and the memory that is reserved for it: keep both together.
 pub(crate) struct Received<T> {
     pub(crate) value: T,
     pub(crate) room: Reservation,
 }
 
-/// Reads a body. Its memory is reserved before the first byte comes: as much as it says that it is long, or may be.
-pub(crate) async fn receive(
-    app: &App,
-    asker: &Asker,
-    headers: &HeaderMap,
-    body: Body,
-) -> Result<Received<Bytes>, Problem> {
-    let most = Limits::bytes(app.limits.body);
-    let len = stated_len(headers)?;
-    if len.is_some_and(|len| most < len) {
-        return Err(too_large(most));
+impl Asker {
+    /// Reads a body. Its memory is reserved before the first byte comes: as much as it says that it is long, or may be.
+    pub(crate) async fn receive(&self, headers: &HeaderMap, body: Body) -> Result<Received<Bytes>, Problem> {
+        let limits = &self.app.limits;
+        let most = Limits::bytes(limits.body);
+        let len = stated_len(headers)?;
+        if len.is_some_and(|len| most < len) {
+            return Err(too_large(most));
+        }
+        let room = self.app.budget.reserve(&self.caller.id, len.unwrap_or(most));
+        let mut room = room.map_err(|_| no_memory())?;
+        let time = limits.body_time.duration();
+        let read = tokio::time::timeout(time, read(body, len.unwrap_or(0), most)).await;
+        let value = read.map_err(|_| too_slow(time))??;
+        room.shrink(value.len());
+        Ok(Received { value, room })
     }
-    let mut room = app.budget.reserve(&asker.0.id, len.unwrap_or(most)).map_err(|_| no_memory())?;
-    let time = app.limits.body_time.duration();
-    let read = tokio::time::timeout(time, read(body, len.unwrap_or(0), most)).await;
-    let value = read.map_err(|_| too_slow(time))??;
-    room.shrink(value.len());
-    Ok(Received { value, room })
+
+    /// Reads a question about a stream: a problem shows nothing of it.
+    pub(crate) async fn receive_question<T: DeserializeOwned + Send + 'static>(
+        &self,
+        stream: &str,
+        request: Request,
+    ) -> Result<Received<T>, Problem> {
+        self.may_stream(Role::Query, stream)?;
+        self.receive_json(request, Shown::PlaceAlone).await
+    }
+
+    /// Reads settings: they are public, and a problem shows what it could not read.
+    pub(crate) async fn receive_settings<T: DeserializeOwned + Send + 'static>(
+        &self,
+        request: Request,
+    ) -> Result<T, Problem> {
+        Ok(self.receive_json(request, Shown::Words).await?.value)
+    }
+
+    /// Reads a body of JSON.
+    async fn receive_json<T: DeserializeOwned + Send + 'static>(
+        &self,
+        request: Request,
+        shown: Shown,
+    ) -> Result<Received<T>, Problem> {
+        let (Parts { headers, .. }, body) = request.into_parts();
+        if !is_json(&headers) {
+            let detail = "send the body with Content-Type: application/json";
+            return Err(Problem::new(Code::UnknownContent, detail));
+        }
+        let Received { value: bytes, room } = self.receive(&headers, body).await?;
+        let read = move || serde_json::from_slice(&bytes).map_err(|error| unreadable(&error, shown));
+        // Long ones would keep others from being answered meanwhile.
+        let value =
+            if room.amount() <= SMALL { read()? } else { self.app.workers.questions.run(read).await? };
+        Ok(Received { value, room })
+    }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let name = content_type.split(';').next().unwrap_or_default().trim();
+    name.eq_ignore_ascii_case("application/json")
 }
 
 /// A token holds as much memory as it may, or there is none left.
@@ -88,33 +132,13 @@ async fn read(mut body: Body, about: usize, most: usize) -> Result<Bytes, Proble
     Ok(if rest.is_empty() { first } else { rest.freeze() })
 }
 
-/// Whether a problem with JSON may show what it could not read.
+/// The part of unreadable JSON that a problem may show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shown {
+enum Shown {
     /// Settings: they are public.
     Words,
     /// Questions: they hold items.
     PlaceAlone,
-}
-
-/// Reads a body of JSON.
-pub(crate) async fn receive_json<T: DeserializeOwned + Send + 'static>(
-    app: &App,
-    asker: &Asker,
-    headers: &HeaderMap,
-    body: Body,
-    shown: Shown,
-) -> Result<Received<T>, Problem> {
-    let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let name = content_type.split(';').next().unwrap_or_default().trim();
-    if !name.eq_ignore_ascii_case("application/json") {
-        return Err(Problem::new(Code::UnknownContent, "send the body with Content-Type: application/json"));
-    }
-    let Received { value: bytes, room } = receive(app, asker, headers, body).await?;
-    let read = move || serde_json::from_slice(&bytes).map_err(|error| unreadable(&error, shown));
-    // Long ones would keep others from being answered meanwhile.
-    let value = if room.amount() <= SMALL { read()? } else { app.workers.questions.run(read).await?? };
-    Ok(Received { value, room })
 }
 
 fn unreadable(error: &serde_json::Error, shown: Shown) -> Problem {

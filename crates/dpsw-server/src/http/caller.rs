@@ -17,9 +17,12 @@ use crate::http::places::Held;
 use crate::http::problem::Problem;
 use crate::wire::problem::Code;
 
-/// Who asks. Handlers that take it are behind [`known`].
+/// Whoever asks, and what handlers share. Handlers that take it are behind [`known`].
 #[derive(Debug, Clone)]
-pub(crate) struct Asker(pub(crate) Arc<Caller>);
+pub(crate) struct Asker {
+    pub(crate) app: App,
+    pub(crate) caller: Arc<Caller>,
+}
 
 /// Lets requests through that show a known token which does not ask too often.
 pub(crate) async fn known(
@@ -35,7 +38,7 @@ pub(crate) async fn known(
     })?;
     let place = app.requests.reserve(&caller.id, 1);
     let place = place.map_err(|_| Problem::busy("too many requests are being answered; ask again"))?;
-    request.extensions_mut().insert(Asker(caller));
+    request.extensions_mut().insert(Asker { app, caller });
     let response = next.run(request).await;
     // An answer takes memory until it is sent.
     Ok(response.map(|body| Held::wrap(body, place)))
@@ -68,37 +71,37 @@ impl Asker {
     /// # Errors
     /// The token does not allow this anywhere.
     pub(crate) fn has(&self, role: Role) -> Result<(), Problem> {
-        allowed(self.0.grant.roles.contains(&role), role, "somewhere")
+        allowed(self.caller.grant.roles.contains(&role), role, "somewhere")
     }
 
     /// # Errors
     /// The token does not allow this everywhere.
     pub(crate) fn may(&self, role: Role) -> Result<(), Problem> {
-        allowed(self.0.grant.allows(role), role, "everywhere")
+        allowed(self.caller.grant.allows(role), role, "everywhere")
     }
 
     /// # Errors
     /// The token does not allow this with the source.
     pub(crate) fn may_source(&self, role: Role, source: &str) -> Result<(), Problem> {
-        allowed(self.0.grant.allows_source(role, source), role, "for this source")
+        allowed(self.caller.grant.allows_source(role, source), role, "for this source")
     }
 
     /// # Errors
     /// The token does not allow this with the stream, or there is none.
-    pub(crate) fn may_stream(&self, app: &App, role: Role, stream: &str) -> Result<(), Problem> {
-        if self.0.grant.allows(role) {
+    pub(crate) fn may_stream(&self, role: Role, stream: &str) -> Result<(), Problem> {
+        if self.caller.grant.allows(role) {
             return Ok(());
         }
         // Whoever may not ask about all streams is not told which there are.
-        let (source, number) =
-            (app.engine.source_of(stream).unwrap_or_default(), app.engine.stream_id(stream));
-        allowed(self.0.allows_stream(role, stream, number, &source), role, "for this stream")
+        let source = self.app.engine.source_of(stream).unwrap_or_default();
+        let number = self.app.engine.stream_id(stream);
+        allowed(self.caller.allows_stream(role, stream, number, &source), role, "for this stream")
     }
 
     /// Whether the first view may make a stream that is not there: whoever names it in a token, or may make streams, has allowed
     /// that. A token of a stream that is gone makes no other one.
     pub(crate) fn may_make(&self, stream: &str) -> bool {
-        self.0.names_stream(stream, None) || self.0.grant.allows(Role::Admin)
+        self.caller.names_stream(stream, None) || self.caller.grant.allows(Role::Admin)
     }
 }
 
@@ -106,10 +109,5 @@ fn allowed(is_allowed: bool, role: Role, place: &str) -> Result<(), Problem> {
     if is_allowed {
         return Ok(());
     }
-    let role = match role {
-        Role::Ingest => "ingest",
-        Role::Query => "query",
-        Role::Admin => "admin",
-    };
-    Err(Problem::new(Code::Forbidden, format!("the token needs the role {role} {place}")))
+    Err(Problem::new(Code::Forbidden, format!("the token needs the role {} {place}", role.name())))
 }

@@ -1,16 +1,11 @@
 //! How often items occurred.
 
 use axum::Json;
-use axum::body::Body;
-use axum::extract::State;
-use axum::http::HeaderMap;
+use axum::extract::Request;
 use dpsw::error::QueryError;
 use dpsw::{Ranked, WindowView};
 
-use crate::auth::Role;
-use crate::http::app::App;
-use crate::http::ask::{Effort, ask};
-use crate::http::body::{Received, Shown, receive_json};
+use crate::http::ask::Effort;
 use crate::http::caller::Asker;
 use crate::http::items::{NamedItems, of_body, wrong_item};
 use crate::http::params::{Name, Params, Scope};
@@ -51,18 +46,18 @@ fn asked(view: &WindowView, items: &[AskedItem], trends: bool) -> Result<Answer,
     responses((status = 200, description = "A row for each item, in their order", body = Answer),
               Problem))]
 pub(crate) async fn frequency(
-    State(app): State<App>,
     asker: Asker,
     Name(stream): Name,
     mut params: Params,
 ) -> Result<Json<Answer>, Problem> {
-    let (items, scope) = (NamedItems::read(&mut params), Scope::read(&mut params)?);
+    let items = NamedItems::read(&mut params);
+    let scope = Scope::read(&mut params)?;
     let trends = params.flag("trend")?;
     params.done()?;
-    let most = app.limits.question_items;
+    let most = asker.app.limits.question_items;
     let effort = Effort::of(items.item.len() + items.item_base64.len(), trends);
     let answer = move |view: &WindowView| asked(view, &items.items(view, most)?, trends);
-    ask(&app, &asker, &stream, (scope, effort), answer).await.map(Json)
+    asker.ask(&stream, scope, effort, answer).await.map(Json)
 }
 
 /// How often many items occurred.
@@ -74,24 +69,21 @@ pub(crate) async fn frequency(
     responses((status = 200, description = "A row for each item, in their order", body = Answer),
               Problem))]
 pub(crate) async fn frequencies_of_many(
-    State(app): State<App>,
     asker: Asker,
     Name(stream): Name,
     mut params: Params,
-    headers: HeaderMap,
-    body: Body,
+    request: Request,
 ) -> Result<Json<Answer>, Problem> {
-    let (scope, trends) = (Scope::read(&mut params)?, params.flag("trend")?);
+    let scope = Scope::read(&mut params)?;
+    let trends = params.flag("trend")?;
     params.done()?;
-    asker.may_stream(&app, Role::Query, &stream)?;
-    let question: Received<FrequenciesQuestion> =
-        receive_json(&app, &asker, &headers, body, Shown::PlaceAlone).await?;
-    let most = app.limits.question_items;
+    let question = asker.receive_question::<FrequenciesQuestion>(&stream, request).await?;
+    let most = asker.app.limits.question_items;
     let effort = Effort::of(question.value.items.0.len(), trends);
     let answer = move |view: &WindowView| {
         // With its memory.
         let question = question;
         asked(view, &of_body(&question.value.items.0, view, most)?, trends)
     };
-    ask(&app, &asker, &stream, (scope, effort), answer).await.map(Json)
+    asker.ask(&stream, scope, effort, answer).await.map(Json)
 }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use axum::Json;
-use axum::body::Body;
-use axum::extract::State;
+use axum::extract::Request;
 use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderName};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
@@ -14,7 +14,7 @@ use crate::auth::Role;
 use crate::engine::{BatchId, Receipt};
 use crate::events::Events;
 use crate::http::app::App;
-use crate::http::body::{Received, SMALL, receive};
+use crate::http::body::{Received, SMALL};
 use crate::http::caller::Asker;
 use crate::http::params::{Name, Params};
 use crate::http::problem::Problem;
@@ -24,7 +24,6 @@ use crate::input::{self, Format, InputError, InputLimits, Wanted};
 use crate::limits::Limits;
 use crate::wire::body::{Binary, Documents, Text};
 use crate::wire::problem::Code;
-use crate::wire::report::ReceiptShape;
 
 const BATCH_ID: HeaderName = HeaderName::from_static("batch-id");
 /// What other services call it, in another form.
@@ -49,23 +48,24 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
            ("Content-Encoding" = Option<String>, Header, description = "`gzip` or `zstd`")),
     request_body(content((Documents = "application/json"), (Text = "application/x-ndjson"), (Text = "text/csv"),
                          (Text = "text/plain"), (Binary = "application/vnd.apache.arrow.stream")), description = "The events"),
-    responses((status = 202, description = "The batch is durable and will be counted once", body = ReceiptShape),
-              (status = 200, description = "A batch of this id was taken before; this one is not counted", body = ReceiptShape),
+    responses((status = 202, description = "The batch is durable and will be counted once", body = Receipt),
+              (status = 200, description = "A batch of this id was taken before; this one is not counted", body = Receipt),
               Problem))]
 pub(crate) async fn ingest(
-    State(app): State<App>,
     asker: Asker,
     Name(source): Name,
     params: Params,
-    headers: HeaderMap,
-    body: Body,
+    request: Request,
 ) -> Result<Response, Problem> {
     asker.may_source(Role::Ingest, &source)?;
     params.done()?;
-    let has_public_arrivals = app.engine.wanted(&source)?.has_public_arrivals;
-    let receipt = take(&app, &asker, &source, &headers, body).await;
-    if let (Ok(receipt), true) = (&receipt, has_public_arrivals) {
-        count(&app, &source, receipt);
+    let has_public_arrivals = asker.app.engine.wanted(&source)?.has_public_arrivals;
+    let receipt = take(&asker, &source, request).await;
+    if let Ok(receipt) = &receipt
+        && has_public_arrivals
+        && !receipt.is_repeated
+    {
+        asker.app.metrics.add_events(&source, receipt.events);
     }
     let mut response = receipt.map(acknowledge).unwrap_or_else(IntoResponse::into_response);
     if has_public_arrivals {
@@ -74,32 +74,22 @@ pub(crate) async fn ingest(
     Ok(response)
 }
 
-fn count(app: &App, source: &str, receipt: &Receipt) {
-    if !receipt.is_repeated {
-        app.metrics.add_events(source, receipt.events);
-    }
-}
-
 fn acknowledge(receipt: Receipt) -> Response {
     let status = if receipt.is_repeated { StatusCode::OK } else { StatusCode::ACCEPTED };
-    (status, Json(ReceiptShape::from(receipt))).into_response()
+    (status, Json(receipt)).into_response()
 }
 
-async fn take(
-    app: &App,
-    asker: &Asker,
-    source: &str,
-    headers: &HeaderMap,
-    body: Body,
-) -> Result<Receipt, Problem> {
-    let id = batch_id(asker, headers)?;
-    let form = BodyForm::new(app, headers)?;
-    let received = receive(app, asker, headers, body).await?;
+async fn take(asker: &Asker, source: &str, request: Request) -> Result<Receipt, Problem> {
+    let app = &asker.app;
+    let (Parts { headers, .. }, body) = request.into_parts();
+    let id = batch_id(asker, &headers)?;
+    let form = BodyForm::new(app, &headers)?;
+    let received = asker.receive(&headers, body).await?;
     // Streams may have changed while the body came.
     let reading = Reading { form, wanted: app.engine.wanted(source)? };
     let events = match reading.form.packing.is_none() && received.value.len() <= SMALL {
         true => reading.read(received)?,
-        false => app.workers.bodies.run(move || reading.read(received)).await??,
+        false => app.workers.bodies.run(move || Ok(reading.read(received)?)).await?,
     };
     Ok(app.engine.ingest(source, id, events)?.await?)
 }
@@ -112,7 +102,7 @@ struct BodyForm {
     unpacked_max: usize,
 }
 
-/// How a body is read, and what is taken of it.
+/// The form of a body, and the columns that are taken of it.
 struct Reading {
     form: BodyForm,
     wanted: Arc<Wanted>,
@@ -163,7 +153,7 @@ fn batch_id(asker: &Asker, headers: &HeaderMap) -> Result<Option<BatchId>, Probl
         return Err(Problem::new(Code::BadHeader, detail));
     }
     let id = one(headers, &BATCH_ID)?;
-    Ok(id.map(|id| BatchId::new(&asker.0.batch_owner, id)).transpose()?)
+    Ok(id.map(|id| BatchId::new(&asker.caller.batch_owner, id)).transpose()?)
 }
 
 /// The value of a header that stands there at most once.

@@ -3,16 +3,12 @@
 use std::str::FromStr;
 
 use axum::Json;
-use axum::body::Body;
-use axum::extract::State;
-use axum::http::HeaderMap;
+use axum::extract::Request;
 use dpsw::{Certainty, Item, List, ListRequest, Threshold, WindowView};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::auth::Role;
 use crate::http::app::App;
-use crate::http::ask::{Effort, ask};
-use crate::http::body::{Received, Shown, receive_json};
+use crate::http::ask::Effort;
 use crate::http::caller::Asker;
 use crate::http::items::of_body;
 use crate::http::params::{Name, Params, Scope};
@@ -90,16 +86,16 @@ pub(crate) fn top_of(view: &WindowView, count: usize, rows: Rows) -> Result<Answ
     responses((status = 200, description = "The largest first", body = Answer),
               Problem))]
 pub(crate) async fn top(
-    State(app): State<App>,
     asker: Asker,
     Name(stream): Name,
     mut params: Params,
 ) -> Result<Json<Answer>, Problem> {
-    let (count, rows) = (read_count(&app, &mut params)?, Rows::read(&mut params)?);
+    let count = read_count(&asker.app, &mut params)?;
+    let rows = Rows::read(&mut params)?;
     let scope = Scope::read(&mut params)?;
     params.done()?;
     let effort = Effort::of(count, rows.has_trends());
-    ask(&app, &asker, &stream, (scope, effort), move |view| top_of(view, count, rows)).await.map(Json)
+    asker.ask(&stream, scope, effort, move |view| top_of(view, count, rows)).await.map(Json)
 }
 
 /// On which side a list of heavy hitters errs.
@@ -152,24 +148,24 @@ fn threshold(share: f64) -> Result<Threshold, Problem> {
     responses((status = 200, description = "The largest first", body = Answer),
               Problem))]
 pub(crate) async fn heavy_hitters(
-    State(app): State<App>,
     asker: Asker,
     Name(stream): Name,
     mut params: Params,
 ) -> Result<Json<Answer>, Problem> {
     let share = params.read("threshold", "a number strictly between 0 and 1")?;
     let side: Side = params.read("certainty", "plain, sure or possible")?.unwrap_or_default();
-    let (rows, scope) = (Rows::read(&mut params)?, Scope::read(&mut params)?);
+    let rows = Rows::read(&mut params)?;
+    let scope = Scope::read(&mut params)?;
     params.done()?;
     let share = share.ok_or_else(|| Problem::parameter("say which share, as in ?threshold=0.01"))?;
     let threshold = threshold(share)?;
-    let most = app.limits.answer_rows;
+    let most = asker.app.limits.answer_rows;
     // About as many keys reach a share as it fits into the whole.
     let effort = Effort::of((1.0 / share) as usize, rows.has_trends());
     let request = ListRequest::heavy_hitters(threshold).with_certainty(side.into());
     let request = rows.of(request).with_in_question_up_to(most.saturating_mul(IN_QUESTION));
     let answer = move |view: &WindowView| rows.answer_at_most(view, &view.list(request)?, most);
-    ask(&app, &asker, &stream, (scope, effort), answer).await.map(Json)
+    asker.ask(&stream, scope, effort, answer).await.map(Json)
 }
 
 /// Which of many items are at least a share of the window: also where keys cannot be listed.
@@ -180,20 +176,17 @@ pub(crate) async fn heavy_hitters(
     responses((status = 200, description = "The largest first", body = Answer),
               Problem))]
 pub(crate) async fn heavy_hitters_among(
-    State(app): State<App>,
     asker: Asker,
     Name(stream): Name,
     mut params: Params,
-    headers: HeaderMap,
-    body: Body,
+    request: Request,
 ) -> Result<Json<Answer>, Problem> {
-    let (rows, scope) = (Rows::read(&mut params)?, Scope::read(&mut params)?);
+    let rows = Rows::read(&mut params)?;
+    let scope = Scope::read(&mut params)?;
     params.done()?;
-    asker.may_stream(&app, Role::Query, &stream)?;
-    let question: Received<CandidatesQuestion> =
-        receive_json(&app, &asker, &headers, body, Shown::PlaceAlone).await?;
+    let question = asker.receive_question::<CandidatesQuestion>(&stream, request).await?;
     let threshold = threshold(question.value.threshold)?;
-    let most = app.limits.question_items;
+    let most = asker.app.limits.question_items;
     let answer = move |view: &WindowView| {
         // With its memory.
         let question = question;
@@ -201,5 +194,5 @@ pub(crate) async fn heavy_hitters_among(
         let items: Vec<Item<'_>> = items.iter().map(AskedItem::item).collect();
         Ok(rows.answer(view, &view.list_among(&items, rows.of(ListRequest::heavy_hitters(threshold)))?))
     };
-    ask(&app, &asker, &stream, (scope, Effort::Long), answer).await.map(Json)
+    asker.ask(&stream, scope, Effort::Long, answer).await.map(Json)
 }

@@ -6,16 +6,15 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::State;
 use axum::response::Sse;
 use axum::response::sse::{Event, KeepAlive};
+use dpsw::WindowView;
 use futures_util::stream::{self, Stream};
 use tokio::sync::watch;
 
 use crate::auth::Role;
 use crate::budget::Reservation;
-use crate::engine::published::Published;
-use crate::http::app::App;
+use crate::engine::publish::Published;
 use crate::http::ask::Effort;
 use crate::http::caller::Asker;
 use crate::http::lists::{Rows, read_count, top_of};
@@ -39,28 +38,27 @@ const TOKEN_CHECK: Duration = Duration::from_secs(5);
     responses((status = 200, description = "Events `top`, each an Answer", content_type = "text/event-stream", body = LiveEvent),
               Problem))]
 pub(crate) async fn live(
-    State(app): State<App>,
     asker: Asker,
     Name(stream): Name,
     mut params: Params,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
-    let (count, rows) = (read_count(&app, &mut params)?, Rows::read(&mut params)?);
+    let count = read_count(&asker.app, &mut params)?;
+    let rows = Rows::read(&mut params)?;
     let scope = Scope::read(&mut params)?;
     params.done()?;
-    asker.may_stream(&app, Role::Query, &stream)?;
-    let mut views = app.engine.subscribe(&stream)?;
+    asker.may_stream(Role::Query, &stream)?;
+    let mut views = asker.app.engine.subscribe(&stream)?;
     views.mark_changed();
-    let room = app.live_clients.reserve(&asker.0.id, 1);
+    let room = asker.app.live_clients.reserve(&asker.caller.id, 1);
     let room = room.map_err(|_| Problem::busy("as many clients follow streams as may; try again later"))?;
-    let closing = app.closing.subscribe();
-    let follower = Follower { app, asker, stream, views, closing, count, rows, scope, _room: room };
+    let closing = asker.app.closing.subscribe();
+    let follower = Follower { asker, stream, views, closing, count, rows, scope, _room: room };
     follower.check().await?;
     let events = stream::unfold(follower, Follower::next);
     Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(HEARTBEAT).text("still here")))
 }
 
 struct Follower {
-    app: App,
     asker: Asker,
     stream: String,
     views: watch::Receiver<Arc<Published>>,
@@ -98,21 +96,18 @@ impl Follower {
     }
 
     fn may_go_on(&self) -> Option<()> {
-        let is_known = self.app.keeper.knows(&self.asker.0);
-        (is_known && self.asker.may_stream(&self.app, Role::Query, &self.stream).is_ok()).then_some(())
+        let is_known = self.asker.app.keeper.knows(&self.asker.caller);
+        (is_known && self.asker.may_stream(Role::Query, &self.stream).is_ok()).then_some(())
     }
 
     async fn event(&self, published: Arc<Published>) -> Result<Event, Problem> {
-        let (count, rows, scope) = (self.count, self.rows, self.scope.clone());
+        let Self { asker, count, rows, scope, .. } = self;
+        let count = *count;
+        let rows = *rows;
         let id = published.number.to_string();
-        let is_short = scope.is_whole() && Effort::of(count, rows.has_trends()) == Effort::Short;
-        let answer = match is_short {
-            true => top_of(&published.view, count, rows)?,
-            false => {
-                let answer = move || top_of(&scope.of(&published.view)?, count, rows);
-                self.app.workers.questions.run(answer).await??
-            }
-        };
+        let effort = Effort::of(count, rows.has_trends());
+        let top = move |view: &WindowView| top_of(view, count, rows);
+        let answer = asker.app.answer(published, scope.clone(), effort, top).await?;
         Event::default().event("top").id(id).json_data(answer).map_err(|_| Problem::internal())
     }
 }

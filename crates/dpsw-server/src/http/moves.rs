@@ -1,14 +1,10 @@
 //! How an item moves: its history and its trend.
 
 use axum::Json;
-use axum::body::Body;
-use axum::extract::State;
-use axum::http::HeaderMap;
+use axum::extract::Request;
 use dpsw::{Estimate, WindowView};
 
-use crate::auth::Role;
-use crate::http::app::App;
-use crate::http::body::{Received, Shown, receive_json};
+use crate::http::ask::Effort;
 use crate::http::caller::Asker;
 use crate::http::items::{NamedItems, of_body};
 use crate::http::params::{Name, Params, Scope};
@@ -26,20 +22,15 @@ use crate::wire::report::ItemQuestion;
     responses((status = 200, description = "The oldest first", body = History),
               Problem))]
 pub(crate) async fn history(
-    State(app): State<App>,
     asker: Asker,
     Name(stream): Name,
     mut params: Params,
 ) -> Result<Json<History>, Problem> {
-    let (items, scope) = (NamedItems::read(&mut params), Scope::read(&mut params)?);
+    let items = NamedItems::read(&mut params);
+    let scope = Scope::read(&mut params)?;
     params.done()?;
-    asker.may_stream(&app, Role::Query, &stream)?;
-    let published = app.engine.view(&stream)?;
-    app.workers
-        .questions
-        .run(move || history_of(&published.view, &items.one(&published.view)?, &scope))
-        .await?
-        .map(Json)
+    let answer = move |view: &WindowView| history_of(view, &items.one(view)?, &scope);
+    asker.ask(&stream, Scope::default(), Effort::Long, answer).await.map(Json)
 }
 
 /// The same of an item that stays out of the address, and so of the logs of proxies.
@@ -50,26 +41,21 @@ pub(crate) async fn history(
     responses((status = 200, description = "The oldest first", body = History),
               Problem))]
 pub(crate) async fn history_of_body(
-    State(app): State<App>,
     asker: Asker,
     Name(stream): Name,
     mut params: Params,
-    headers: HeaderMap,
-    body: Body,
+    request: Request,
 ) -> Result<Json<History>, Problem> {
     let scope = Scope::read(&mut params)?;
     params.done()?;
-    asker.may_stream(&app, Role::Query, &stream)?;
-    let question: Received<ItemQuestion> =
-        receive_json(&app, &asker, &headers, body, Shown::PlaceAlone).await?;
-    let published = app.engine.view(&stream)?;
-    let answer = move || {
+    let question = asker.receive_question::<ItemQuestion>(&stream, request).await?;
+    let answer = move |view: &WindowView| {
         // With its memory.
         let question = question;
-        let items = of_body(&[question.value.item], &published.view, 1)?;
-        history_of(&published.view, &items[0], &scope)
+        let items = of_body(&[question.value.item], view, 1)?;
+        history_of(view, &items[0], &scope)
     };
-    app.workers.questions.run(answer).await?.map(Json)
+    asker.ask(&stream, Scope::default(), Effort::Long, answer).await.map(Json)
 }
 
 fn history_of(view: &WindowView, item: &AskedItem, scope: &Scope) -> Result<History, Problem> {
@@ -89,20 +75,17 @@ fn history_of(view: &WindowView, item: &AskedItem, scope: &Scope) -> Result<Hist
     responses((status = 200, description = "Now and before", body = TrendAnswer),
               Problem))]
 pub(crate) async fn trend(
-    State(app): State<App>,
     asker: Asker,
     Name(stream): Name,
     mut params: Params,
 ) -> Result<Json<TrendAnswer>, Problem> {
-    let (items, scope) = (NamedItems::read(&mut params), Scope::read(&mut params)?);
+    let items = NamedItems::read(&mut params);
+    let scope = Scope::read(&mut params)?;
     params.done()?;
-    asker.may_stream(&app, Role::Query, &stream)?;
-    let published = app.engine.view(&stream)?;
-    let answer = move || {
-        let view = scope.of(&published.view)?;
-        let item = items.one(&view)?;
+    let answer = move |view: &WindowView| {
+        let item = items.one(view)?;
         let trend = view.trend(item.item())?;
-        Ok(TrendAnswer::new(&view, item.item(), &trend))
+        Ok(TrendAnswer::new(view, item.item(), &trend))
     };
-    app.workers.questions.run(answer).await?.map(Json)
+    asker.ask(&stream, scope, Effort::Long, answer).await.map(Json)
 }

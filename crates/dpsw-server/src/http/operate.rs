@@ -7,10 +7,9 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 
 use crate::auth::Role;
-use crate::engine::Engine;
 use crate::http::app::App;
 use crate::http::caller::Asker;
-use crate::http::params::Params;
+use crate::http::params::NoParams;
 use crate::http::problem::Problem;
 use crate::metrics::Now;
 use crate::wire::problem::Code;
@@ -47,28 +46,19 @@ pub(crate) async fn readyz(State(app): State<App>) -> (StatusCode, Json<Readines
 #[utoipa::path(get, path = "/v1/status", tag = "operation",
     responses((status = 200, description = "The status", body = Status),
               Problem))]
-pub(crate) async fn status(
-    State(app): State<App>,
-    asker: Asker,
-    params: Params,
-) -> Result<Json<Status>, Problem> {
-    params.done()?;
+pub(crate) async fn status(asker: Asker, _: NoParams) -> Result<Json<Status>, Problem> {
     asker.may(Role::Admin)?;
-    Ok(Json(app.engine.health().into()))
+    Ok(Json(asker.app.engine.health().into()))
 }
 
 /// The allowed metrics: none of them depends on items, or on whether an event came where that is private.
 #[utoipa::path(get, path = "/metrics", tag = "operation",
     responses((status = 200, description = "In the text format of Prometheus", content_type = "text/plain", body = String),
               Problem))]
-pub(crate) async fn metrics(
-    State(app): State<App>,
-    asker: Asker,
-    params: Params,
-) -> Result<Response, Problem> {
-    params.done()?;
+pub(crate) async fn metrics(asker: Asker, _: NoParams) -> Result<Response, Problem> {
     asker.may(Role::Query).or_else(|_| asker.may(Role::Admin))?;
-    let streams = app.engine(Engine::streams).await?;
+    let app = &asker.app;
+    let streams = app.engine(|engine| Ok(engine.streams())).await?;
     let plans: Vec<_> =
         streams.iter().map(|stream| (stream.name.clone(), stream.plan.resident_bytes())).collect();
     let is_ready = app.engine.health().is_ready();

@@ -46,6 +46,19 @@ impl<S: Send + Sync> FromRequestParts<S> for Params {
     }
 }
 
+/// An address without parameters.
+#[derive(Debug)]
+pub(crate) struct NoParams;
+
+impl<S: Send + Sync> FromRequestParts<S> for NoParams {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        Params::from_request_parts(parts, state).await?.done()?;
+        Ok(Self)
+    }
+}
+
 impl Params {
     /// All values of a parameter.
     pub(crate) fn many(&mut self, name: &'static str) -> Vec<String> {

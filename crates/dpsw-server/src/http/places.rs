@@ -84,7 +84,8 @@ impl Places {
             }
             self.reserve(address)
         })?;
-        let (id, close) = (open.next, Arc::new(Notify::new()));
+        let id = open.next;
+        let close = Arc::new(Notify::new());
         open.next += 1;
         let entry = Entry {
             address,

@@ -139,7 +139,7 @@ impl From<IngestError> for Problem {
             IngestError::BatchId => Self::new(Code::BadBatchId, error.to_string()),
             IngestError::BatchTooOld => Self::new(Code::BatchTooOld, error.to_string()),
             IngestError::TooManySenders(_) => Self::new(Code::TooManySenders, error.to_string()),
-            IngestError::Brokered(_) | IngestError::Elsewhere(_) => Self::new(
+            IngestError::Brokered(_) | IngestError::OtherPosition(_) => Self::new(
                 Code::HasBroker,
                 "the source takes its events from its broker; send them there, or to a source without one",
             ),
@@ -160,8 +160,8 @@ impl From<ChangeError> for Problem {
             ChangeError::Unavailable(unavailable) => return unavailable.into(),
             ChangeError::View(error) => return error.into(),
             ChangeError::Succession(error) => return error.into(),
-            ChangeError::CountedHere { .. } => Code::CountedHere,
-            ChangeError::SealedElsewhere { .. } => Code::SealedElsewhere,
+            ChangeError::CountedHere(_) => Code::CountedHere,
+            ChangeError::SealedElsewhere(_) => Code::SealedElsewhere,
             ChangeError::NoClaim => Code::NoClaim,
             ChangeError::ViewKeys { .. } => Code::BadView,
             ChangeError::Config(_) => Code::BadSettings,

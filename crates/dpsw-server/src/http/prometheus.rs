@@ -1,12 +1,10 @@
 //! The private top items of a stream as metrics, where the operator offers them: so that Grafana shows them.
 
-use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use dpsw::WindowView;
 
-use crate::http::app::App;
-use crate::http::ask::{Effort, ask};
+use crate::http::ask::Effort;
 use crate::http::caller::Asker;
 use crate::http::lists::{Rows, read_count, top_of};
 use crate::http::operate::PROMETHEUS;
@@ -27,23 +25,23 @@ use crate::wire::problem::Code;
     responses((status = 200, description = "In the text format of Prometheus", content_type = "text/plain", body = String),
               Problem))]
 pub(crate) async fn prometheus(
-    State(app): State<App>,
     asker: Asker,
     Name(stream): Name,
     mut params: Params,
 ) -> Result<Response, Problem> {
-    let (count, scope) = (read_count(&app, &mut params)?, Scope::read(&mut params)?);
+    let count = read_count(&asker.app, &mut params)?;
+    let scope = Scope::read(&mut params)?;
     params.done()?;
-    if !app.prometheus.contains(&stream) {
+    if !asker.app.prometheus.contains(&stream) {
         let detail = "the settings do not name this stream under prometheus";
         return Err(Problem::new(Code::NotOffered, detail));
     }
     let top = move |view: &WindowView| top_of(view, count, Rows::default());
-    let answer = ask(&app, &asker, &stream, (scope, Effort::of(count, false)), top).await?;
+    let answer = asker.ask(&stream, scope, Effort::of(count, false), top).await?;
     Ok(([(CONTENT_TYPE, PROMETHEUS)], page(&stream, &answer)).into_response())
 }
 
-/// What a metric takes from a row.
+/// The value of a metric in a row.
 type Value = fn(&Row) -> Option<f64>;
 
 fn page(stream: &str, answer: &Answer) -> String {

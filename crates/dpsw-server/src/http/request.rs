@@ -35,7 +35,7 @@ pub(crate) struct RequestId(pub(crate) String);
 /// The route that brings events.
 pub(crate) const EVENTS: &str = "/v1/sources/{source}/events";
 
-/// Marks a reply about a batch whose arrival is public.
+/// The mark of a reply about a batch whose arrival is public.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PublicArrival;
 

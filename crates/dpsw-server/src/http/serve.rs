@@ -28,7 +28,7 @@ use crate::http::slow::Guarded;
 use crate::limits::Limits;
 use crate::tls::Tls;
 
-/// What a server is made of.
+/// The parts of a server.
 #[derive(Debug)]
 pub struct ServeSettings {
     /// What handlers share.
@@ -157,11 +157,14 @@ impl Connection {
     }
 
     async fn answer(self, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
-        let (head_time, write_time) = (self.limits.head_time.duration(), self.limits.write_time.duration());
+        let head_time = self.limits.head_time.duration();
+        let write_time = self.limits.write_time.duration();
         let stream = TokioIo::new(Guarded::new(stream, head_time, write_time));
-        let (router, place) = (self.router.clone(), Arc::clone(&self.place));
+        let router = self.router.clone();
+        let place = Arc::clone(&self.place);
         let service = service_fn(move |request: Request<Incoming>| {
-            let (router, answering) = (router.clone(), place.answering());
+            let router = router.clone();
+            let answering = place.answering();
             async move {
                 let response = router.oneshot(request.map(Body::new)).await?;
                 Ok::<_, Infallible>(response.map(|body| Held::wrap(body, answering)))
@@ -191,20 +194,22 @@ fn builder(limits: &Limits) -> Builder<TokioExecutor> {
 
 /// Notices tokens that another process has made or deleted, and new certificates.
 fn upkeep(app: App, tls: Option<Arc<Tls>>) -> JoinHandle<()> {
-    let look = move || {
-        if let Err(error) = app.bind_tokens() {
-            tracing::error!(%error, "the tokens that were known stay");
-        }
-        if let Some(Err(error)) = tls.as_ref().map(|tls| tls.reload()) {
-            tracing::error!(%error, "the certificate that was known stays");
-        }
-    };
     tokio::spawn(async move {
         let mut ticks = interval(UPKEEP);
         loop {
             ticks.tick().await;
-            let look = look.clone();
-            let _ = tokio::task::spawn_blocking(look).await;
+            let app = app.clone();
+            let tls = tls.clone();
+            let _ = tokio::task::spawn_blocking(move || look_again(&app, tls.as_deref())).await;
         }
     })
+}
+
+fn look_again(app: &App, tls: Option<&Tls>) {
+    if let Err(error) = app.bind_tokens() {
+        tracing::error!(%error, "the tokens that were known stay");
+    }
+    if let Some(Err(error)) = tls.map(Tls::reload) {
+        tracing::error!(%error, "the certificate that was known stays");
+    }
 }

@@ -45,7 +45,8 @@ pub async fn answer_until<T>(
 }
 
 async fn accept(listener: &TcpListener, tls: Option<TlsAcceptor>) {
-    let (places, router) = (Arc::new(Semaphore::new(CONNECTIONS)), router());
+    let places = Arc::new(Semaphore::new(CONNECTIONS));
+    let router = router();
     loop {
         // The semaphore is never closed.
         let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };

@@ -1,13 +1,11 @@
 //! Views as bytes: downloaded, to be opened by the library and the command line, and those of several sites merged.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{FromRequest, Multipart, Request, State};
+use axum::extract::{FromRequest, Multipart, Request};
+use axum::http::StatusCode;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use dpsw::WindowView;
@@ -16,10 +14,11 @@ use crate::auth::Role;
 use crate::budget::{Budget, Reservation};
 use crate::http::admin::at_most;
 use crate::http::app::App;
-use crate::http::body::{Received, no_memory, receive};
+use crate::http::ask::Effort;
+use crate::http::body::{Received, no_memory};
 use crate::http::caller::Asker;
 use crate::http::lists::{Rows, top_of};
-use crate::http::params::{Name, Params, Scope};
+use crate::http::params::{Name, NoParams, Params, Scope};
 use crate::http::problem::Problem;
 use crate::wire::answer::Answer;
 use crate::wire::body::Binary;
@@ -41,16 +40,8 @@ const VIEW: &str = "application/vnd.dpsw.view";
     params(("stream" = String, Path, description = "The stream")),
     responses((status = 200, description = "The view", content_type = "application/vnd.dpsw.view", body = Binary),
               Problem))]
-pub(crate) async fn view(
-    State(app): State<App>,
-    asker: Asker,
-    Name(stream): Name,
-    params: Params,
-) -> Result<Response, Problem> {
-    params.done()?;
-    asker.may_stream(&app, Role::Query, &stream)?;
-    let published = app.engine.view(&stream)?;
-    let bytes = app.workers.questions.run(move || published.view.to_bytes()).await?;
+pub(crate) async fn view(asker: Asker, Name(stream): Name, _: NoParams) -> Result<Response, Problem> {
+    let bytes = asker.ask(&stream, Scope::default(), Effort::Long, |view| Ok(view.to_bytes())).await?;
     let name = format!("attachment; filename=\"{stream}.view\"");
     Ok(([(CONTENT_TYPE, VIEW), (CONTENT_DISPOSITION, name.as_str())], bytes).into_response())
 }
@@ -69,35 +60,35 @@ pub(crate) async fn view(
               (status = 204, description = "The view can be seen"),
               Problem))]
 pub(crate) async fn put_view(
-    State(app): State<App>,
     asker: Asker,
     Name(stream): Name,
-    params: Params,
-    headers: HeaderMap,
-    body: Body,
+    _: NoParams,
+    request: Request,
 ) -> Result<StatusCode, Problem> {
-    params.done()?;
-    asker.may_stream(&app, Role::Ingest, &stream)?;
-    let (is_new, may_make) = (app.engine.view(&stream).is_err(), asker.may_make(&stream));
+    asker.may_stream(Role::Ingest, &stream)?;
+    let is_new = asker.app.engine.view(&stream).is_err();
+    let may_make = asker.may_make(&stream);
     if is_new && !may_make {
         let detail =
             "there is no such stream; to make it, the token must name it, or have the role admin everywhere";
         return Err(Problem::new(Code::Forbidden, detail));
     }
+    let (Parts { headers, .. }, body) = request.into_parts();
     if headers.get(CONTENT_TYPE).is_none_or(|name| name != VIEW) {
         return Err(Problem::new(Code::UnknownContent, format!("send the view with Content-Type: {VIEW}")));
     }
-    let received = receive(&app, &asker, &headers, body).await?;
-    let (engine, most, keys_max) = (Arc::clone(&app.engine), app.limits.streams, app.limits.view_keys);
+    let received = asker.receive(&headers, body).await?;
+    let app = asker.app.clone();
     let put = move || {
         // With its memory.
         let received = received;
         if is_new {
-            at_most(&engine, most)?;
+            at_most(&app.engine, app.limits.streams)?;
         }
-        engine.put_view_up_to(&stream, received.value.clone(), may_make, keys_max)
+        let view = received.value.clone();
+        Ok(app.engine.put_view_up_to(&stream, view, may_make, app.limits.view_keys)?)
     };
-    app.workers.bodies.run(put).await??;
+    asker.app.workers.bodies.run(put).await?;
     Ok(if is_new { StatusCode::CREATED } else { StatusCode::NO_CONTENT })
 }
 
@@ -113,20 +104,15 @@ pub(crate) async fn put_view(
     responses((status = 200, description = "The merged view, or an answer",
                content((Binary = "application/vnd.dpsw.view"), (Answer = "application/json"))),
               Problem))]
-pub(crate) async fn merge(
-    State(app): State<App>,
-    asker: Asker,
-    mut params: Params,
-    request: Request,
-) -> Result<Response, Problem> {
+pub(crate) async fn merge(asker: Asker, mut params: Params, request: Request) -> Result<Response, Problem> {
     asker.has(Role::Query)?;
-    let wanted = Merged::read(&app, &mut params)?;
+    let wanted = Merged::read(&asker.app, &mut params)?;
     params.done()?;
     let (parts, body) = request.into_parts();
-    let Received { value: bytes, mut room } = receive(&app, &asker, &parts.headers, body).await?;
-    let views = views_of(parts, bytes, app.limits.merged_views).await?;
-    let budget = app.budget.clone();
-    app.workers.questions.run(move || wanted.of(&views, &budget, &mut room)).await?
+    let Received { value: bytes, mut room } = asker.receive(&parts.headers, body).await?;
+    let views = views_of(parts, bytes, asker.app.limits.merged_views).await?;
+    let budget = asker.app.budget.clone();
+    asker.app.workers.questions.run(move || wanted.of(&views, &budget, &mut room)).await
 }
 
 /// Bytes that working a view out takes for each key that can be listed.
@@ -137,7 +123,7 @@ fn cost_of(view: &WindowView) -> usize {
     view.keys().map_or(0, |keys| KEY_COST.saturating_mul(keys.len()))
 }
 
-/// What is wanted of the union.
+/// The form in which the union is wanted.
 enum Merged {
     Bytes,
     Top(usize, Rows, Scope),
@@ -146,7 +132,8 @@ enum Merged {
 impl Merged {
     fn read(app: &App, params: &mut Params) -> Result<Self, Problem> {
         let count = params.many("count");
-        let (rows, scope) = (Rows::read(params)?, Scope::read(params)?);
+        let rows = Rows::read(params)?;
+        let scope = Scope::read(params)?;
         match &count[..] {
             [] => Ok(Self::Bytes),
             [count] => {

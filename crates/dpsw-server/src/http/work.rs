@@ -37,13 +37,13 @@ impl Room {
     /// Does the work when there is room. How many wait is bounded by how many requests are answered at a time.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
-        work: impl FnOnce() -> T + Send + 'static,
+        work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
     ) -> Result<T, Problem> {
         let permit = Arc::clone(&self.0).acquire_owned().await.map_err(|_| Problem::internal())?;
         let done = tokio::task::spawn_blocking(move || {
             let _permit = permit;
             work()
         });
-        done.await.map_err(|_| Problem::internal())
+        done.await.map_err(|_| Problem::internal())?
     }
 }

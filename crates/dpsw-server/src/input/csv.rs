@@ -93,7 +93,8 @@ fn quoted(text: &[u8]) -> Option<(Cow<'_, [u8]>, &[u8])> {
     let mut rest = text;
     loop {
         let end = memchr::memchr(b'"', rest)?;
-        let (part, behind) = (&rest[..end], &rest[end + 1..]);
+        let part = &rest[..end];
+        let behind = &rest[end + 1..];
         if field.is_empty() {
             field = Cow::Borrowed(part);
         } else {

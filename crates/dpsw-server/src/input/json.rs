@@ -58,17 +58,19 @@ impl<'w> Documents<'w> {
         text: &[u8],
         wrong: impl Fn(&serde_json::Error) -> InputError,
     ) -> Result<(), InputError> {
-        // Few columns are counted: those fields need no allocation.
-        let (mut few, mut many) = ([const { None }; FEW], Vec::new());
-        let fields: &mut [Field<'_>] = match few.get_mut(..self.names.len()) {
-            Some(few) => few,
-            None => {
-                many.resize(self.names.len(), None);
-                &mut many
-            }
-        };
-        read_document(text, &self.names, fields).map_err(|error| wrong(&error))?;
-        self.rows.push(fields)
+        with_fields(self.names.len(), |fields| {
+            read_document(text, &self.names, fields).map_err(|error| wrong(&error))?;
+            self.rows.push(fields)
+        })
+    }
+}
+
+/// Hands over room for the fields of a document.
+pub(crate) fn with_fields<'t, T>(len: usize, take: impl FnOnce(&mut [Field<'t>]) -> T) -> T {
+    let mut few = [const { None }; FEW];
+    match few.get_mut(..len) {
+        Some(fields) => take(fields),
+        None => take(&mut vec![None; len]),
     }
 }
 
@@ -92,7 +94,7 @@ pub(crate) fn read_fully<'t>(
     fields: &mut [Field<'t>],
 ) -> serde_json::Result<()> {
     let mut deserializer = serde_json::Deserializer::from_slice(text);
-    let is_object = text.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
+    let is_object = text.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&OBJECT);
     match is_object {
         true => deserializer.deserialize_map(Document { names, fields })?,
         false => deserializer.deserialize_ignored_any(IgnoredAny).map(drop)?,
@@ -100,9 +102,12 @@ pub(crate) fn read_fully<'t>(
     deserializer.end()
 }
 
+/// The first byte of an object.
+const OBJECT: u8 = b'{';
+/// The most fields that need no allocation: few columns are counted.
 const FEW: usize = 8;
 
-/// Goes through the members of an object. Of members with one name the last counts.
+/// The wanted members of an object. Of members with one name the last counts.
 struct Document<'d, 'f, 'de> {
     names: &'d [&'d [u8]],
     fields: &'f mut [Field<'de>],
@@ -134,12 +139,12 @@ pub(crate) fn scalar(raw: &str) -> Field<'_> {
     match bytes {
         [b'"', inner @ .., b'"'] if memchr::memchr(b'\\', inner).is_none() => Some(Cow::Borrowed(inner)),
         [b'"', ..] => serde_json::from_str::<String>(raw).ok().map(|text| Cow::Owned(text.into_bytes())),
-        [b'{' | b'[' | b'n', ..] => None,
+        [OBJECT | b'[' | b'n', ..] => None,
         _ => Some(Cow::Borrowed(bytes)),
     }
 }
 
-/// Finds a member's name among those that are looked for. Bytes, so that no name is refused for what it says.
+/// The names that are looked for. Bytes, so that no name is refused for what it says.
 pub(crate) struct Name<'d>(pub(crate) &'d [&'d [u8]]);
 
 impl<'de> DeserializeSeed<'de> for Name<'_> {
@@ -162,7 +167,7 @@ impl Visitor<'_> for Name<'_> {
     }
 }
 
-/// Goes through an array, and stops at the first document that is refused.
+/// The documents of an array, up to the first one that is refused.
 struct Elements<'e, 'w> {
     documents: &'e mut Documents<'w>,
     refused: &'e mut Option<InputError>,

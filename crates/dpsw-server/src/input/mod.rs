@@ -21,7 +21,7 @@ use crate::budget::Reservation;
 use crate::config::{ColumnKind, Protects, SourceConfig};
 use crate::events::{Events, EventsError};
 
-/// How events are written.
+/// The form in which events are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Format {
     /// One item per line.
@@ -56,7 +56,7 @@ impl Format {
     }
 }
 
-/// What of each event is taken: the columns that streams count, the time and the user.
+/// The parts of each event that are taken: the columns that streams count, the time and the user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Wanted {
     /// How often it has changed before. The engine refuses events that were read before a column was added.
@@ -121,7 +121,7 @@ impl Wanted {
     }
 }
 
-/// How much of a body is taken.
+/// The limits of a body.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct InputLimits {
     /// Events of a batch.
@@ -217,14 +217,17 @@ mod tests {
     /// Bodies of one length and one number of rows, whose items differ.
     #[test]
     fn what_is_reserved_for_a_batch_follows_from_its_envelope() {
+        /// So many that what their items take is more than what any batch takes.
+        const ROWS: usize = 1000;
         let wanted = testing::wanted();
         let reserved = |format: Format, body: &str| {
             let room = crate::budget::Budget::new(1 << 20).reserve("a token", body.len()).expect("much");
-            let limits = testing::LIMITS;
+            let limits = InputLimits { events_max: 1 << 16, ..testing::LIMITS };
             let events = read(format, Bytes::from(body.to_owned()), &wanted, limits, room).expect("a batch");
             (events.len(), events.reserved())
         };
-        let ndjson = |page: &str, x: &str| format!("{{\"page\":\"{page}\",\"x\":\"{x}\"}}\n{{}}\n");
+        let ndjson =
+            |page: &str, x: &str| format!("{{\"page\":\"{page}\",\"x\":\"{x}\"}}\n{{}}\n").repeat(ROWS);
         let csv = |page: &str, who: &str| format!("page,status,at,who\n{page},,,{who}\n");
         for (format, one, other) in [
             (Format::Ndjson, ndjson("a", "much too long"), ndjson("much too long", "a")),

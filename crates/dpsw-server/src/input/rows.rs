@@ -7,7 +7,7 @@ use crate::config::ColumnKind;
 use crate::events::{Column, EVENTS_MAX, Events, MISSING_TIME};
 use crate::input::{InputError, InputLimits, Wanted, time};
 
-/// What stands in one field of an event, as text; `None` where there is nothing that could be an item.
+/// The text of one field of an event; `None` where there is nothing that could be an item.
 pub(crate) type Field<'f> = Option<Cow<'f, [u8]>>;
 
 /// Columns that grow row by row.

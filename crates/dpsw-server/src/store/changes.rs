@@ -1,9 +1,9 @@
 //! What changes in one transaction.
 
+use dpsw_durable::cipher::{ADDED_LEN, Cipher, secret_part};
 use redb::WriteTransaction;
 use serde::Serialize;
 
-use crate::store::cipher::{ADDED_LEN, Cipher, secret_part};
 use crate::store::journal::{Batch, encode_into, encoded_len};
 use crate::store::position::Position;
 use crate::store::records::{
@@ -41,7 +41,7 @@ pub(crate) struct Changes<'a> {
     pub(crate) nulls: Vec<(StreamId, u64, &'a Nulls)>,
 }
 
-/// What is remembered of senders of batches.
+/// A change of what is remembered of senders of batches.
 #[derive(Debug, Clone)]
 pub(crate) enum SenderChange {
     /// Which batches of a sender were taken; `None` if nothing is known of it.
@@ -222,39 +222,17 @@ fn sealed(cipher: &Cipher, place: Place, record: &impl Serialize) -> Result<Vec<
 
 #[cfg(test)]
 mod tests {
-    use std::io;
     use std::sync::Arc;
 
-    use redb::StorageBackend;
-    use redb::backends::InMemoryBackend;
+    use dpsw_durable::disk::Memory;
 
     use super::*;
     use crate::column::Strings;
     use crate::events::{Column, Events};
     use crate::key::Key;
-    use crate::store::disk::Disk;
-
-    #[derive(Debug)]
-    struct Memory;
-
-    impl Disk for Memory {
-        fn database(&self) -> io::Result<Box<dyn StorageBackend>> {
-            Ok(Box::new(InMemoryBackend::new()))
-        }
-        fn read_marker(&self) -> io::Result<Option<Vec<u8>>> {
-            Ok(None)
-        }
-        fn write_marker(&self, _: &[u8]) -> io::Result<()> {
-            Ok(())
-        }
-        fn name(&self) -> String {
-            "memory".to_owned()
-        }
-    }
 
     fn store() -> Store {
-        let cipher = Cipher::new(&Key::from_bytes([3; 32]));
-        Store::open(Arc::new(Memory), cipher, true).expect("memory").0
+        Store::open(Arc::new(Memory::default()), &Key::from_bytes([3; 32]), true).expect("memory").0
     }
 
     fn batch(sequence: u64, events: usize) -> Batch {
@@ -296,7 +274,7 @@ mod tests {
     #[test]
     fn senders_are_remembered_until_their_source_is_gone() {
         let mut store = store();
-        let (one, other) = (store.cipher().name(&["token", "a"]), store.cipher().name(&["tokena", ""]));
+        let (one, other) = (store.names().hash(&["token", "a"]), store.names().hash(&["tokena", ""]));
         assert_ne!(one, other, "names cannot run into each other");
         let numbers =
             |source, key| SenderChange::Numbers(SourceId(source), key, Some(TakenNumbers::first(7)));

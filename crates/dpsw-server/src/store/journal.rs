@@ -37,14 +37,16 @@ const SPANS: u8 = 1;
 
 /// How many bytes the record of these batches takes.
 pub(crate) fn encoded_len(batches: &[Batch]) -> usize {
-    let columns = |events: &Events| -> usize {
-        events.columns().iter().map(|(name, column)| 5 + name.len() + column_len(column)).sum()
-    };
-    let len = |events: &Events| {
-        let times = events.times().map_or(0, |times| 8 * times.len());
-        34 + columns(events) + times + events.users().map_or(0, strings_len)
-    };
-    4 + batches.iter().map(|batch| len(&batch.events)).sum::<usize>()
+    let mut len = 4;
+    for batch in batches {
+        len += 34;
+        for (name, column) in batch.events.columns() {
+            len += 5 + name.len() + column_len(column);
+        }
+        len += batch.events.times().map_or(0, |times| 8 * times.len());
+        len += batch.events.users().map_or(0, strings_len);
+    }
+    len
 }
 
 fn column_len(column: &Column) -> usize {
@@ -100,9 +102,13 @@ fn encode(batches: &[Batch], put: &mut impl FnMut(&[u8])) {
             encode_column(column, put);
         }
         put(&[u8::from(batch.events.times().is_some())]);
-        batch.events.times().into_iter().for_each(|times| encode_words(times, put));
+        if let Some(times) = batch.events.times() {
+            encode_words(times, u64::to_le_bytes, put);
+        }
         put(&[u8::from(batch.events.users().is_some())]);
-        batch.events.users().into_iter().for_each(|users| encode_strings(users, put));
+        if let Some(users) = batch.events.users() {
+            encode_strings(users, put);
+        }
     }
 }
 
@@ -116,7 +122,7 @@ fn encode_column(column: &Column, put: &mut impl FnMut(&[u8])) {
             let (values, present) = integers.parts();
             put(&[INTEGERS]);
             encode_present(present, values.len(), put);
-            encode_words(values, put);
+            encode_words(values, u64::to_le_bytes, put);
         }
     }
 }
@@ -127,46 +133,41 @@ fn encode_strings(strings: &Strings, put: &mut impl FnMut(&[u8])) {
     match places {
         Places::Ends(ends) => {
             put(&[ENDS]);
-            encode_short_words(ends, put);
+            encode_words(ends, u32::to_le_bytes, put);
             put(&bytes[..used(ends)]);
         }
         // Values that several rows share are written once.
         Places::Spans(spans) => {
             put(&[SPANS]);
-            encode_short_words(spans.as_flattened(), put);
+            encode_words(spans.as_flattened(), u32::to_le_bytes, put);
             put(&len32(bytes.len()));
             put(bytes);
         }
     }
 }
 
-fn encode_short_words(words: &[u32], put: &mut impl FnMut(&[u8])) {
-    for block in words.chunks(BLOCK) {
-        let mut buffer = [0; 4 * BLOCK];
-        for (place, word) in buffer.chunks_exact_mut(4).zip(block) {
-            place.copy_from_slice(&word.to_le_bytes());
-        }
-        put(&buffer[..4 * block.len()]);
-    }
-}
-
 /// Numbers are turned into bytes this many at a time.
 const BLOCK: usize = 1024;
 
-fn encode_words(words: &[u64], put: &mut impl FnMut(&[u8])) {
+fn encode_words<W: Copy, const N: usize>(
+    words: &[W],
+    to_bytes: impl Fn(W) -> [u8; N],
+    put: &mut impl FnMut(&[u8]),
+) {
+    let mut buffer = [[0; N]; BLOCK];
     for block in words.chunks(BLOCK) {
-        let mut buffer = [0; 8 * BLOCK];
-        buffer
-            .chunks_exact_mut(8)
-            .zip(block)
-            .for_each(|(place, word)| place.copy_from_slice(&word.to_le_bytes()));
-        put(&buffer[..8 * block.len()]);
+        for (place, word) in buffer.iter_mut().zip(block) {
+            *place = to_bytes(*word);
+        }
+        put(buffer[..block.len()].as_flattened());
     }
 }
 
 fn encode_present(present: &Present, len: usize, put: &mut impl FnMut(&[u8])) {
     put(&[u8::from(present.as_bits().is_some())]);
-    present.as_bits().into_iter().for_each(|bits| put(&bits[..len.div_ceil(8)]));
+    if let Some(bits) = present.as_bits() {
+        put(&bits[..len.div_ceil(8)]);
+    }
 }
 
 fn len32(len: usize) -> [u8; 4] {
@@ -209,7 +210,8 @@ impl Reader {
     }
 
     fn batch(&mut self) -> Result<Batch, Malformed> {
-        let (sequence, arrival_ms) = (self.word()?, self.word()?);
+        let sequence = self.word()?;
+        let arrival_ms = self.word()?;
         let reserved = usize::try_from(self.word()?).map_err(|_| Malformed)?;
         let len = self.len()?;
         let mut events = Events::new(len).map_err(|_| Malformed)?;
@@ -219,7 +221,7 @@ impl Reader {
             events = events.with_column(name, self.column(len)?).map_err(|_| Malformed)?;
         }
         if self.flag()? {
-            events = events.with_times(self.words(len)?).map_err(|_| Malformed)?;
+            events = events.with_times(self.words(len, u64::from_le_bytes)?).map_err(|_| Malformed)?;
         }
         if self.flag()? {
             events = events.with_users(self.strings(len)?).map_err(|_| Malformed)?;
@@ -231,7 +233,8 @@ impl Reader {
         match self.array()? {
             [STRINGS] => self.strings(len).map(Column::Strings),
             [INTEGERS] => {
-                let (present, values) = (self.present(len)?, self.words(len)?);
+                let present = self.present(len)?;
+                let values = self.words(len, u64::from_le_bytes)?;
                 Integers::new(values, present).map(Column::Integers).map_err(|_| Malformed)
             }
             _ => Err(Malformed),
@@ -242,13 +245,13 @@ impl Reader {
         let present = self.present(len)?;
         match self.array()? {
             [ENDS] => {
-                let ends = self.short_words(len)?;
+                let ends = self.words(len, u32::from_le_bytes)?;
                 let bytes = self.take(used(&ends))?;
                 Strings::new(bytes, ends, present).map_err(|_| Malformed)
             }
             [SPANS] => {
-                let spans = self.short_words(2 * len)?;
-                let spans = spans.chunks_exact(2).map(|span| [span[0], span[1]]).collect();
+                let words = self.words(2 * len, u32::from_le_bytes)?;
+                let spans = words.as_chunks().0.to_vec();
                 let bytes_len = self.len()?;
                 Strings::with_spans(self.take(bytes_len)?, spans, present).map_err(|_| Malformed)
             }
@@ -256,16 +259,14 @@ impl Reader {
         }
     }
 
-    fn short_words(&mut self, len: usize) -> Result<Vec<u32>, Malformed> {
-        let bytes = self.take(4 * len)?;
-        let word = |bytes: &[u8]| u32::from_le_bytes(bytes.try_into().expect("four bytes"));
-        Ok(bytes.chunks_exact(4).map(word).collect())
-    }
-
-    fn words(&mut self, len: usize) -> Result<Vec<u64>, Malformed> {
-        let bytes = self.take(8 * len)?;
-        let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
-        Ok(bytes.chunks_exact(8).map(word).collect())
+    fn words<W, const N: usize>(
+        &mut self,
+        len: usize,
+        from_bytes: impl Fn([u8; N]) -> W,
+    ) -> Result<Vec<W>, Malformed> {
+        let bytes = self.take(N * len)?;
+        let (words, _) = bytes.as_chunks::<N>();
+        Ok(words.iter().map(|word| from_bytes(*word)).collect())
     }
 
     fn present(&mut self, len: usize) -> Result<Present, Malformed> {

@@ -1,9 +1,7 @@
 //! The database: one file, in which everything is encrypted and every change is one transaction.
 
 pub(crate) mod changes;
-pub(crate) mod cipher;
 pub(crate) mod journal;
-pub(crate) mod marker;
 mod overlay;
 pub(crate) mod position;
 pub(crate) mod read;
@@ -14,16 +12,16 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-pub(crate) use dpsw_sealer::disk;
-use dpsw_sealer::watched::Watched;
+use dpsw_durable::cipher::{Cipher, NoRandomness};
+use dpsw_durable::disk::Disk;
+use dpsw_durable::watched::Watched;
 use redb::{Database, DatabaseError, TableDefinition};
 
 use crate::error::{OpenError, Unavailable};
-use crate::store::cipher::{Cipher, NoRandomness};
-use crate::store::disk::Disk;
+use crate::key::Key;
 use crate::store::overlay::Overlay;
 use crate::store::records::{SourceId, StreamId};
-use crate::store::sender::SenderKey;
+use crate::store::sender::{SenderKey, SenderNames};
 
 /// Bytes of the database that are kept in memory.
 const CACHE_BYTES: usize = 64 << 20;
@@ -73,6 +71,7 @@ impl StoreError {
 pub(crate) struct Store {
     disk: Arc<dyn Disk>,
     cipher: Cipher,
+    names: SenderNames,
     is_durable: bool,
     is_lost: Arc<AtomicBool>,
     database: Option<Arc<Database>>,
@@ -84,13 +83,17 @@ pub(crate) struct Store {
 
 impl Store {
     /// Opens the database, or makes it, and checks every page. Whether all of them were right.
-    pub(crate) fn open(
-        disk: Arc<dyn Disk>,
-        cipher: Cipher,
-        is_durable: bool,
-    ) -> Result<(Self, bool), OpenError> {
-        let (is_lost, database, unwritable, scratch) = (Arc::default(), None, None, Vec::new());
-        let mut store = Self { disk, cipher, is_durable, is_lost, database, unwritable, scratch };
+    pub(crate) fn open(disk: Arc<dyn Disk>, key: &Key, is_durable: bool) -> Result<(Self, bool), OpenError> {
+        let mut store = Self {
+            disk,
+            cipher: Cipher::new(key.expose()),
+            names: SenderNames::new(key),
+            is_durable,
+            is_lost: Arc::default(),
+            database: None,
+            unwritable: None,
+            scratch: Vec::new(),
+        };
         let mut opened = store.opened_whole();
         if let Err(Failure::Refused(DatabaseError::Storage(redb::StorageError::Io(error)))) = &opened
             && is_full(error)
@@ -145,7 +148,8 @@ impl Store {
         if self.unwritable.is_some() {
             inner = Box::new(Overlay::new(inner)?);
         }
-        let (is_durable, is_lost) = (self.is_durable, Arc::clone(&self.is_lost));
+        let is_durable = self.is_durable;
+        let is_lost = Arc::clone(&self.is_lost);
         let backend = Watched { inner, is_durable, is_lost };
         Database::builder().set_cache_size(CACHE_BYTES).create_with_backend(backend)
     }
@@ -153,7 +157,7 @@ impl Store {
     fn failed_to_open(&self, failure: Failure) -> OpenError {
         let name = self.disk.name();
         match failure {
-            Failure::Refused(DatabaseError::DatabaseAlreadyOpen) => OpenError::InUse { path: name },
+            Failure::Refused(DatabaseError::DatabaseAlreadyOpen) => OpenError::InUse(name),
             Failure::Refused(DatabaseError::Storage(redb::StorageError::Io(error))) => {
                 OpenError::Path { path: name, reason: error.to_string() }
             }
@@ -182,6 +186,10 @@ impl Store {
 
     pub(crate) fn cipher(&self) -> &Cipher {
         &self.cipher
+    }
+
+    pub(crate) fn names(&self) -> &SenderNames {
+        &self.names
     }
 
     pub(crate) fn disk(&self) -> &Arc<dyn Disk> {
@@ -225,7 +233,7 @@ store_error_from!(
     NoRandomness
 );
 
-/// Where a record belongs, which its encryption is bound to.
+/// The place of a record, which its encryption is bound to.
 enum Place {
     Meta,
     Source(SourceId),
@@ -233,7 +241,6 @@ enum Place {
     State(StreamId),
     Journal(SourceId, u64),
     Sender(SourceId, SenderKey),
-    Marker,
     Position(SourceId),
     View(StreamId),
     SenderCount(SourceId, SenderKey),
@@ -249,11 +256,10 @@ impl Place {
             Self::State(id) => (3, id.0, 0),
             Self::Journal(id, last) => (4, u64::from(id.0), u128::from(last)),
             Self::Sender(id, key) => (5, u64::from(id.0), u128::from_le_bytes(key.0)),
-            Self::Marker => (6, 0, 0),
-            Self::Position(id) => (7, u64::from(id.0), 0),
-            Self::View(id) => (8, id.0, 0),
-            Self::SenderCount(id, key) => (9, u64::from(id.0), u128::from_le_bytes(key.0)),
-            Self::Nulls(id, batch) => (10, id.0, u128::from(batch)),
+            Self::Position(id) => (6, u64::from(id.0), 0),
+            Self::View(id) => (7, id.0, 0),
+            Self::SenderCount(id, key) => (8, u64::from(id.0), u128::from_le_bytes(key.0)),
+            Self::Nulls(id, batch) => (9, id.0, u128::from(batch)),
         };
         let mut bytes = [table; 25];
         bytes[1..9].copy_from_slice(&u64::to_le_bytes(major));

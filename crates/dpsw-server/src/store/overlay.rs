@@ -10,7 +10,7 @@ use redb::{BackendError, StorageBackend};
 /// Bytes are kept in pieces of this length.
 const PIECE_LEN: u64 = 4096;
 
-/// Reads what is on the disk, under what was written here. Nothing reaches the disk.
+/// The bytes on the disk under those that were written here. Nothing reaches the disk.
 #[derive(Debug)]
 pub(crate) struct Overlay {
     inner: Box<dyn StorageBackend>,
@@ -35,7 +35,8 @@ impl Overlay {
 
     /// A piece as it is on the disk, with zeros behind its end.
     fn piece(&self, number: u64) -> io::Result<Vec<u8>> {
-        let (start, mut piece) = (number * PIECE_LEN, vec![0; PIECE_LEN as usize]);
+        let start = number * PIECE_LEN;
+        let mut piece = vec![0; PIECE_LEN as usize];
         let there = self.inner.len()?.saturating_sub(start).min(PIECE_LEN);
         if 0 < there {
             self.inner.read(start, &mut piece[..there as usize])?;
@@ -48,7 +49,8 @@ impl Overlay {
 fn pieces(offset: u64, len: usize) -> impl Iterator<Item = (u64, usize, usize)> {
     let end = offset + len as u64;
     (offset / PIECE_LEN..end.div_ceil(PIECE_LEN)).map(move |number| {
-        let (start, piece) = (offset.max(number * PIECE_LEN), number * PIECE_LEN);
+        let start = offset.max(number * PIECE_LEN);
+        let piece = number * PIECE_LEN;
         let stop = end.min(piece + PIECE_LEN);
         (number, (start - piece) as usize, (stop - start) as usize)
     })

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// How far a source has read its broker.
+/// The position of a source in the topic of its broker.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Position {
     /// The last record that was taken of each partition.
@@ -13,7 +13,7 @@ pub struct Position {
     pub term: u64,
 }
 
-/// What one batch moves: it is taken if the source stands where the batch begins.
+/// The move that one batch makes: it is taken if the source stands where the batch begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
     /// Where the source must stand.
@@ -40,12 +40,13 @@ impl Position {
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (head, rest) = bytes.split_at_checked(HEAD_LEN)?;
         let (partitions, []) = rest.as_chunks::<PARTITION_LEN>() else { return None };
-        let entry = |bytes: &[u8; PARTITION_LEN]| {
+        let mut taken = BTreeMap::new();
+        for bytes in partitions {
             let (partition, offset) = bytes.split_first_chunk()?;
-            Some((u32::from_le_bytes(*partition), u128::from_le_bytes(offset.try_into().ok()?)))
-        };
+            taken.insert(u32::from_le_bytes(*partition), u128::from_le_bytes(offset.try_into().ok()?));
+        }
         Some(Self {
-            taken: partitions.iter().map(entry).collect::<Option<_>>()?,
+            taken,
             begins_at_end: head[0] != 0,
             term: u64::from_le_bytes(head[1..].try_into().ok()?),
         })

@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use redb::{AccessGuard, Database, ReadableDatabase, ReadableTable, TableError};
+use dpsw_durable::cipher::ADDED_LEN;
+use redb::{
+    AccessGuard, Database, Key, ReadOnlyTable, ReadableDatabase, ReadableTable, TableDefinition, TableError,
+};
 use serde::de::DeserializeOwned;
 use zeroize::Zeroizing;
 
-use crate::store::cipher::ADDED_LEN;
-use crate::store::journal::{Batch, Malformed, decode};
+use crate::store::journal::{Batch, decode};
 use crate::store::position::Position;
 use crate::store::records::{Meta, Nulls, Saved, SourceId, SourceRecord, StreamId, StreamRecord, ViewRecord};
 use crate::store::sender::{SenderKey, TakenNumbers};
@@ -26,6 +28,17 @@ pub(crate) enum ReadError {
     Store(#[from] StoreError),
 }
 
+macro_rules! read_error_from {
+    ($($error:ty),*) => {$(
+        impl From<$error> for ReadError {
+            fn from(error: $error) -> Self {
+                Self::Store(error.into())
+            }
+        }
+    )*};
+}
+read_error_from!(redb::TransactionError, TableError, redb::StorageError);
+
 /// Everything but states and journal.
 #[derive(Debug, Default)]
 pub(crate) struct Catalogue {
@@ -33,47 +46,44 @@ pub(crate) struct Catalogue {
     pub(crate) streams: Vec<(StreamId, StreamRecord)>,
 }
 
+type Table<K> = ReadOnlyTable<K, &'static [u8]>;
+type Record = AccessGuard<'static, &'static [u8]>;
+
 impl Store {
     /// The format of the database; `None` if it says none.
     pub(crate) fn format(&self) -> Result<Option<u32>, ReadError> {
-        let transaction = self.database()?.begin_read().map_err(StoreError::from)?;
-        let table = match transaction.open_table(META) {
-            Err(TableError::TableDoesNotExist(_)) => return Ok(None),
-            table => table.map_err(StoreError::from)?,
-        };
-        let record = table.get("format").map_err(StoreError::from)?;
+        let record = self.meta_record("format")?;
         Ok(record.and_then(|record| Some(u32::from_le_bytes(record.value().try_into().ok()?))))
     }
 
     /// Whether nothing was ever written to the database.
     pub(crate) fn is_new(&self) -> Result<bool, ReadError> {
-        let transaction = self.database()?.begin_read().map_err(StoreError::from)?;
-        Ok(transaction.list_tables().map_err(StoreError::from)?.next().is_none())
+        Ok(self.database()?.begin_read()?.list_tables()?.next().is_none())
     }
 
     /// What the database says about itself; `None` if it is new.
     pub(crate) fn meta(&self) -> Result<Option<Meta>, ReadError> {
-        let transaction = self.database()?.begin_read().map_err(StoreError::from)?;
-        let table = match transaction.open_table(META) {
-            Err(TableError::TableDoesNotExist(_)) => return Ok(None),
-            table => table.map_err(StoreError::from)?,
-        };
-        let record = table.get("meta").map_err(StoreError::from)?;
-        record.map(|record| self.parsed("the database's first page", Place::Meta, record.value())).transpose()
+        let Some(record) = self.meta_record("meta")? else { return Ok(None) };
+        self.parsed("the database's first page", Place::Meta, record.value()).map(Some)
+    }
+
+    fn meta_record(&self, name: &str) -> Result<Option<Record>, ReadError> {
+        match self.database()?.begin_read()?.open_table(META) {
+            Err(TableError::TableDoesNotExist(_)) => Ok(None),
+            table => Ok(table?.get(name)?),
+        }
     }
 
     pub(crate) fn catalogue(&self) -> Result<Catalogue, ReadError> {
-        let transaction = self.database()?.begin_read().map_err(StoreError::from)?;
+        let transaction = self.database()?.begin_read()?;
         let mut catalogue = Catalogue::default();
-        let sources = transaction.open_table(SOURCES).map_err(StoreError::from)?;
-        for entry in sources.iter().map_err(StoreError::from)? {
-            let (key, record) = entry.map_err(StoreError::from)?;
+        for entry in transaction.open_table(SOURCES)?.iter()? {
+            let (key, record) = entry?;
             let id = SourceId(key.value());
             catalogue.sources.push((id, self.parsed("a source", Place::Source(id), record.value())?));
         }
-        let streams = transaction.open_table(STREAMS).map_err(StoreError::from)?;
-        for entry in streams.iter().map_err(StoreError::from)? {
-            let (key, record) = entry.map_err(StoreError::from)?;
+        for entry in transaction.open_table(STREAMS)?.iter()? {
+            let (key, record) = entry?;
             let id = StreamId(key.value());
             catalogue.streams.push((id, self.parsed("a stream", Place::Stream(id), record.value())?));
         }
@@ -92,14 +102,11 @@ impl Store {
 
     fn with_state<T>(&self, id: StreamId, take: impl FnOnce(Saved, &[u8]) -> T) -> Result<T, ReadError> {
         let what = "the state of a stream";
-        let damaged = |reason: &str| ReadError::Damaged { what: what.to_owned(), reason: reason.to_owned() };
-        let table = self.database()?.begin_read().map_err(StoreError::from)?.open_table(STATES);
-        let record = table.map_err(StoreError::from)?.get(id.0).map_err(StoreError::from)?;
-        let record = record.ok_or_else(|| damaged("it is missing"))?;
-        let head = record.value().split_at_checked(Saved::LEN + ADDED_LEN);
-        let (head, state) = head.ok_or_else(|| damaged("it is cut"))?;
-        let head = self.decrypted(what, Place::State(id), head)?;
-        Ok(take(Saved::from_bytes(&head).ok_or_else(|| damaged("it is cut"))?, state))
+        let record = self.get(STATES, id.0)?.ok_or_else(|| missing(what))?;
+        let (head, state) =
+            record.value().split_at_checked(Saved::LEN + ADDED_LEN).ok_or_else(|| cut(what))?;
+        let saved = self.decoded(what, Place::State(id), head, Saved::from_bytes)?;
+        Ok(take(saved, state))
     }
 
     /// Hands over the records of a source's journal that have batches from this number on, in order.
@@ -109,59 +116,50 @@ impl Store {
         from: u64,
         mut take: impl FnMut(Vec<Batch>),
     ) -> Result<(), ReadError> {
-        let table = self.database()?.begin_read().map_err(StoreError::from)?.open_table(JOURNAL);
-        let table = table.map_err(StoreError::from)?;
-        let (mut record, mut last) = (Vec::new(), from);
-        for entry in table.range((id.0, from, 0)..(id.0 + 1, 0, 0)).map_err(StoreError::from)? {
-            let (key, piece) = entry.map_err(StoreError::from)?;
+        let mut record = Vec::new();
+        let mut last = from;
+        for entry in self.table(JOURNAL)?.range((id.0, from, 0)..(id.0 + 1, 0, 0))? {
+            let (key, piece) = entry?;
             let (_, of, number) = key.value();
             if number == 0 && !record.is_empty() {
-                take(self.decoded(id, last, &record)?);
+                take(self.batches(id, last, &record)?);
                 record.clear();
             }
             last = of;
             record.extend_from_slice(piece.value());
         }
         if !record.is_empty() {
-            take(self.decoded(id, last, &record)?);
+            take(self.batches(id, last, &record)?);
         }
         Ok(())
     }
 
-    fn decoded(&self, id: SourceId, last: u64, record: &[u8]) -> Result<Vec<Batch>, ReadError> {
+    fn batches(&self, id: SourceId, last: u64, record: &[u8]) -> Result<Vec<Batch>, ReadError> {
         let what = "a record of the journal";
         let secret = self.decrypted(what, Place::Journal(id, last), record)?;
-        let damaged =
-            |error: Malformed| ReadError::Damaged { what: what.to_owned(), reason: error.to_string() };
-        decode(Bytes::from_owner(Wiped(secret))).map_err(damaged)
+        decode(Bytes::from_owner(Wiped(secret))).map_err(|error| damaged(what, &error))
     }
 
     /// Which batches of a sender were taken; `None` if nothing is known of it.
     pub(crate) fn sender(&self, id: SourceId, key: SenderKey) -> Result<Option<TakenNumbers>, ReadError> {
-        let table = self.database()?.begin_read().map_err(StoreError::from)?.open_table(SENDERS);
-        let record = table.map_err(StoreError::from)?.get((id.0, key.0)).map_err(StoreError::from)?;
-        let Some(record) = record else { return Ok(None) };
+        let Some(record) = self.get(SENDERS, (id.0, key.0))? else { return Ok(None) };
         let what = "what is known of a sender";
-        let bytes = self.decrypted(what, Place::Sender(id, key), record.value())?;
-        TakenNumbers::from_bytes(&bytes).ok_or_else(|| cut(what)).map(Some)
+        let place = Place::Sender(id, key);
+        self.decoded(what, place, record.value(), TakenNumbers::from_bytes).map(Some)
     }
 
     /// How many senders of a source an owner has.
     pub(crate) fn sender_count(&self, id: SourceId, key: SenderKey) -> Result<u32, ReadError> {
-        let table = self.database()?.begin_read().map_err(StoreError::from)?.open_table(SENDER_COUNTS);
-        let record = table.map_err(StoreError::from)?.get((id.0, key.0)).map_err(StoreError::from)?;
-        let Some(record) = record else { return Ok(0) };
-        let what = "a number of senders";
-        let bytes = self.decrypted(what, Place::SenderCount(id, key), record.value())?;
-        Ok(u32::from_le_bytes(bytes.as_slice().try_into().map_err(|_| cut(what))?))
+        let Some(record) = self.get(SENDER_COUNTS, (id.0, key.0))? else { return Ok(0) };
+        let count = |bytes: &[u8]| Some(u32::from_le_bytes(bytes.try_into().ok()?));
+        self.decoded("a number of senders", Place::SenderCount(id, key), record.value(), count)
     }
 
     /// All senders of all sources.
     pub(crate) fn all_senders(&self) -> Result<Vec<(SourceId, SenderKey)>, ReadError> {
-        let table = self.database()?.begin_read().map_err(StoreError::from)?.open_table(SENDERS);
         let mut all = Vec::new();
-        for entry in table.map_err(StoreError::from)?.iter().map_err(StoreError::from)? {
-            let (source, key) = entry.map_err(StoreError::from)?.0.value();
+        for entry in self.table(SENDERS)?.iter()? {
+            let (source, key) = entry?.0.value();
             all.push((SourceId(source), SenderKey(key)));
         }
         Ok(all)
@@ -169,11 +167,9 @@ impl Store {
 
     /// Which events are null items in a stream, by the number of their batch.
     pub(crate) fn nulls(&self, id: StreamId) -> Result<BTreeMap<u64, Nulls>, ReadError> {
-        let table = self.database()?.begin_read().map_err(StoreError::from)?.open_table(NULLS);
-        let table = table.map_err(StoreError::from)?;
         let mut nulls = BTreeMap::new();
-        for entry in table.range((id.0, 0)..(id.0 + 1, 0)).map_err(StoreError::from)? {
-            let (key, record) = entry.map_err(StoreError::from)?;
+        for entry in self.table(NULLS)?.range((id.0, 0)..(id.0 + 1, 0))? {
+            let (key, record) = entry?;
             let batch = key.value().1;
             nulls.insert(batch, self.parsed("a list of nulls", Place::Nulls(id, batch), record.value())?);
         }
@@ -182,12 +178,10 @@ impl Store {
 
     /// How far a source has read its broker; `None` if it never did.
     pub(crate) fn position(&self, id: SourceId) -> Result<Option<Position>, ReadError> {
+        let Some(record) = self.get(POSITIONS, id.0)? else { return Ok(None) };
         let what = "how far a source has read its broker";
-        let table = self.database()?.begin_read().map_err(StoreError::from)?.open_table(POSITIONS);
-        let table = table.map_err(StoreError::from)?;
-        let Some(record) = table.get(id.0).map_err(StoreError::from)? else { return Ok(None) };
-        let bytes = self.decrypted(what, Place::Position(id), record.value())?;
-        Position::from_bytes(&bytes).ok_or_else(|| cut(what)).map(Some)
+        let place = Place::Position(id);
+        self.decoded(what, place, record.value(), Position::from_bytes).map(Some)
     }
 
     /// Hands over the views of streams that are sealed elsewhere.
@@ -195,51 +189,68 @@ impl Store {
         &self,
         mut take: impl FnMut(StreamId, ViewRecord) -> Result<(), ReadError>,
     ) -> Result<(), ReadError> {
-        let table = self.database()?.begin_read().map_err(StoreError::from)?.open_table(VIEWS);
-        let table = table.map_err(StoreError::from)?;
-        for entry in table.iter().map_err(StoreError::from)? {
-            let (key, record) = entry.map_err(StoreError::from)?;
+        for entry in self.table(VIEWS)?.iter()? {
+            let (key, record) = entry?;
             let id = StreamId(key.value());
-            take(id, self.view_record(id, Some(record.value()))?)?;
+            take(id, self.view_record(id, record.value())?)?;
         }
         Ok(())
     }
 
     /// The view of a stream that is sealed elsewhere.
     pub(crate) fn view(&self, id: StreamId) -> Result<ViewRecord, ReadError> {
-        let table = self.database()?.begin_read().map_err(StoreError::from)?.open_table(VIEWS);
-        let record = table.map_err(StoreError::from)?.get(id.0).map_err(StoreError::from)?;
-        self.view_record(id, record.as_ref().map(AccessGuard::value))
+        let record = self.get(VIEWS, id.0)?.ok_or_else(|| missing("the view of a stream"))?;
+        self.view_record(id, record.value())
     }
 
-    fn view_record(&self, id: StreamId, record: Option<&[u8]>) -> Result<ViewRecord, ReadError> {
-        let what = "the view of a stream";
-        let damaged = |reason: &str| ReadError::Damaged { what: what.to_owned(), reason: reason.to_owned() };
-        let record = record.ok_or_else(|| damaged("it is missing"))?;
-        let bytes = self.decrypted(what, Place::View(id), record)?;
-        ViewRecord::from_bytes(&bytes).ok_or_else(|| damaged("it is cut"))
+    fn view_record(&self, id: StreamId, record: &[u8]) -> Result<ViewRecord, ReadError> {
+        self.decoded("the view of a stream", Place::View(id), record, ViewRecord::from_bytes)
     }
 
+    fn table<K: Key>(&self, table: TableDefinition<'_, K, &'static [u8]>) -> Result<Table<K>, ReadError> {
+        Ok(self.database()?.begin_read()?.open_table(table)?)
+    }
+
+    fn get<K: Key>(
+        &self,
+        table: TableDefinition<'_, K, &'static [u8]>,
+        key: K::SelfType<'_>,
+    ) -> Result<Option<Record>, ReadError> {
+        Ok(self.table(table)?.get(key)?)
+    }
+
+    /// What a record in JSON says.
     fn parsed<T: DeserializeOwned>(&self, what: &str, place: Place, record: &[u8]) -> Result<T, ReadError> {
         let text = self.decrypted(what, place, record)?;
-        let damaged = |error: serde_json::Error| ReadError::Damaged {
-            what: what.to_owned(),
-            reason: error.to_string(),
-        };
-        serde_json::from_slice(&text).map_err(damaged)
+        serde_json::from_slice(&text).map_err(|error| damaged(what, &error))
+    }
+
+    /// What a record in bytes of its own form says.
+    fn decoded<T>(
+        &self,
+        what: &str,
+        place: Place,
+        record: &[u8],
+        decode: impl FnOnce(&[u8]) -> Option<T>,
+    ) -> Result<T, ReadError> {
+        decode(&self.decrypted(what, place, record)?).ok_or_else(|| cut(what))
     }
 
     fn decrypted(&self, what: &str, place: Place, record: &[u8]) -> Result<Zeroizing<Vec<u8>>, ReadError> {
-        let damaged = |error: crate::store::cipher::Unopened| ReadError::Damaged {
-            what: what.to_owned(),
-            reason: error.to_string(),
-        };
-        self.cipher().open(&place.bytes(), record).map_err(damaged)
+        self.cipher().open(&place.bytes(), record).map_err(|error| damaged(what, &error))
     }
 }
 
+fn damaged(what: &str, reason: &dyn std::fmt::Display) -> ReadError {
+    ReadError::Damaged { what: what.to_owned(), reason: reason.to_string() }
+}
+
 fn cut(what: &str) -> ReadError {
-    ReadError::Damaged { what: what.to_owned(), reason: "it is cut".to_owned() }
+    damaged(what, &"it is cut")
+}
+
+fn missing(what: &str) -> ReadError {
+    damaged(what, &"it is missing")
 }
 
 /// Whether the checkpoint of a stream in the database is this one.

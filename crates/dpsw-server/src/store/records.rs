@@ -4,31 +4,24 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use dpsw::{SavedState, StateId};
+use dpsw_durable::marker::Lineage;
 use serde::{Deserialize, Serialize};
 
 use crate::config::{SourceConfig, StreamConfig};
 use crate::ledger::Charge;
 
-/// Which source. Never used again.
+/// The number of a source. Never used again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) struct SourceId(pub(crate) u32);
 
-/// Which stream. Never used again.
+/// The number of a stream. Never used again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) struct StreamId(pub(crate) u64);
 
-/// Which releases the database has: a random word, another one after every commit that has something new to show.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Generation(pub(crate) [u8; 16]);
-
-/// What the database says about itself.
+/// The database's record about itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Meta {
-    /// Which database: a random word.
-    pub(crate) database: [u8; 16],
-    pub(crate) generation: Generation,
-    /// What the marker said when this generation was committed; `None` before there was a marker.
-    pub(crate) replaces: Option<Generation>,
+    pub(crate) lineage: Lineage,
     pub(crate) next_source: SourceId,
     pub(crate) next_stream: StreamId,
 }
@@ -75,7 +68,7 @@ impl ViewRecord {
     }
 }
 
-/// Which events of a batch are null items in a stream, because counting them panicked.
+/// The events of a batch that are null items in a stream, because counting them panicked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Nulls {
     /// The events with these places in the batch.
@@ -93,7 +86,7 @@ impl Nulls {
     }
 }
 
-/// How far a stream had come when it was saved.
+/// The progress of a stream when it was saved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Saved {
     /// Batches before this number are counted.
@@ -130,7 +123,8 @@ impl Saved {
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (counted, rest) = bytes.split_first_chunk()?;
         let (sealed_until, id) = rest.split_first_chunk()?;
-        let (counted, sealed_until) = (u64::from_le_bytes(*counted), u64::from_le_bytes(*sealed_until));
+        let counted = u64::from_le_bytes(*counted);
+        let sealed_until = u64::from_le_bytes(*sealed_until);
         Some(Self { counted, sealed_until, id: StateId(id.try_into().ok()?) })
     }
 }

@@ -1,5 +1,10 @@
 //! Which batches of a sender were taken, in a record that never grows.
 
+use sha2::{Digest, Sha256};
+use zeroize::Zeroizing;
+
+use crate::key::Key;
+
 /// How many numbers before a sender's highest one are remembered one by one.
 pub(crate) const NUMBERS_BEFORE: u64 = 1024;
 
@@ -12,7 +17,30 @@ const CLOSED: u64 = u64::MAX;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SenderKey(pub(crate) [u8; 16]);
 
-/// What is known of a number.
+/// The key of the hashes that stand for names on the disk.
+pub(crate) struct SenderNames(Zeroizing<[u8; 32]>);
+
+impl SenderNames {
+    pub(crate) fn new(key: &Key) -> Self {
+        let key = Sha256::new().chain_update(b"dpsw names").chain_update(key.expose()).finalize();
+        Self(Zeroizing::new(key.into()))
+    }
+
+    /// What stands for these names on the disk. Nobody without the key can tell or find names from it. Half of the hash: the rest
+    /// of its state stays unknown, so that no hash can be continued.
+    pub(crate) fn hash(&self, parts: &[&str]) -> SenderKey {
+        let mut hash = Sha256::new().chain_update(*self.0);
+        for part in parts {
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part.as_bytes());
+        }
+        let hash: [u8; 32] = hash.finalize().into();
+        let (half, _) = hash.split_first_chunk().expect("a hash has 32 bytes");
+        SenderKey(*half)
+    }
+}
+
+/// The state of a batch's number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NumberState {
     New,

@@ -173,19 +173,20 @@ impl Answer {
 
     fn of(view: &WindowView, rows: &[Ranked<'_>], shown: fn(&Ranked<'_>) -> [f64; 3], trends: bool) -> Self {
         let total = view.counted();
-        let row = |(index, ranked): (usize, &Ranked<'_>)| {
+        let mut items = Vec::with_capacity(rows.len());
+        for (index, ranked) in rows.iter().enumerate() {
             let (item, item_base64) = names(ranked.item);
-            Row {
+            items.push(Row {
                 rank: index + 1,
                 item,
                 item_base64,
                 count: Count::new(shown(ranked), &ranked.estimate, total),
                 trend: if trends { trend(view, ranked.item) } else { None },
                 unsure: ranked.shown.marked,
-            }
-        };
+            });
+        }
         let capped = rows.first().and_then(|ranked| ranked.estimate.capped);
-        Self { about: About::new(view), items: rows.iter().enumerate().map(row).collect(), hidden: 0, capped }
+        Self { about: About::new(view), items, hidden: 0, capped }
     }
 }
 

@@ -1,24 +1,13 @@
-//! Receipts, health, and what the service is.
+//! Health, lists, questions, and what the service is.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::engine::Receipt;
-use crate::engine::report::Health;
+use crate::engine::report::HealthReport;
 use crate::wire::item::{QuestionItem, QuestionItems};
 use crate::wire::source::SourceInfo;
 use crate::wire::stream::StreamInfo;
 use crate::wire::token::TokenInfo;
-
-/// The batch is durable and will be counted once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(as = Receipt)]
-pub(crate) struct ReceiptShape {
-    /// How many events the batch had.
-    pub(crate) events: usize,
-    /// Whether a batch of this id had been taken before; this one counts nowhere.
-    pub(crate) repeated: bool,
-}
 
 /// Whether the service takes batches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
@@ -98,16 +87,10 @@ pub(crate) struct CandidatesQuestion {
     pub(crate) threshold: f64,
 }
 
-impl From<Receipt> for ReceiptShape {
-    fn from(receipt: Receipt) -> Self {
-        Self { events: receipt.events, repeated: receipt.is_repeated }
-    }
-}
-
-impl From<Health> for Status {
-    fn from(health: Health) -> Self {
+impl From<HealthReport> for Status {
+    fn from(health: HealthReport) -> Self {
         let ready = health.is_ready();
-        let Health { reasons, brokers, streams, notices } = health;
+        let HealthReport { reasons, brokers, streams, notices } = health;
         Self { ready, reasons, brokers, streams, notices }
     }
 }

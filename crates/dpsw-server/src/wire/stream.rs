@@ -221,7 +221,7 @@ impl From<&StreamReport> for StreamInfo {
 
 impl KeysInfo {
     fn of(domain: &Domain) -> Self {
-        match (domain.keys(), domain.discovery()) {
+        match (domain.keys(), domain.search()) {
             (Some(keys), _) => Self::Listed(keys.len()),
             (None, Some(_)) => Self::Found,
             (None, None) => Self::Asked,

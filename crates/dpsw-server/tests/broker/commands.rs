@@ -10,7 +10,7 @@ use crate::server::{Broker, Kind, jars};
 use crate::service::Home;
 use crate::topic::Topic;
 
-const OPERATE: &str = include_str!("../../../../docs/operate.md");
+const OPERATE: &str = include_str!("../../../../docs/guide/operate.md");
 /// How long all commands of a section may take, in seconds, before they are ended.
 const PATIENCE: &str = "120";
 

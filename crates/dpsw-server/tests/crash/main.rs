@@ -2,7 +2,6 @@
 
 mod bodies;
 mod client;
-mod elsewhere;
 mod full;
 mod hostile;
 mod kills;
@@ -10,6 +9,7 @@ mod leaks;
 mod memory;
 mod others;
 mod random;
+mod remote;
 mod seen;
 mod service;
 mod slow;

@@ -3,10 +3,10 @@
 mod crash;
 mod disk;
 mod durable;
-mod elsewhere;
 mod fresh;
 mod ledger;
 mod read;
+mod remote;
 mod secret;
 mod senders;
 mod storage;

@@ -135,7 +135,7 @@ fn a_batch_is_taken_only_where_the_source_stands() {
         engine.ingest_read("web", pages(["a"; 20]), step).expect("room").wait()
     };
     take(&start, &at(19)).expect("it begins where the source stands");
-    let elsewhere = Err(IngestError::Elsewhere("web".to_owned()));
+    let elsewhere = Err(IngestError::OtherPosition("web".to_owned()));
     assert_eq!(take(&start, &at(19)), elsewhere, "it was taken before");
     assert_eq!(take(&at(39), &at(59)), elsewhere, "one is missing");
     assert_eq!(engine.position("web"), Ok(at(19)));

@@ -61,8 +61,8 @@ fn a_shutdown_stops_the_clock_before_it_saves() {
             std::thread::yield_now();
         }
         rig.clock.set(START_MS + HOUR);
-        // Long enough for the clock to be looked at, once the disk goes on.
-        std::thread::sleep(std::time::Duration::from_millis(300));
+        // Longer than a step, or a clock that goes on would not look at the time before the disk does.
+        std::thread::sleep(std::time::Duration::from_millis(STEP_MS + 300));
         disk.hold(false);
         shutdown.join().expect("no panic").expect("all is saved");
     });
@@ -143,6 +143,8 @@ fn whatever_arrives_and_when_the_same_is_shown_at_the_same_steps() {
         assert_eq!((seen[0], seen[0]), (seen[1], seen[2]), "step {number}");
         let [step, _, end, _] = seen[0].0;
         assert_eq!((end % STEP_MS, step <= at_ms / STEP_MS), (0, true), "{end} is an instant of the grid");
+        // The number of a step, not of views; nothing was shown yet after a start.
+        assert!(step == 0 || end / STEP_MS <= step || minutes == 29, "step {step} shows what ends at {end}");
         if number % 3 == 2 {
             // Shut down or not: what is saved depends on what came, what is shown after the next start does not.
             for side in 0..3 {

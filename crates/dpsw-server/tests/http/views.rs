@@ -59,6 +59,13 @@ async fn views_of_sites_are_merged_into_bytes_or_an_answer() {
     assert!((estimate - 2000.0).abs() < 20.0, "{estimate}");
 }
 
+/// Of 65 views that have 4 MiB together all are read, and there is one too many: the limit of bodies holds, and no other.
+#[tokio::test]
+async fn views_may_be_as_long_together_as_a_body() {
+    let rig = Rig::new();
+    merge(&rig, &vec![vec![0; 64 << 10]; 65], "").await.problem(400, "bad-parameter");
+}
+
 #[tokio::test]
 async fn views_that_do_not_belong_together_are_refused() {
     let rig = Rig::new();

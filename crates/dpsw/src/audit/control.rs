@@ -85,22 +85,15 @@ impl Toy {
             Mistake::OneSubstream => 2 * ROWS * TOUCHED,
             _ => 2 * ROWS,
         } as u64;
-        let of = |shifts: u64| match claimed {
-            Claimed::Epsilon(_) => laplace(shifts),
-            Claimed::Mu(_) => gaussian(shifts),
+        // Half of the noise is half of the scale, and for Gaussian noise a quarter of the variance.
+        let drawn_for = match (mistake, claimed) {
+            (Mistake::HalfNoise, Claimed::Mu(_)) => shifts.div_ceil(4),
+            (Mistake::HalfNoise | Mistake::AddRemoveNoise, _) => shifts / 2,
+            (Mistake::OneSubstream, _) => shifts / TOUCHED as u64,
+            _ => shifts,
         };
-        let half = match claimed {
-            Claimed::Epsilon(_) => of(shifts / 2),
-            Claimed::Mu(_) => of(shifts.div_ceil(4)),
-        };
-        let law = of(shifts);
-        let drawn = match mistake {
-            Mistake::HalfNoise => half,
-            Mistake::AddRemoveNoise => of(shifts / 2),
-            Mistake::OneSubstream => of(shifts / TOUCHED as u64),
-            _ => law,
-        };
-        Self { mistake, claimed, law, table: Table::new(drawn) }
+        let table = Table::new(law_for(claimed, drawn_for));
+        Self { mistake, claimed, law: law_for(claimed, shifts), table }
     }
 
     pub(super) fn trial(&self, effort: Effort) -> Result<Trial, AuditError> {
@@ -116,11 +109,12 @@ impl Toy {
     /// The exact counters: those of the first key, then those of the second.
     fn exact(&self, second: bool) -> Vec<i32> {
         let each = if self.mistake == Mistake::OneSubstream { ROWS * TOUCHED } else { ROWS };
-        let adds = |key: usize| match (self.mistake, second) {
-            (Mistake::ExactTotals, false) => false,
-            (_, second) => key == usize::from(second),
-        };
-        (0..2 * each).map(|cell| COUNT + i32::from(adds(cell / each))).collect()
+        let mut cells = vec![COUNT; 2 * each];
+        if second || self.mistake != Mistake::ExactTotals {
+            let key = usize::from(second);
+            cells[key * each..(key + 1) * each].fill(COUNT + 1);
+        }
+        cells
     }
 
     fn sealed(&self, second: bool, generator: &mut Generator) -> Vec<i32> {
@@ -133,45 +127,43 @@ impl Toy {
 
     fn run(&self, second: bool, generator: &mut Generator) -> Outcome {
         let sealed = self.sealed(second, generator);
-        let mut again = |mistake: Mistake| {
-            if self.mistake == mistake { self.sealed(second, generator) } else { sealed.clone() }
-        };
-        let mean = |values: [f64; ASKED]| values.iter().sum::<f64>() / ASKED as f64;
-        let repeated = mean([(); ASKED].map(|()| contrast(&again(Mistake::NoisePerQuestion))));
+        let answers = [(); ASKED].map(|()| match self.mistake {
+            Mistake::NoisePerQuestion => contrast(&self.sealed(second, generator)),
+            _ => contrast(&sealed),
+        });
+        let repeated = answers.iter().sum::<f64>() / ASKED as f64;
         let exact = self.exact(second);
         let totals = if self.mistake == Mistake::ExactTotals { total(&exact) } else { 0.0 };
         let around = if self.mistake == Mistake::OpenAnswers { contrast(&exact) } else { 0.0 };
-        let (slid, bound) = (totals, totals);
         let sealed = self.loss(&sealed);
-        Outcome { sealed, own: 0.0, around, repeated, totals, slid, bound, rungs: 0.0 }
+        Outcome { sealed, own: 0.0, around, repeated, totals, slid: totals, bound: totals, levels: 0.0 }
     }
 
     fn loss(&self, cells: &[i32]) -> f64 {
         let [first, second] = [false, true].map(|second| self.exact(second));
-        let noise = |noisy: i32, exact: i32| f64::from(noisy) - f64::from(exact);
-        let losses = cells.iter().zip(first).zip(second);
-        losses.map(|((&y, first), second)| log_ratio(self.law, noise(y, first), noise(y, second))).sum()
+        let cells = cells.iter().map(|cell| f64::from(*cell)).zip(first).zip(second);
+        cells
+            .map(|((y, first), second)| log_ratio(self.law, y - f64::from(first), y - f64::from(second)))
+            .sum()
     }
 }
 
 fn contrast(cells: &[i32]) -> f64 {
-    let least = |cells: &[i32]| cells.iter().copied().fold(i32::MAX, i32::min);
     let (first, second) = cells.split_at(cells.len() / 2);
-    f64::from(least(second)) - f64::from(least(first))
+    let [first, second] = [first, second].map(|cells| cells.iter().copied().fold(i32::MAX, i32::min));
+    f64::from(second) - f64::from(first)
 }
 
 fn total(cells: &[i32]) -> f64 {
     f64::from(cells.iter().sum::<i32>()) / ROWS as f64
 }
 
-/// The noise that ε = 2 needs when so many counters move by one.
-fn laplace(shifts: u64) -> Law {
-    Law::Laplace { scale: Ratio::new(shifts, 2).expect("2 is not zero") }
-}
-
-/// The noise that μ = 1 needs when so many counters move by one.
-fn gaussian(shifts: u64) -> Law {
-    Law::Gaussian { variance: shifts }
+/// The noise that ε = 2 or μ = 1 needs when so many counters move by one.
+fn law_for(claimed: Claimed, shifts: u64) -> Law {
+    match claimed {
+        Claimed::Epsilon(_) => Law::Laplace { scale: Ratio::new(shifts, 2).expect("2 is not zero") },
+        Claimed::Mu(_) => Law::Gaussian { variance: shifts },
+    }
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ use crate::plan::settings::{Method, NoiseChoice, Settings, Unit};
 use crate::plan::structure::Plan;
 use crate::privacy::accounting::{gaussian_mu, paper_mu, zcdp_rho};
 use crate::privacy::parameters::{Claim, Threshold};
+use crate::sealed::released::Released;
 use crate::sealed::substream::SealedSubstream;
 use crate::stream::sketch::DpswSketch;
 use crate::stream::state::StateKey;
@@ -38,17 +39,17 @@ const OTHER: usize = 2;
 const NEUTRAL: usize = 3;
 const KEYS: usize = 4;
 
-/// The keys of items that come again and again. Where keys are cut into nodes or tracked, noise decides whether the two are.
+/// The keys of items that come again and again. Where keys are cut into slices or pinned, noise decides whether the two are.
 const PLAIN: [usize; 2] = [OTHER, NEUTRAL];
 const CUT: [usize; 13] =
     [FIRST, OTHER, OTHER, SECOND, OTHER, OTHER, FIRST, OTHER, OTHER, SECOND, OTHER, OTHER, NEUTRAL];
 
-/// What one run gives an adversary to tell the streams apart by; large values speak for the second one.
+/// Everything in one run that an adversary can tell the streams apart by; large values speak for the second one.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Outcome {
     /// The likelihood ratio of all sealed counters.
     pub(super) sealed: f64,
-    /// The same as a share of the most that they can say, where they are those of tracked keys alone; else nothing.
+    /// The same as a share of the most that they can say, where they are those of pinned keys alone; else nothing.
     pub(super) own: f64,
     /// How answers just after the changed event differ from those that the view just before it foretold.
     pub(super) around: f64,
@@ -60,8 +61,8 @@ pub(super) struct Outcome {
     pub(super) slid: f64,
     /// An error bound.
     pub(super) bound: f64,
-    /// How much more finely the second key is cut or tracked than the first one, from the changed substream on.
-    pub(super) rungs: f64,
+    /// How much more finely the second key is cut or pinned than the first one, from the changed substream on.
+    pub(super) levels: f64,
 }
 
 /// Everything about the runs that stays the same.
@@ -94,9 +95,9 @@ struct Sketch {
     of_keys: [Vec<usize>; KEYS],
 }
 
-/// What one run has shown.
+/// The answers and bytes that one run has shown.
 #[derive(Default)]
-struct Seen {
+struct Heard {
     sketches: Vec<Sketch>,
     tables: Tables,
 }
@@ -105,7 +106,7 @@ struct Seen {
 #[derive(Debug)]
 struct Change {
     law: Law,
-    /// Whether it is that of a tracked key.
+    /// Whether it is that of a pinned key.
     is_own: bool,
     noisy: i32,
     exact: [i32; 2],
@@ -121,9 +122,9 @@ impl Conversation {
         let each = settings.unit.per_substream();
         let window = settings.window.len() / len;
         let touched = if each.is_some() { window + 1 } else { window };
-        let is_cut = plan.has_nodes();
-        // Who is tracked in the last substream but one depends on the noise of one that was sealed before it opened.
-        let ahead = if 0 < plan.tracked() { plan.open_substreams_max() } else { 0 };
+        let is_cut = plan.has_slices();
+        // Who is pinned in the last substream but one depends on the noise of one that was sealed before it opened.
+        let ahead = if 0 < plan.pinned() { plan.open_substreams_max() } else { 0 };
         let substreams = touched.max(ahead + 2);
         // What is cut finely in the last substream depends on the noise of the one before.
         let changed_in = substreams - if is_cut { 2 } else { 1 };
@@ -164,10 +165,10 @@ impl Conversation {
         let mut choices = Choices::new()?;
         for number in 0..KEYS_TRIED {
             self.hash_key[..8].copy_from_slice(&number.to_le_bytes());
-            let (mut seen, mut are_apart) = (Seen::default(), true);
+            let (mut seen, mut are_apart) = (Heard::default(), true);
             self.play(false, &self.stops, &mut choices, |_, view| {
                 self.look(view, &mut seen);
-                are_apart &= view.readable.released.substreams().iter().all(|one| self.is_apart(one));
+                are_apart &= view.cached.released.substreams().iter().all(|one| self.is_apart(one));
                 Ok(())
             })?;
             if are_apart {
@@ -178,7 +179,7 @@ impl Conversation {
         Err(AuditError::Collisions)
     }
 
-    /// Whether the two keys have different counters in every row, also where they are tracked.
+    /// Whether the two keys have different counters in every row, also where they are pinned.
     fn is_apart(&self, substream: &SealedSubstream) -> bool {
         let [first, second] = [FIRST, SECOND].map(|key| substream.mapping.cells(self.keys.get(key)));
         first.zip(second).all(|(a, b)| a != b)
@@ -188,19 +189,22 @@ impl Conversation {
     fn sent(&self, substreams: u64, second: usize) -> Vec<[i32; KEYS]> {
         let places =
             (0..substreams).flat_map(|n| self.plan.ranges().iter().map(move |range| (n, range.offsets())));
+        places.map(|(number, offsets)| self.sent_in(number, offsets, second)).collect()
+    }
+
+    /// How many items of each key count in a range of a substream.
+    fn sent_in(&self, number: u64, offsets: Range<u64>, second: usize) -> [i32; KEYS] {
         let each = self.plan.settings().unit.per_substream().unwrap_or(u32::MAX);
-        let of_range = |(number, offsets): (u64, Range<u64>)| {
-            let start = number * self.plan.substream_len();
-            let mut sent = [0; KEYS];
-            for position in start + offsets.start..start + offsets.end {
-                let counts = self.positions.iter().filter(|other| (start..=position).contains(other)).count();
-                let is_over = self.positions.contains(&position) && (each as usize) < counts;
-                let key = self.streams[second][position as usize].key.filter(|_| !is_over);
-                key.into_iter().for_each(|key| sent[key] += 1);
+        let start = number * self.plan.substream_len();
+        let mut sent = [0; KEYS];
+        for position in start + offsets.start..start + offsets.end {
+            let counts = self.positions.iter().filter(|other| (start..=position).contains(other)).count();
+            let is_over = self.positions.contains(&position) && (each as usize) < counts;
+            if let Some(key) = self.streams[second][position as usize].key.filter(|_| !is_over) {
+                sent[key] += 1;
             }
-            sent
-        };
-        places.map(of_range).collect()
+        }
+        sent
     }
 
     /// The exact counters of a sealed sketch.
@@ -208,23 +212,28 @@ impl Conversation {
         let mut exact = vec![0; sketch.cells.len()];
         let place = sketch.substream as usize * self.plan.ranges().len() + sketch.range;
         for (sent, cells) in self.sent[second][place].iter().zip(&sketch.of_keys) {
-            cells.iter().for_each(|&cell| exact[cell] += sent);
+            for &cell in cells {
+                exact[cell] += sent;
+            }
         }
         exact
     }
 
-    /// The counters that differ between the streams. Where keys are cut into nodes these are the ones on the path that the
-    /// run has taken: what was sealed before says in which nodes a key counts, and all other counters have the same law.
-    fn changes(&self, seen: &Seen) -> Vec<Change> {
-        let of_sketch = |sketch: &Sketch| {
+    /// The counters that differ between the streams. Where keys are cut into slices these are the ones on the path that the
+    /// run has taken: what was sealed before says in which slices a key counts, and all other counters have the same law.
+    fn changes(&self, seen: &Heard) -> Vec<Change> {
+        let mut changes = Vec::new();
+        for sketch in &seen.sketches {
             let law = self.plan.ranges()[sketch.range].law();
-            let is_own = 0 < self.plan.tracked() && sketch.range != WHOLE;
+            let is_own = 0 < self.plan.pinned() && sketch.range != WHOLE;
             let [first, second] = [0, 1].map(|second| self.exact(sketch, second));
-            let cells = sketch.cells.iter().zip(first).zip(second);
-            let change = |((&noisy, first), second)| Change { law, is_own, noisy, exact: [first, second] };
-            cells.map(change).filter(|change| change.exact[0] != change.exact[1]).collect::<Vec<_>>()
-        };
-        seen.sketches.iter().flat_map(of_sketch).collect()
+            for ((&noisy, first), second) in sketch.cells.iter().zip(first).zip(second) {
+                if first != second {
+                    changes.push(Change { law, is_own, noisy, exact: [first, second] });
+                }
+            }
+        }
+        changes
     }
 
     fn cost(&self, changes: &[Change]) -> f64 {
@@ -276,11 +285,11 @@ impl Conversation {
         choices: &mut Choices,
         tally: &mut Tally,
     ) -> Result<Outcome, AuditError> {
-        let is_beside = |stop: &u64| (self.changed..=self.changed + 1).contains(stop);
-        let looks_beside = choices.coin();
-        let stops: Vec<u64> =
-            self.stops.iter().copied().filter(|stop| looks_beside || !is_beside(stop)).collect();
-        let mut seen = Seen::default();
+        let mut stops = self.stops.clone();
+        if !choices.coin() {
+            stops.retain(|stop| !(self.changed..=self.changed + 1).contains(stop));
+        }
+        let mut seen = Heard::default();
         let mut beside = Vec::with_capacity(2);
         let sketch = self.play(second, &stops, choices, |stop, view| {
             tally.altered += self.look(view, &mut seen);
@@ -303,7 +312,7 @@ impl Conversation {
         let outcome = Outcome {
             sealed: loss(&changes),
             own: if is_own { loss(&changes) / self.cost(&changes) } else { 0.0 },
-            rungs: self.finer(&view),
+            levels: self.finer(&view),
             around: beside.last().map_or(0.0, contrast) - beside.first().map_or(0.0, contrast),
             repeated: self.ask_again(&view, &mut tally.wavered)?,
             totals: self.total(&view),
@@ -315,23 +324,22 @@ impl Conversation {
 
     /// Counts what does not come back as it was from bytes, from a merge and from each of many restores.
     pub(super) fn carry(&self, choices: &mut Choices, tally: &mut Tally) -> Result<(), AuditError> {
-        let mut seen = Seen::default();
+        let mut seen = Heard::default();
         let sketch = self.play(choices.coin(), &self.stops, choices, |_, view| {
             tally.altered += self.look(view, &mut seen);
             Ok(())
         })?;
-        let mut count = |view: Option<WindowView>| view.map_or(1, |view| self.look(&view, &mut seen));
         let view = sketch.view();
         let loaded = WindowView::from_bytes(&view.to_bytes()).ok();
-        let answers = |view: &WindowView| said(view, &self.keys);
-        tally.unsaid += u64::from(loaded.as_ref().map(answers) != Some(answers(&view)));
-        tally.lost += count(loaded);
+        let answers = loaded.as_ref().map(|loaded| said(loaded, &self.keys));
+        tally.unsaid += u64::from(answers != Some(said(&view, &self.keys)));
+        tally.lost += loaded.map_or(1, |view| self.look(&view, &mut seen));
         tally.lost += self.merge(&view, choices)?;
         let state_key = StateKey::from_bytes(self.hash_key);
         let saved = sketch.save(&state_key, &mut Backup)?;
         for _ in 0..ASKED {
             let restored = DpswSketch::restore(&saved.bytes, &state_key, Noise::from_system(), &mut Backup);
-            tally.lost += count(restored.ok().map(|sketch| sketch.view()));
+            tally.lost += restored.map_or(1, |sketch| self.look(&sketch.view(), &mut seen));
         }
         Ok(())
     }
@@ -353,8 +361,8 @@ impl Conversation {
     /// Counts the sketches that a merged view does not hold as the plain sum over its sites, whenever it is merged.
     fn merge(&self, view: &WindowView, choices: &mut Choices) -> Result<u64, AuditError> {
         let Settings { window, unit, .. } = self.plan.settings();
-        // Views of users are never merged, and neither are those of sites that cut or track different keys.
-        let is_merged = unit.per_substream().is_none() && !self.plan.has_nodes();
+        // Views of users are never merged, and neither are those of sites that cut or pin different keys.
+        let is_merged = unit.per_substream().is_none() && !self.plan.has_slices();
         if window.time().is_none() || !is_merged {
             return Ok(0);
         }
@@ -367,12 +375,12 @@ impl Conversation {
         Ok(merged.iter().filter(|view| !view.as_ref().is_ok_and(is_sum)).count() as u64)
     }
 
-    fn note_noise(&self, second: bool, seen: &Seen, tally: &mut Tally) {
-        let noise = |sketch: &Sketch| -> Vec<i32> {
+    fn note_noise(&self, second: bool, seen: &Heard, tally: &mut Tally) {
+        let mut noises: Vec<Vec<i32>> = Vec::with_capacity(seen.sketches.len());
+        for sketch in &seen.sketches {
             let exact = self.exact(sketch, usize::from(second));
-            sketch.cells.iter().zip(exact).map(|(noisy, exact)| noisy - exact).collect()
-        };
-        let noises: Vec<Vec<i32>> = seen.sketches.iter().map(noise).collect();
+            noises.push(sketch.cells.iter().zip(exact).map(|(noisy, exact)| noisy - exact).collect());
+        }
         for pair in noises.windows(2) {
             tally.signs.compare(&pair[0], &pair[1]);
         }
@@ -390,12 +398,13 @@ impl Conversation {
     }
 
     /// Notes the sealed sketches that are new and counts those that are not as they were.
-    fn look(&self, view: &WindowView, seen: &mut Seen) -> u64 {
+    fn look(&self, view: &WindowView, seen: &mut Heard) -> u64 {
         let mut altered = 0;
         for sealed in view.sealed() {
             let (substream, range, cells) = (sealed.substream(), sealed.range(), sealed.sketch().cells());
-            let is_it = |sketch: &&Sketch| (sketch.substream, sketch.range) == (substream, range);
-            if let Some(known) = seen.sketches.iter().find(is_it) {
+            let known =
+                seen.sketches.iter().find(|known| (known.substream, known.range) == (substream, range));
+            if let Some(known) = known {
                 altered += u64::from(known.cells != cells);
                 continue;
             }
@@ -405,33 +414,40 @@ impl Conversation {
         altered
     }
 
-    /// How many planned sketches were never seen. Of nodes, [`Tables`] knows which there must be.
-    fn missing(&self, seen: &Seen) -> u64 {
-        let planned = if !self.plan.has_nodes() { self.sent[0].len() } else { seen.sketches.len() };
+    /// How many planned sketches were never seen. Of slices, [`Tables`] knows which there must be.
+    fn missing(&self, seen: &Heard) -> u64 {
+        let planned = if !self.plan.has_slices() { self.sent[0].len() } else { seen.sketches.len() };
         planned.abs_diff(seen.sketches.len()) as u64
     }
 
-    /// How much more finely the second key is cut or tracked than the first one, from the changed substream on, also where it
+    /// How much more finely the second key is cut or pinned than the first one, from the changed substream on, also where it
     /// is decided and nothing sealed yet.
     fn finer(&self, view: &WindowView) -> f64 {
-        let released = &view.readable.released;
+        let released = &view.cached.released;
         let changed = self.changed / self.plan.substream_len();
         let substreams = released.substreams().iter().filter(|one| changed <= one.number);
-        let rung = |substream: &SealedSubstream, key: usize| {
-            let place = substream.mapping.cells(self.keys.get(key)).next();
-            place.map_or(0.0, |place| f64::from(substream.rungs().rung(place as u32)))
-        };
-        if self.plan.tracked() == 0 {
-            return substreams.map(|substream| rung(substream, SECOND) - rung(substream, FIRST)).sum();
+        if self.plan.pinned() == 0 {
+            return substreams.map(|one| self.level(one, SECOND) - self.level(one, FIRST)).sum();
         }
-        let of_key = |key: usize, number: u64| {
-            let fingerprint = released.mapping().fingerprint_key.item(self.keys.get(key));
-            let slot = released.leases().slot(fingerprint, number);
-            let rung = |slot| released.substream(number).map_or(0, |substream| substream.rungs().rung(slot));
-            slot.map_or(0.0, |slot| f64::from(1 + rung(slot)))
-        };
-        let decided = changed..released.leases().horizon().range().end;
-        decided.map(|number| of_key(SECOND, number) - of_key(FIRST, number)).sum()
+        let decided = changed..released.pins().horizon().range().end;
+        decided
+            .map(|number| {
+                self.pinned_level(released, SECOND, number) - self.pinned_level(released, FIRST, number)
+            })
+            .sum()
+    }
+
+    /// The level of a key in a substream.
+    fn level(&self, substream: &SealedSubstream, key: usize) -> f64 {
+        let place = substream.mapping.cells(self.keys.get(key)).next();
+        place.map_or(0.0, |place| f64::from(substream.levels().level(place as u32)))
+    }
+
+    /// One more than the level of a pinned key, and 0 if it is not pinned.
+    fn pinned_level(&self, released: &Released, key: usize, number: u64) -> f64 {
+        let fingerprint = released.mapping().fingerprint_key.item(self.keys.get(key));
+        let Some(slot) = released.pins().slot(fingerprint, number) else { return 0.0 };
+        f64::from(1 + released.substream(number).map_or(0, |substream| substream.levels().level(slot)))
     }
 
     fn answers(&self, view: &WindowView) -> Result<[Estimate; 2], AuditError> {
@@ -457,14 +473,16 @@ impl Conversation {
     }
 }
 
-/// The logarithm of how much likelier the counters are under the second stream, given in which nodes keys count: by the chain
+/// The logarithm of how much likelier the counters are under the second stream, given in which slices keys count: by the chain
 /// rule the sum over all counters that differ.
 fn loss(changes: &[Change]) -> f64 {
-    let loss = |change: &Change| {
-        let [first, second] = change.exact.map(|exact| f64::from(change.noisy) - f64::from(exact));
-        log_ratio(change.law, first, second)
-    };
-    changes.iter().map(loss).sum()
+    changes
+        .iter()
+        .map(|change| {
+            let [first, second] = change.exact.map(|exact| f64::from(change.noisy) - f64::from(exact));
+            log_ratio(change.law, first, second)
+        })
+        .sum()
 }
 
 /// What the heavy hitters among one key show of it.
@@ -480,8 +498,8 @@ fn sum(one: &Sealed<'_>, other: &Sealed<'_>) -> Vec<i32> {
 /// What was readable, seen from the next position.
 fn a_step_later(view: &WindowView) -> WindowView {
     let stream = view.stream.start..view.stream.end + 1;
-    let (plan, readable) = (Arc::clone(&view.plan), Arc::clone(&view.readable));
-    WindowView::new(plan, readable, view.claim, stream, view.sites.clone())
+    let (plan, cached) = (Arc::clone(&view.plan), Arc::clone(&view.cached));
+    WindowView::new(plan, cached, view.claim, stream, view.sites.clone())
 }
 
 /// How far the second key's answer lies above the first one's.
@@ -519,20 +537,22 @@ pub(super) fn claimed(plan: &Plan) -> Result<Claimed, AuditError> {
 fn changed_position(plan: &Plan, lag: u64, substream: u64) -> u64 {
     let len = plan.substream_len();
     let start = substream * len;
-    let weight = |offset: u64| -> f64 {
-        let over = plan.ranges().iter().filter(|range| range.offsets().contains(&offset));
-        over.map(|range| 1.0 / range.law().variance()).sum()
-    };
-    let seals = |offset: u64| {
+    let mut best_weight = 0.0;
+    let mut best_offset = 0;
+    for offset in 0..len {
         let clock = (start + offset + 1 - lag) % len;
-        clock == 0 || plan.boundaries().contains(&clock)
-    };
-    let quiet = (0..len).filter(|&offset| !seals(offset));
-    let heavier = |best: (f64, u64), offset: u64| {
-        let weight = weight(offset);
-        if best.0 < weight * (1.0 - 1e-12) { (weight, offset) } else { best }
-    };
-    start + quiet.fold((0.0, 0), heavier).1
+        if clock == 0 || plan.boundaries().contains(&clock) {
+            continue;
+        }
+        let over = plan.ranges().iter().filter(|range| range.offsets().contains(&offset));
+        let weight: f64 = over.map(|range| 1.0 / range.law().variance()).sum();
+        // Equal weights differ by rounding: the first of them is taken.
+        if best_weight < weight * (1.0 - 1e-12) {
+            best_weight = weight;
+            best_offset = offset;
+        }
+    }
+    start + best_offset
 }
 
 /// Where a user sends two items more than count in a substream that begins here, all over it.

@@ -3,7 +3,7 @@
 
 use crate::audit::report::Claimed;
 use crate::noise::law::Law;
-use crate::plan::range::{PlannedRange, WHOLE};
+use crate::plan::range::WHOLE;
 use crate::plan::release::Release;
 use crate::plan::settings::Unit;
 use crate::plan::structure::Plan;
@@ -12,8 +12,8 @@ use crate::plan::structure::Plan;
 const EPSILON_MARGIN: f64 = 1e-9;
 const MU_MARGIN: f64 = 0.02;
 
-/// What neighbours of a unit can change.
-struct Reach {
+/// The most that neighbours of a unit can change.
+struct PathReach {
     /// Counters of a row that one changed event moves by one.
     shifts: f64,
     /// Events that change in one substream.
@@ -22,7 +22,7 @@ struct Reach {
     of_window: f64,
 }
 
-impl Reach {
+impl PathReach {
     fn of(plan: &Plan) -> Self {
         let touched = plan.settings().window.len().div_ceil(plan.substream_len()) + 1;
         let (shifts, each) = match plan.settings().unit {
@@ -49,20 +49,19 @@ pub(super) fn overspent(plan: &Plan, claimed: Claimed) -> u64 {
     u64::from(is_over) + u64::from(is_split_over)
 }
 
-/// ε of the counters: the sum of all changes over the scale. Of a key that is cut into nodes an event counts in one of them,
-/// and of a tracked key in none of the rows. An event that leaves one kind of counters for another costs half of either.
+/// ε of the counters: the sum of all changes over the scale. Of a key that is cut into slices an event counts in one of them,
+/// and of a pinned key in none of the rows. An event that leaves one kind of counters for another costs half of either.
 fn counters_epsilon(plan: &Plan) -> f64 {
-    let reach = Reach::of(plan);
-    let cost = |(index, range): (usize, &PlannedRange)| {
-        epsilon(range.law(), reach.shifts * rows(plan, index) * reach.of_window)
-    };
-    let costs = plan.ranges().iter().enumerate().map(cost);
-    if plan.has_nodes() { costs.fold(0.0, f64::max) } else { costs.sum() }
+    let reach = PathReach::of(plan);
+    let ranges = plan.ranges().iter().enumerate();
+    let costs =
+        ranges.map(|(index, range)| epsilon(range.law(), reach.shifts * rows(plan, index) * reach.of_window));
+    if plan.has_slices() { costs.fold(0.0, f64::max) } else { costs.sum() }
 }
 
 /// The rows of a range; those of keys with counters of their own have one.
 fn rows(plan: &Plan, range: usize) -> f64 {
-    if range == WHOLE || plan.tracked() == 0 { f64::from(plan.shape().rows) } else { 1.0 }
+    if range == WHOLE || plan.pinned() == 0 { f64::from(plan.shape().rows) } else { 1.0 }
 }
 
 fn counters_epsilon_of(plan: &Plan, claimed: Claimed) -> f64 {
@@ -71,7 +70,7 @@ fn counters_epsilon_of(plan: &Plan, claimed: Claimed) -> f64 {
 
 /// μ of the counters: all items of a user in a substream can fall on the same ones.
 fn counters_mu(plan: &Plan) -> f64 {
-    let reach = Reach::of(plan);
+    let reach = PathReach::of(plan);
     let squares = reach.shifts * rows(plan, WHOLE) * reach.of_window * reach.of_substream;
     let over = |offset: u64| -> f64 {
         let covering = plan.ranges().iter().filter(|range| range.offsets().contains(&offset));
@@ -84,9 +83,9 @@ fn counters_mu(plan: &Plan) -> f64 {
 /// ε of the keys: each changed event raises the count of one, which the fresh noise covers, and lowers that of another, which
 /// the lasting noise does.
 fn keys_epsilon(plan: &Plan) -> f64 {
-    let events = Reach::of(plan).of_window;
-    plan.discovery().map_or(0.0, |discovery| {
-        let Release { lasting, fresh, .. } = discovery.release();
+    let events = PathReach::of(plan).of_window;
+    plan.search_plan().map_or(0.0, |search_plan| {
+        let Release { lasting, fresh, .. } = search_plan.release();
         events / lasting.to_f64() + events / fresh.to_f64()
     })
 }

@@ -17,7 +17,7 @@ const BATCH_MAX: u64 = 300;
 /// Half of the batches are this short or shorter.
 const BATCH_SHORT: u64 = 4;
 
-/// What arrives at a position or tick.
+/// An event at a position or tick.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Arrival {
     /// The time, for time windows.

@@ -9,11 +9,11 @@ use crate::audit::report::{AuditError, Check, Claimed, Effort, Test};
 use crate::audit::search::{CHECKS, Outcome, came_back, misses, paths};
 use crate::audit::statistics::{Event, Scores, Share, judge_beyond};
 use crate::audit::tiny::{Size, tiny_keys, tiny_window};
-use crate::item::domain::{Discovery, Domain, Tracking};
+use crate::item::domain::{Domain, SearchCounts, SearchSettings};
 use crate::item::keys::Keys;
 use crate::noise::generator::Noise;
-use crate::plan::discovery::{ListLimits, PlannedDiscovery};
 use crate::plan::release::{COUNT_MIN, Release};
+use crate::plan::search::{ListLimits, SearchPlan};
 use crate::plan::settings::{CounterLayout, Method, Settings, TunedMethod, Unit};
 use crate::plan::structure::Plan;
 use crate::privacy::parameters::{Delta, Epsilon};
@@ -43,26 +43,26 @@ const FILLER: usize = 10;
 
 /// Counters, so that the two keys rarely share one, and the most keys with counters of their own.
 const COLUMNS: u32 = 64;
-const TRACKED_MAX: u32 = 3;
+const PINNED_MAX: u32 = 3;
 
 /// Which item arrives at each position of a search; `None` is a null item.
 type Stream = Vec<Option<usize>>;
 
-/// What is small about a finder.
+/// The sizes of a small finder.
 #[derive(Debug, Clone, Copy)]
-struct Small {
+struct SmallFinder {
     items: u64,
     share: Ratio,
-    tracking: Tracking,
+    counting: SearchCounts,
 }
 
-/// What finding keys showed.
+/// The outcome of the tests of found keys.
 pub(super) struct Verdict {
     pub(super) tests: Vec<Test>,
     pub(super) checks: Vec<Check>,
 }
 
-/// What never happens in a correct build.
+/// Events that never happen in a correct build.
 #[derive(Debug, Default)]
 struct Wrong {
     unsorted: u64,
@@ -80,40 +80,47 @@ struct Finder {
 
 impl Finder {
     /// One whose threshold is low, as the keys have most of ε.
-    fn new(settings: &Settings, discovery: Discovery, tracking: Tracking) -> Result<Self, AuditError> {
+    fn new(
+        settings: &Settings,
+        search_plan: SearchSettings,
+        counting: SearchCounts,
+    ) -> Result<Self, AuditError> {
         let is_of_users = settings.unit.per_substream().is_some();
         let items = if is_of_users { ITEMS_OF_USERS } else { ITEMS };
         let share = Ratio::from_decimal(KEYS_EPSILON / EPSILON)?;
-        Self::small(settings, discovery, Small { items, share, tracking })
+        Self::small(settings, search_plan, SmallFinder { items, share, counting })
     }
 
     /// One that shares ε as the plan does, with substreams in which two keys reach the threshold.
-    fn with_own_share(settings: &Settings, discovery: Discovery) -> Result<Self, AuditError> {
+    fn with_own_share(settings: &Settings, search_plan: SearchSettings) -> Result<Self, AuditError> {
         let plan = Plan::new(settings.clone())?;
-        let share = plan.discovery().map_or(Ratio::ONE, PlannedDiscovery::share);
-        let with =
-            |items| Self::small(settings, discovery, Small { items, share, tracking: Tracking::Exact });
-        let mut items = ITEMS;
-        let mut finder = with(items)?;
-        while finder.substream_len() < 2 * finder.enough() + finder.changed.len() {
-            items *= 2;
-            finder = with(items)?;
+        let share = plan.search_plan().map_or(Ratio::ONE, SearchPlan::share);
+        let mut small = SmallFinder { items: ITEMS, share, counting: SearchCounts::Exact };
+        loop {
+            let finder = Self::small(settings, search_plan, small)?;
+            if 2 * finder.enough() + finder.changed.len() <= finder.substream_len() {
+                return Ok(finder);
+            }
+            small.items *= 2;
         }
-        Ok(finder)
     }
 
-    fn small(settings: &Settings, discovery: Discovery, small: Small) -> Result<Self, AuditError> {
-        let Small { items, share, tracking } = small;
+    fn small(
+        settings: &Settings,
+        search_plan: SearchSettings,
+        small: SmallFinder,
+    ) -> Result<Self, AuditError> {
+        let SmallFinder { items, share, counting } = small;
         let counters = CounterLayout::Hashed { rows: 1, columns: COLUMNS };
-        let tracked = Plan::new(settings.clone())?.tracked().min(TRACKED_MAX);
-        let method = TunedMethod { substreams: SUBSTREAMS, counters, tracked, ..TunedMethod::default() };
+        let pinned = Plan::new(settings.clone())?.pinned().min(PINNED_MAX);
+        let method = TunedMethod { substreams: SUBSTREAMS, counters, pinned, ..TunedMethod::default() };
         let (share, search_len) = (Some(share), Some(CHECKS as u64));
         let plan = Plan::new(Settings {
             window: tiny_window(settings.window, items, Size::TINY.lateness),
             unit: settings.unit,
             epsilon: Epsilon::new(EPSILON)?,
             delta: Some(Delta::new(1.0 / items as f64)?),
-            domain: Domain::Discovered(Discovery { share, search_len, tracking, ..discovery }),
+            domain: Domain::Found(SearchSettings { share, search_len, counting, ..search_plan }),
             method: Some(Method::Tuned(method)),
             retention: 1,
         })?;
@@ -131,8 +138,8 @@ impl Finder {
         Ok(Self { plan, keys, changed })
     }
 
-    fn discovery(&self) -> &PlannedDiscovery {
-        self.plan.discovery().expect("a finder finds keys")
+    fn search_plan(&self) -> &SearchPlan {
+        self.plan.search_plan().expect("a finder finds keys")
     }
 
     fn delta(&self) -> f64 {
@@ -141,7 +148,7 @@ impl Finder {
 
     /// The smallest count with which a key comes out for sure if its lasting noise is zero.
     fn enough(&self) -> usize {
-        (self.discovery().threshold() + COUNT_MIN - 1) as usize
+        (self.search_plan().threshold() + COUNT_MIN - 1) as usize
     }
 
     fn substream_len(&self) -> usize {
@@ -159,7 +166,9 @@ impl Finder {
         let hidden = self.plan.settings().unit == Unit::AddRemove;
         [Some(first).filter(|_| !hidden), Some(second)].map(|item| {
             let mut stream = vec![None; self.items()];
-            self.changed.iter().for_each(|&position| stream[position] = item);
+            for &position in &self.changed {
+                stream[position] = item;
+            }
             let wanted: usize = others.iter().map(|(_, count)| count + self.changed.len()).sum();
             let from = self.items() - self.substream_len().max(wanted).min(self.items());
             self.fill(&mut stream, from, others);
@@ -171,7 +180,9 @@ impl Finder {
     fn fill(&self, stream: &mut Stream, from: usize, others: &[(usize, usize)]) {
         let mut free = (from..stream.len()).filter(|position| !self.changed.contains(position));
         for (key, count) in others {
-            free.by_ref().take(*count).for_each(|position| stream[position] = Some(*key));
+            for position in free.by_ref().take(*count) {
+                stream[position] = Some(*key);
+            }
         }
     }
 
@@ -210,11 +221,12 @@ impl Finder {
 
     /// The keys that a view lists, by index, and whether they come in the order of their keyed hashes.
     fn found(&self, view: &WindowView) -> (Vec<usize>, bool) {
-        let found = view.readable.released.found().keys();
-        let key = view.readable.released.mapping().fingerprint_key;
+        let found = view.cached.released.found().keys();
+        let key = view.cached.released.mapping().fingerprint_key;
         let is_sorted = found.iter().is_sorted_by_key(|item| key.item(item));
-        let index = |item| (0..self.keys.len()).find(|&index| self.keys.get(index) == item);
-        (found.iter().filter_map(index).collect(), is_sorted)
+        let places =
+            found.iter().filter_map(|item| (0..self.keys.len()).find(|&index| self.keys.get(index) == item));
+        (places.collect(), is_sorted)
     }
 
     /// Whether each view lists a key.
@@ -229,18 +241,18 @@ impl Finder {
         for sealed in view.sealed() {
             let start = sealed.substream() as usize * len;
             let law = self.plan.ranges()[sealed.range()].law();
-            // One row, or where the key is tracked a counter of its own in another range.
+            // One row, or where the key is pinned a counter of its own in another range.
             let cells = [FIRST, SECOND].map(|key| sealed.cells(self.keys.get(key)).first().copied());
             if cells[0] == cells[1] {
                 continue;
             }
             let counted = [FIRST, SECOND].into_iter().zip(cells);
             for (key, cell) in counted.filter_map(|(key, cell)| Some((key, cell?))) {
-                let exact = |stream: &Stream| {
-                    stream.iter().skip(start).take(len).filter(|at| **at == Some(key)).count()
-                };
+                let exact = streams
+                    .each_ref()
+                    .map(|stream| stream.iter().skip(start).take(len).filter(|at| **at == Some(key)).count());
                 let noisy = f64::from(sealed.sketch().cells()[cell]);
-                let [first, second] = [0, 1].map(|stream| noisy - exact(&streams[stream]) as f64);
+                let [first, second] = exact.map(|exact| noisy - exact as f64);
                 loss += log_ratio(law, first, second);
             }
         }
@@ -264,22 +276,33 @@ impl Finder {
         is_shown: impl Fn(&[usize]) -> bool,
     ) -> Result<Scores, AuditError> {
         let mut choices = Choices::new()?;
-        let mut of = |stream: &Stream| -> Result<Vec<f64>, AuditError> {
-            (0..runs as u64)
-                .map(|number| {
-                    let (found, is_sorted) = self.found(&self.view(stream, number, &mut choices)?);
-                    wrong.unsorted += u64::from(!is_sorted);
-                    Ok(score(is_shown(&found)))
-                })
-                .collect()
-        };
-        Ok(Scores { first: of(&streams[0])?, second: of(&streams[1])? })
+        score_runs(streams, runs, |stream, number| {
+            let (found, is_sorted) = self.found(&self.view(stream, number, &mut choices)?);
+            wrong.unsorted += u64::from(!is_sorted);
+            Ok(score(is_shown(&found)))
+        })
     }
 
     fn judge(&self, name: &'static str, scores: &Scores, effort: Effort) -> [Test; 2] {
         let claimed = Claimed::Epsilon(KEYS_EPSILON);
         judge_beyond(self.delta(), name, claimed, Event::AtLeast(1.0), scores, effort.doubt())
     }
+}
+
+/// The scores of so many runs on each stream: all on the first one, then all on the second.
+fn score_runs(
+    streams: &[Stream; 2],
+    runs: usize,
+    mut score_run: impl FnMut(&Stream, u64) -> Result<f64, AuditError>,
+) -> Result<Scores, AuditError> {
+    let mut scores = Scores::default();
+    for number in 0..runs as u64 {
+        scores.first.push(score_run(&streams[0], number)?);
+    }
+    for number in 0..runs as u64 {
+        scores.second.push(score_run(&streams[1], number)?);
+    }
+    Ok(scores)
 }
 
 /// What speaks for the second stream if something is shown, and for the first if not.
@@ -297,35 +320,34 @@ fn restored(sketch: DpswSketch) -> Result<DpswSketch, AuditError> {
 /// Audits the keys of a plan that finds them.
 pub(super) fn audit(
     settings: &Settings,
-    discovery: Discovery,
+    search_plan: SearchSettings,
     effort: Effort,
 ) -> Result<Verdict, AuditError> {
     // More keys than items: the summary then loses nothing, and all streams mean the same for both ways of counting.
-    let tracking = match discovery.tracking {
-        Tracking::Exact => Tracking::Exact,
-        Tracking::Summary { .. } => Tracking::Summary { keys: 4 * ITEMS_OF_USERS },
+    let counting = match search_plan.counting {
+        SearchCounts::Exact => SearchCounts::Exact,
+        SearchCounts::Summary { .. } => SearchCounts::Summary { keys: 4 * ITEMS_OF_USERS },
     };
-    let finder = Finder::new(settings, discovery, tracking)?;
+    let finder = Finder::new(settings, search_plan, counting)?;
     let mut wrong = Wrong::default();
     let mut tests = Vec::new();
     tests.extend(lone_key(&finder, effort, &mut wrong)?);
     tests.extend(near_threshold(&finder, effort, &mut wrong)?);
     tests.extend(many_keys(&finder, effort, &mut wrong)?);
-    if let Tracking::Exact = discovery.tracking {
+    if let SearchCounts::Exact = search_plan.counting {
         tests.extend(grown_key(&finder, effort)?);
         returned_key(&finder, &mut wrong)?;
     }
-    if let (Tracking::Summary { .. }, None) = (discovery.tracking, settings.window.time()) {
-        tests.extend(null_items(settings, discovery, effort, &mut wrong)?);
-        tests.extend(lowered_counts(settings, discovery, effort, &mut wrong)?);
+    if let (SearchCounts::Summary { .. }, None) = (search_plan.counting, settings.window.time()) {
+        tests.extend(null_items(settings, search_plan, effort, &mut wrong)?);
+        tests.extend(lowered_counts(settings, search_plan, effort, &mut wrong)?);
     }
-    tests.extend(together(&Finder::with_own_share(settings, discovery)?, effort)?);
+    tests.extend(together(&Finder::with_own_share(settings, search_plan)?, effort)?);
     on_paths(&finder, effort, &mut wrong)?;
-    let check = |name, violations| Check { name, violations };
     let checks = vec![
-        check("keys come out as often as planned on every path of counts", wrong.unplanned),
-        check("a key that left the list is not looked at again in its search", wrong.back),
-        check("found keys come in the order of their keyed hashes", wrong.unsorted),
+        Check::new("keys come out as often as planned on every path of counts", wrong.unplanned),
+        Check::new("a key that left the list is not looked at again in its search", wrong.back),
+        Check::new("found keys come in the order of their keyed hashes", wrong.unsorted),
     ];
     Ok(Verdict { tests, checks })
 }
@@ -347,8 +369,8 @@ fn lone_key(finder: &Finder, effort: Effort, wrong: &mut Wrong) -> Result<[Test;
 fn near_threshold(finder: &Finder, effort: Effort, wrong: &mut Wrong) -> Result<[Test; 2], AuditError> {
     let around = finder.enough() - finder.changed.len().min(finder.enough());
     let streams = finder.neighbours(FIRST, SECOND, &[(FIRST, around), (SECOND, around)]);
-    let is_shown = |found: &[usize]| found.contains(&SECOND) && !found.contains(&FIRST);
-    let scores = finder.scores(&streams, effort.runs, wrong, is_shown)?;
+    let scores = finder
+        .scores(&streams, effort.runs, wrong, |found| found.contains(&SECOND) && !found.contains(&FIRST))?;
     Ok(finder.judge("keys around the threshold", &scores, effort))
 }
 
@@ -359,16 +381,12 @@ fn grown_key(finder: &Finder, effort: Effort) -> Result<[Test; 2], AuditError> {
         stream
     });
     let mut choices = Choices::new()?;
-    let mut of = |stream: &Stream| -> Result<Vec<f64>, AuditError> {
-        let one = |number| {
-            let views = finder.views(stream, number, &mut choices, false)?;
-            let first = finder.is_listed(&views, HEAVY).iter().position(|&is_listed| is_listed);
-            let last = finder.changed[0] / finder.substream_len();
-            Ok(score(first.is_some_and(|check| last <= check)))
-        };
-        (0..effort.runs as u64).map(one).collect()
-    };
-    let scores = Scores { first: of(&streams[0])?, second: of(&streams[1])? };
+    let last = finder.changed[0] / finder.substream_len();
+    let scores = score_runs(&streams, effort.runs, |stream, number| {
+        let views = finder.views(stream, number, &mut choices, false)?;
+        let first = finder.is_listed(&views, HEAVY).iter().position(|&is_listed| is_listed);
+        Ok(score(first.is_some_and(|check| last <= check)))
+    })?;
     Ok(finder.judge("a key that grows between two looks", &scores, effort))
 }
 
@@ -377,20 +395,16 @@ fn together(finder: &Finder, effort: Effort) -> Result<[Test; 2], AuditError> {
     let around = finder.enough() - finder.changed.len().min(finder.enough());
     let streams = finder.neighbours(FIRST, SECOND, &[(FIRST, around), (SECOND, around)]);
     let mut choices = Choices::new()?;
-    let mut of = |stream: &Stream| -> Result<Vec<f64>, AuditError> {
-        let one = |number| {
-            let view = finder.view(stream, number, &mut choices)?;
-            let (found, _) = finder.found(&view);
-            let loss = finder.loss(&view, &streams);
-            Ok(match [FIRST, SECOND].map(|key| found.contains(&key)) {
-                [false, true] => loss.max(0.0),
-                [true, false] => loss.min(0.0),
-                _ => 0.0,
-            })
-        };
-        (0..effort.runs as u64).map(one).collect()
-    };
-    let scores = Scores { first: of(&streams[0])?, second: of(&streams[1])? };
+    let scores = score_runs(&streams, effort.runs, |stream, number| {
+        let view = finder.view(stream, number, &mut choices)?;
+        let (found, _) = finder.found(&view);
+        let loss = finder.loss(&view, &streams);
+        Ok(match [FIRST, SECOND].map(|key| found.contains(&key)) {
+            [false, true] => loss.max(0.0),
+            [true, false] => loss.min(0.0),
+            _ => 0.0,
+        })
+    })?;
     let most = finder.most_of_counters(&streams) * (1.0 - 1e-9);
     let (delta, name, whole) = (finder.delta(), "keys and counters together", Claimed::Epsilon(EPSILON));
     Ok(judge_beyond(delta, name, whole, Event::AtLeast(most), &scores, effort.doubt()))
@@ -420,12 +434,12 @@ fn most_heavies(found: &[usize]) -> bool {
 /// A null item more must not lower what is taken off every count.
 fn null_items(
     settings: &Settings,
-    discovery: Discovery,
+    search_plan: SearchSettings,
     effort: Effort,
     wrong: &mut Wrong,
 ) -> Result<[Test; 2], AuditError> {
     let keys = FEW_KEYS as u64;
-    let finder = Finder::new(settings, discovery, Tracking::Summary { keys })?;
+    let finder = Finder::new(settings, search_plan, SearchCounts::Summary { keys })?;
     // By what is taken off one event more, all of them would be one below the threshold.
     let known = |count: usize| HEAVIES * count + 1;
     let heavy =
@@ -434,7 +448,9 @@ fn null_items(
     // With the changed item the items that are not null are a multiple of the keys plus one.
     others.push((FILLER, known(heavy).next_multiple_of(FEW_KEYS + 1) - known(heavy)));
     let mut streams = finder.neighbours(SECOND, SECOND, &others);
-    finder.changed.iter().for_each(|&position| streams[1][position] = None);
+    for &position in &finder.changed {
+        streams[1][position] = None;
+    }
     let scores = finder.scores(&streams, effort.runs, wrong, most_heavies)?;
     Ok(finder.judge("keys beside null items", &scores, effort))
 }
@@ -442,11 +458,11 @@ fn null_items(
 /// One key more fills a summary and lowers all its counts.
 fn lowered_counts(
     settings: &Settings,
-    discovery: Discovery,
+    search_plan: SearchSettings,
     effort: Effort,
     wrong: &mut Wrong,
 ) -> Result<[Test; 2], AuditError> {
-    let finder = Finder::new(settings, discovery, Tracking::Summary { keys: FEW_KEYS as u64 })?;
+    let finder = Finder::new(settings, search_plan, SearchCounts::Summary { keys: FEW_KEYS as u64 })?;
     let mut others = heavies(finder.enough() + finder.items() / (FEW_KEYS + 1));
     others.extend((0..FEW_KEYS - HEAVIES).map(|index| (FILLER + index, 1)));
     let streams = finder.neighbours(SECOND, FILLER, &others);
@@ -456,18 +472,20 @@ fn lowered_counts(
 
 /// Holds the check at which keys come out against its law, in streams that are saved and restored between checks.
 fn on_paths(finder: &Finder, effort: Effort, wrong: &mut Wrong) -> Result<(), AuditError> {
-    let paths = paths(finder.discovery().threshold());
+    let paths = paths(finder.search_plan().threshold());
     let mut stream: Stream = vec![None; finder.items()];
     for check in 0..CHECKS {
-        let more = |path: &[u64; CHECKS]| path[check] - if check == 0 { 0 } else { path[check - 1] };
-        let others: Vec<(usize, usize)> =
-            (HEAVY..).zip(paths.iter().map(|path| more(path) as usize)).collect();
+        let before = paths.map(|path| if check == 0 { 0 } else { path[check - 1] });
+        let more = paths.iter().zip(before).map(|(path, before)| (path[check] - before) as usize);
+        let others: Vec<(usize, usize)> = (HEAVY..).zip(more).collect();
         let wanted: usize = others.iter().map(|(_, count)| count).sum();
         debug_assert!(wanted <= finder.substream_len(), "{wanted} items in one substream");
         // Late enough that no earlier check can see them.
         let mut free = (check + 1) * finder.substream_len() - wanted..;
         for (key, count) in others {
-            free.by_ref().take(count).for_each(|position| stream[position] = Some(key));
+            for position in free.by_ref().take(count) {
+                stream[position] = Some(key);
+            }
         }
     }
     let mut choices = Choices::new()?;
@@ -479,15 +497,15 @@ fn on_paths(finder: &Finder, effort: Effort, wrong: &mut Wrong) -> Result<(), Au
         }
     }
     for (path, outcomes) in paths.iter().zip(&outcomes) {
-        wrong.unplanned += misses(outcomes, &law(finder.discovery(), path), effort.doubt());
+        wrong.unplanned += misses(outcomes, &law(finder.search_plan(), path), effort.doubt());
     }
     Ok(())
 }
 
 /// The law of the check at which a key comes out; of a summary, at the end alone.
-fn law(discovery: &PlannedDiscovery, path: &[u64; CHECKS]) -> Vec<f64> {
-    let release: &Release = discovery.release();
-    match discovery.limit() {
+fn law(search_plan: &SearchPlan, path: &[u64; CHECKS]) -> Vec<f64> {
+    let release: &Release = search_plan.release();
+    match search_plan.limit() {
         None => release.outcomes(path),
         Some(_) => [vec![0.0; CHECKS - 1], release.outcomes(&path[CHECKS - 1..])].concat(),
     }

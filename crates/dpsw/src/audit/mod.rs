@@ -12,9 +12,9 @@
 //! nothing else; with a budget so large that the noise is zero, by no more than the noise is made for; a view from bytes
 //! gives the same whole answers; tails fed to one saved state, and stretches of counters, never share their noise.
 //!
-//! Where frequent keys are cut into nodes, which nodes a key has depends on earlier noise. The two keys are then about as
+//! Where frequent keys are cut into slices, which slices a key has depends on earlier noise. The two keys are then about as
 //! frequent as it takes to be cut, the loss of a run is summed along the path that it has taken, and which keys are cut is
-//! made again from what was sealed before. So is who is tracked, where some keys have counters of their own beside hashed ones.
+//! made again from what was sealed before. So is who is pinned, where some keys have counters of their own beside hashed ones.
 //!
 //! An audit can show that a claim is false; it cannot prove that it is true. It sees losses of the size of the claim when
 //! ε is about 0.3 to 5; below that the runs have no power and above that the events are too rare. The controls, small

@@ -21,9 +21,9 @@ const TRIED: usize = 20;
 /// How often a seed that is too short repeats at least, on average.
 const REPEATS: u64 = 10;
 
-/// What a stream does wrong.
+/// A mistake of a small stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Slip {
+enum PipelineSlip {
     Nothing,
     /// What was sealed is sealed again when it is restored.
     NoiseAfterRestore,
@@ -40,65 +40,77 @@ enum Slip {
     /// An error bound has the exact total in it.
     ExactBound,
     /// Which key is cut finely next follows from what is open.
-    OpenRungs,
+    OpenLevels,
 }
 
 /// Holds each wrong stream against the right one.
 pub(super) fn controls(effort: Effort) -> Result<Vec<Control>, AuditError> {
     let table = Table::new(Law::Laplace { scale: Ratio::new(2, 1).expect("1 is not zero") });
+    // A seed of so many bits repeats about `REPEATS` times among the seals (the birthday bound).
     let bits = ((effort.seals as u64).pow(2) / 2 / REPEATS).ilog2().min(32);
-    let short = if bits == 32 { "a seed of 32 bits" } else { "a seed too short for so many seals" };
-    type Judge<'a> = &'a dyn Fn(Slip) -> Result<u64, AuditError>;
-    let cases: [(Slip, &'static str, &'static str, Judge<'_>); 8] = [
-        (
-            Slip::NoiseAfterRestore,
-            "new noise after each restore",
-            "sealed counters that differ after a restore",
-            &|slip| restored(&table, slip),
-        ),
-        (Slip::SharedNoise, "noise shared by two ranges", "signs of the noise", &|slip| {
-            shared(&table, slip, effort)
-        }),
-        (
-            Slip::SeedInState,
-            "noise from a seed in the saved state",
-            "tails that share their noise",
-            &|slip| retold(&table, slip),
-        ),
-        (Slip::ShortSeed(bits), short, "noise repeats", &|slip| repeated(&table, slip, effort.seals)),
-        (
-            Slip::ReusedWords,
-            "random words used for 1,024 counters and again",
-            "stretches of noise repeat",
-            &|slip| reused(&table, slip),
-        ),
-        (
-            Slip::CountedTwice,
-            "items of a batch that count twice",
-            "counters differ by more than the noise is made for",
-            &|slip| exceeded(&table, slip),
-        ),
-        (
-            Slip::ExactBound,
-            "an exact total in an error bound",
-            "a view from bytes answers otherwise",
-            &|slip| unsaid(&table, slip),
-        ),
-        (Slip::OpenRungs, "keys cut finely by what is open", "what was sealed says otherwise", &|slip| {
-            misled(&table, slip)
-        }),
+    let slips = [
+        PipelineSlip::NoiseAfterRestore,
+        PipelineSlip::SharedNoise,
+        PipelineSlip::SeedInState,
+        PipelineSlip::ShortSeed(bits),
+        PipelineSlip::ReusedWords,
+        PipelineSlip::CountedTwice,
+        PipelineSlip::ExactBound,
+        PipelineSlip::OpenLevels,
     ];
-    let control = |(slip, name, by, judge): (Slip, &'static str, &'static str, Judge<'_>)| {
-        let caught = judge(Slip::Nothing)? == 0 && judge(slip)? != 0;
+    slips.into_iter().map(|slip| slip.control(&table, effort)).collect()
+}
+
+impl PipelineSlip {
+    fn control(self, table: &Table, effort: Effort) -> Result<Control, AuditError> {
+        let (name, by) = self.texts();
+        let is_clean = self.count_violations(Self::Nothing, table, effort)? == 0;
+        let caught = is_clean && self.count_violations(self, table, effort)? != 0;
         Ok(Control { name, caught, by: caught.then_some(by) })
-    };
-    cases.into_iter().map(control).collect()
+    }
+
+    /// The name of the mistake, and what catches it.
+    fn texts(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Nothing => ("nothing", "nothing"),
+            Self::NoiseAfterRestore => {
+                ("new noise after each restore", "sealed counters that differ after a restore")
+            }
+            Self::SharedNoise => ("noise shared by two ranges", "signs of the noise"),
+            Self::SeedInState => ("noise from a seed in the saved state", "tails that share their noise"),
+            Self::ShortSeed(32) => ("a seed of 32 bits", "noise repeats"),
+            Self::ShortSeed(_) => ("a seed too short for so many seals", "noise repeats"),
+            Self::ReusedWords => {
+                ("random words used for 1,024 counters and again", "stretches of noise repeat")
+            }
+            Self::CountedTwice => {
+                ("items of a batch that count twice", "counters differ by more than the noise is made for")
+            }
+            Self::ExactBound => ("an exact total in an error bound", "a view from bytes answers otherwise"),
+            Self::OpenLevels => ("keys cut finely by what is open", "what was sealed says otherwise"),
+        }
+    }
+
+    /// Judges a stream with the `planted` mistake, or none, by the test that is made for this mistake.
+    fn count_violations(self, planted: Self, table: &Table, effort: Effort) -> Result<u64, AuditError> {
+        match self {
+            Self::Nothing => Ok(0),
+            Self::NoiseAfterRestore => count_altered_after_restore(table, planted),
+            Self::SharedNoise => count_related_signs(table, planted, effort),
+            Self::SeedInState => count_tails_alike(table, planted),
+            Self::ShortSeed(_) => count_repeated_seals(table, planted, effort.seals),
+            Self::ReusedWords => count_reused_words(table, planted),
+            Self::CountedTwice => count_exceeded(table, planted),
+            Self::ExactBound => count_other_answers(table, planted),
+            Self::OpenLevels => count_misled(table, planted),
+        }
+    }
 }
 
 /// The stream, and all that is saved of it.
 #[derive(Debug, Clone)]
-struct Small<'t> {
-    slip: Slip,
+struct SmallPipeline<'t> {
+    slip: PipelineSlip,
     table: &'t Table,
     seed: [u8; 32],
     seals: u64,
@@ -107,15 +119,15 @@ struct Small<'t> {
     sealed: Vec<(Vec<i32>, Vec<i32>)>,
 }
 
-impl<'t> Small<'t> {
-    fn new(table: &'t Table, slip: Slip, counters: usize) -> Result<Self, AuditError> {
+impl<'t> SmallPipeline<'t> {
+    fn new(table: &'t Table, slip: PipelineSlip, counters: usize) -> Result<Self, AuditError> {
         let seed = *Noise::from_system().key()?;
         Ok(Self { slip, table, seed, seals: 0, open: vec![0; counters], sealed: Vec::new() })
     }
 
     fn count(&mut self, batch: &[usize]) {
         for (place, &counter) in batch.iter().enumerate() {
-            let twice = self.slip == Slip::CountedTwice && 0 < place;
+            let twice = self.slip == PipelineSlip::CountedTwice && 0 < place;
             self.open[counter] += 1 + i32::from(twice);
         }
     }
@@ -124,12 +136,12 @@ impl<'t> Small<'t> {
         self.seals += 1;
         let mut key = *Noise::from_system().key()?;
         match self.slip {
-            Slip::SharedNoise => key = self.seed,
-            Slip::SeedInState => {
+            PipelineSlip::SharedNoise => key = self.seed,
+            PipelineSlip::SeedInState => {
                 key = self.seed;
                 key[..8].copy_from_slice(&self.seals.to_le_bytes());
             }
-            Slip::ShortSeed(bits) => {
+            PipelineSlip::ShortSeed(bits) => {
                 let fresh = u64::from_le_bytes(key[..8].try_into().expect("eight of 32 bytes"));
                 key[..8].copy_from_slice(&(fresh >> (64 - bits)).to_le_bytes());
                 key[8..].fill(0);
@@ -145,7 +157,7 @@ impl<'t> Small<'t> {
         let mut noisy = exact.to_vec();
         let mut generator = Generator::new(&key);
         for chunk in noisy.chunks_mut(CHUNK) {
-            if self.slip == Slip::ReusedWords {
+            if self.slip == PipelineSlip::ReusedWords {
                 generator = Generator::new(&key);
             }
             self.table.add_to(chunk, &mut generator);
@@ -169,7 +181,7 @@ impl<'t> Small<'t> {
 
     fn restore(&self) -> Result<Self, AuditError> {
         let mut restored = self.clone();
-        if self.slip == Slip::NoiseAfterRestore {
+        if self.slip == PipelineSlip::NoiseAfterRestore {
             for number in 0..self.sealed.len() {
                 restored.sealed[number].1 = restored.noised(&self.sealed[number].0)?;
             }
@@ -179,16 +191,15 @@ impl<'t> Small<'t> {
 
     /// An answer with its error bound, of the stream itself or of a view from bytes, which has the noisy counters alone.
     fn answer(&self, is_live: bool) -> String {
-        let sum = |cells: &[i32]| cells.iter().sum::<i32>();
         let (exact, noisy) = &self.sealed[0];
-        let total = if is_live && self.slip == Slip::ExactBound { sum(exact) } else { sum(noisy) };
-        format!("{} ± {total}", noisy[0])
+        let summed = if is_live && self.slip == PipelineSlip::ExactBound { exact } else { noisy };
+        format!("{} ± {}", noisy[0], summed.iter().sum::<i32>())
     }
 
     /// The key that is cut finely next.
     fn finest(&self) -> Option<usize> {
         let sealed = self.sealed.last().map(|(_, noisy)| noisy);
-        let counters = if self.slip == Slip::OpenRungs { Some(&self.open) } else { sealed };
+        let counters = if self.slip == PipelineSlip::OpenLevels { Some(&self.open) } else { sealed };
         counters.and_then(|counters| largest(counters))
     }
 }
@@ -197,38 +208,41 @@ fn largest(counters: &[i32]) -> Option<usize> {
     (0..counters.len()).max_by_key(|&key| counters[key])
 }
 
-fn restored(table: &Table, slip: Slip) -> Result<u64, AuditError> {
-    let mut small = Small::new(table, slip, FEW)?;
+fn count_altered_after_restore(table: &Table, slip: PipelineSlip) -> Result<u64, AuditError> {
+    let mut small = SmallPipeline::new(table, slip, FEW)?;
     small.seal()?;
-    let of = |_| Ok(altered(&small.view(), &small.restore()?.view()));
-    (0..TRIED).map(of).sum()
+    let mut count = 0;
+    for _ in 0..TRIED {
+        count += altered(&small.view(), &small.restore()?.view());
+    }
+    Ok(count)
 }
 
-fn shared(table: &Table, slip: Slip, effort: Effort) -> Result<u64, AuditError> {
+fn count_related_signs(table: &Table, slip: PipelineSlip, effort: Effort) -> Result<u64, AuditError> {
     let mut signs = Signs::default();
     for _ in 0..effort.runs.div_ceil(FEW) {
-        let mut small = Small::new(table, slip, FEW)?;
+        let mut small = SmallPipeline::new(table, slip, FEW)?;
         signs.compare(&small.seal()?, &small.seal()?);
     }
     Ok(signs.related(effort.doubt()))
 }
 
-fn retold(table: &Table, slip: Slip) -> Result<u64, AuditError> {
-    let mut small = Small::new(table, slip, FEW)?;
+fn count_tails_alike(table: &Table, slip: PipelineSlip) -> Result<u64, AuditError> {
+    let mut small = SmallPipeline::new(table, slip, FEW)?;
     small.seal()?;
-    let tail = |number: usize| {
+    let mut tails = Vec::with_capacity(TRIED);
+    for number in 0..TRIED {
         let mut tail = small.restore()?;
         tail.count(&[number]);
-        tail.seal()
-    };
-    let tails = (0..TRIED).map(tail).collect::<Result<Vec<_>, AuditError>>()?;
+        tails.push(tail.seal()?);
+    }
     let mut retold = 0;
     tails::judge(&tails, &mut retold, &mut Signs::default());
     Ok(retold)
 }
 
-fn repeated(table: &Table, slip: Slip, seals: usize) -> Result<u64, AuditError> {
-    let mut small = Small::new(table, slip, FEW)?;
+fn count_repeated_seals(table: &Table, slip: PipelineSlip, seals: usize) -> Result<u64, AuditError> {
+    let mut small = SmallPipeline::new(table, slip, FEW)?;
     let mut hashes = Vec::with_capacity(seals);
     for _ in 0..seals {
         hashes.push(hash(&small.seal()?));
@@ -237,46 +251,54 @@ fn repeated(table: &Table, slip: Slip, seals: usize) -> Result<u64, AuditError> 
     Ok(count_repeats(hashes))
 }
 
-fn reused(table: &Table, slip: Slip) -> Result<u64, AuditError> {
-    let mut small = Small::new(table, slip, MANY)?;
+fn count_reused_words(table: &Table, slip: PipelineSlip) -> Result<u64, AuditError> {
+    let mut small = SmallPipeline::new(table, slip, MANY)?;
     Ok(repeated_stretches(&[small.seal()?]))
 }
 
 /// The same items in other batches, but for one of them.
-fn exceeded(table: &Table, slip: Slip) -> Result<u64, AuditError> {
+fn count_exceeded(table: &Table, slip: PipelineSlip) -> Result<u64, AuditError> {
     let mut choices = Choices::new()?;
-    let mut counted = |changed: usize| -> Result<Vec<i32>, AuditError> {
-        let mut small = Small::new(table, slip, FEW)?;
-        let items: Vec<usize> = (0..FEW).map(|place| if place == 0 { changed } else { place % 7 }).collect();
-        let mut rest = items.as_slice();
-        while !rest.is_empty() {
-            let (batch, after) = rest.split_at(1 + choices.below(rest.len() as u64) as usize);
-            small.count(batch);
-            rest = after;
-        }
-        Ok(small.open)
-    };
-    let of = |_| Ok(u64::from(2 < distance(&counted(8)?, &counted(9)?)));
-    (0..TRIED).map(of).sum()
+    let mut count = 0;
+    for _ in 0..TRIED {
+        let first = count_in_batches(SmallPipeline::new(table, slip, FEW)?, 8, &mut choices);
+        let second = count_in_batches(SmallPipeline::new(table, slip, FEW)?, 9, &mut choices);
+        count += u64::from(2 < distance(&first, &second));
+    }
+    Ok(count)
 }
 
-fn unsaid(table: &Table, slip: Slip) -> Result<u64, AuditError> {
-    let of = |_| {
-        let mut small = Small::new(table, slip, FEW)?;
+/// The counters of a stream whose first item is `changed`, fed in batches of random sizes.
+fn count_in_batches(mut small: SmallPipeline<'_>, changed: usize, choices: &mut Choices) -> Vec<i32> {
+    let items: Vec<usize> = (0..FEW).map(|place| if place == 0 { changed } else { place % 7 }).collect();
+    let mut rest = items.as_slice();
+    while !rest.is_empty() {
+        let (batch, after) = rest.split_at(1 + choices.below(rest.len() as u64) as usize);
+        small.count(batch);
+        rest = after;
+    }
+    small.open
+}
+
+fn count_other_answers(table: &Table, slip: PipelineSlip) -> Result<u64, AuditError> {
+    let mut count = 0;
+    for _ in 0..TRIED {
+        let mut small = SmallPipeline::new(table, slip, FEW)?;
         small.count(&[0, 1, 2]);
         small.seal()?;
-        Ok(u64::from(small.answer(true) != small.answer(false)))
-    };
-    (0..TRIED).map(of).sum()
+        count += u64::from(small.answer(true) != small.answer(false));
+    }
+    Ok(count)
 }
 
 /// The key is found again from the view.
-fn misled(table: &Table, slip: Slip) -> Result<u64, AuditError> {
-    let of = |_| {
-        let mut small = Small::new(table, slip, FEW)?;
+fn count_misled(table: &Table, slip: PipelineSlip) -> Result<u64, AuditError> {
+    let mut count = 0;
+    for _ in 0..TRIED {
+        let mut small = SmallPipeline::new(table, slip, FEW)?;
         small.seal()?;
         small.count(&[7; FEW]);
-        Ok(u64::from(small.finest() != small.view().last().and_then(|sealed| largest(sealed))))
-    };
-    (0..TRIED).map(of).sum()
+        count += u64::from(small.finest() != small.view().last().and_then(|sealed| largest(sealed)));
+    }
+    Ok(count)
 }

@@ -67,7 +67,7 @@ impl Stream {
             let arrivals: Vec<_> = (position..end).map(|at| Arrival { at, user: at, key: Some(0) }).collect();
             feed(&mut sketch, &self.keys, &arrivals, &mut choices)?;
             let view = sketch.view();
-            // Nodes of few keys hold too little noise.
+            // Slices of few keys hold too little noise.
             let new = view.sealed().filter(|sealed| {
                 sealed.substream() == substream && STRETCH <= sealed.sketch().shape().cells()
             });

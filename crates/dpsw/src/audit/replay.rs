@@ -1,21 +1,21 @@
-//! Tracked keys: who is tracked in a substream, and how finely those are cut, is decided when the clock says so, by what was
+//! Pinned keys: who is pinned in a substream, and how finely those are cut, is decided when the clock says so, by what was
 //! sealed before. Here it is decided again, from what views show.
 
 use std::sync::Arc;
 
+use crate::decide::decision::{Decision, decide};
 use crate::plan::structure::Plan;
-use crate::sealed::leases::Leases;
+use crate::sealed::levels::Levels;
+use crate::sealed::pins::Pins;
 use crate::sealed::released::Released;
-use crate::sealed::rungs::Rungs;
 use crate::sealed::substream::SealedSubstream;
-use crate::view::decide::{Decision, decide};
 use crate::view::window_view::WindowView;
 
 /// The decisions of a stream, and what they follow from.
 pub(super) struct Replay {
-    leases: Leases,
+    pins: Pins,
     /// Of the oldest open substream.
-    rungs: Rungs,
+    levels: Levels,
     /// The number of that one.
     number: u64,
     /// Complete ones that were kept when the last one was sealed.
@@ -25,14 +25,14 @@ pub(super) struct Replay {
 impl Replay {
     /// Of a stream that begins with this substream: nothing is sealed.
     pub(super) fn new(plan: &Plan, number: u64) -> Self {
-        let (leases, rungs) = (Leases::new(plan, number), Rungs::first(plan));
-        Self { leases, rungs, number, substreams: Vec::new() }
+        let (pins, levels) = (Pins::new(plan, number), Levels::first(plan));
+        Self { pins, levels, number, substreams: Vec::new() }
     }
 
-    /// Counts what a view shows otherwise: substreams with other rungs than were decided, and other keys that are tracked. All
+    /// Counts what a view shows otherwise: substreams with other levels than were decided, and other keys that are pinned. All
     /// that was sealed since the last view must be in it, unless the clock passed over it.
     pub(super) fn look(&mut self, view: &WindowView) -> u64 {
-        let (plan, released) = (view.plan(), &view.readable.released);
+        let (plan, released) = (view.plan(), &view.cached.released);
         let len = plan.substream_len();
         let mut wrong = 0;
         for substream in released.substreams() {
@@ -40,24 +40,24 @@ impl Replay {
                 continue;
             }
             self.jump_to(substream.number, plan);
-            wrong += u64::from(**substream.rungs() != self.rungs);
+            wrong += u64::from(**substream.levels() != self.levels);
             if (substream.number + 1) * len <= view.stream.end {
                 self.seal(substream, plan);
             }
         }
         self.jump_to(view.stream.end / len, plan);
-        let first = released.leases().horizon().range().start;
-        wrong + u64::from(**released.leases() != self.leases.since(first, plan))
+        let first = released.pins().horizon().range().start;
+        wrong + u64::from(**released.pins() != self.pins.since(first, plan))
     }
 
-    pub(super) fn rungs(&self) -> &Rungs {
-        &self.rungs
+    pub(super) fn levels(&self) -> &Levels {
+        &self.levels
     }
 
     /// If the clock jumped here, it passed over what was open before this substream.
     fn jump_to(&mut self, number: u64, plan: &Plan) {
         if self.number < number {
-            *self = Self { leases: self.leases.since(number, plan), ..Self::new(plan, number) };
+            *self = Self { pins: self.pins.since(number, plan), ..Self::new(plan, number) };
         }
     }
 
@@ -68,9 +68,9 @@ impl Replay {
         self.substreams.push(Arc::clone(substream));
         let oldest = (self.number * len).saturating_sub(plan.retained_len());
         self.substreams.retain(|kept| oldest < (kept.number + 1) * len);
-        let leases = Arc::new(self.leases.since(self.substreams[0].number, plan));
-        let released = Released::new(self.substreams.clone(), substream.mapping.clone()).with_leases(leases);
-        let Decision { leases, rungs } = decide(plan, &released);
-        (self.leases, self.rungs) = (Leases::clone(&leases), rungs);
+        let pins = Arc::new(self.pins.since(self.substreams[0].number, plan));
+        let released = Released::new(self.substreams.clone(), substream.mapping.clone()).with_pins(pins);
+        let Decision { pins, levels } = decide(plan, &released);
+        (self.pins, self.levels) = (Pins::clone(&pins), levels);
     }
 }

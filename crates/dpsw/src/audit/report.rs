@@ -16,7 +16,7 @@ const EFFORT_MIN: usize = 2_000;
 /// normal. Everything else is exact.
 const LIMITS: f64 = 117.0;
 
-/// How much work an audit does. The default takes some seconds.
+/// The amount of work of an audit. The default takes some seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Effort {
     /// Runs on each of the two streams, at least 2,000; a quarter more choose the thresholds.
@@ -104,7 +104,7 @@ pub enum AuditError {
     NoClaim,
 }
 
-/// What the plan promises, in the measure in which it is tested.
+/// The promise of the plan, in the measure in which it is tested.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum Claimed {
@@ -144,7 +144,7 @@ pub struct Test {
     pub ok: bool,
 }
 
-/// Whether the sealed counters show as much as they are planned to: an audit of the wrong counters would not.
+/// The check that sealed counters show as much as they are planned to: an audit of the wrong counters would not.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tightness {
     /// The loss that the planned noise allows on the counters of the changed event.
@@ -162,6 +162,12 @@ pub struct Check {
     pub name: &'static str,
     /// How often it did not.
     pub violations: u64,
+}
+
+impl Check {
+    pub(super) fn new(name: &'static str, violations: u64) -> Self {
+        Self { name, violations }
+    }
 }
 
 /// A wrong mechanism that the tests must catch.

@@ -30,8 +30,9 @@ pub(super) fn audit_claim(settings: &Settings, effort: Effort) -> Result<Report,
     let claimed = claimed(conversation.plan())?;
     let mut choices = Choices::new()?;
     let mut tally = Tally::default();
-    let run = |second| conversation.run(second, &mut choices, &mut tally);
-    let trial = Trial::new(claimed, conversation.planned(), effort, run)?;
+    let trial = Trial::new(claimed, conversation.planned(), effort, |second| {
+        conversation.run(second, &mut choices, &mut tally)
+    })?;
     for _ in 0..CARRIED {
         conversation.carry(&mut choices, &mut tally)?;
     }
@@ -49,8 +50,8 @@ pub(super) fn audit_claim(settings: &Settings, effort: Effort) -> Result<Report,
         checks: tally.checks(effort),
         controls: Vec::new(),
     };
-    if let Some(discovery) = settings.domain.discovery() {
-        let verdict = keys::audit(settings, discovery, effort)?;
+    if let Some(search_plan) = settings.domain.search() {
+        let verdict = keys::audit(settings, search_plan, effort)?;
         report.tests.extend(verdict.tests);
         report.checks.extend(verdict.checks);
     }

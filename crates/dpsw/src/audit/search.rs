@@ -26,24 +26,25 @@ pub(super) fn paths(threshold: u64) -> [Path; 3] {
 
 /// How many of the probabilities of a law are not those of the outcomes.
 pub(super) fn misses(outcomes: &[Outcome], law: &[f64], doubt: f64) -> u64 {
-    let is_missed = |place: usize| {
+    let mut missed = 0;
+    for (place, &probability) in law.iter().enumerate() {
+        // The last probability is that of never coming out.
         let outcome = Some(place).filter(|&place| place + 1 < law.len());
         let hits = outcomes.iter().filter(|&&seen| seen == outcome).count();
         let share = Share { hits, runs: outcomes.len() };
-        law[place] < share.low(doubt) || share.high(doubt) < law[place]
-    };
-    (0..law.len()).filter(|&place| is_missed(place)).count() as u64
+        missed += u64::from(probability < share.low(doubt) || share.high(doubt) < probability);
+    }
+    missed
 }
 
 /// Whether a key was listed, left the list and came back, by whether it was listed at each check.
 pub(super) fn came_back(listed: &[bool]) -> bool {
-    let begins = |place: usize| listed[place] && !(0 < place && listed[place - 1]);
-    1 < (0..listed.len()).filter(|&place| begins(place)).count()
+    1 < listed.chunk_by(|one, next| one == next).filter(|stretch| stretch[0]).count()
 }
 
-/// What a search does wrong.
+/// A mistake of a small search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Slip {
+enum SearchSlip {
     Nothing,
     /// Every check has the lasting noise alone.
     OneNoise,
@@ -55,36 +56,34 @@ enum Slip {
 
 /// Holds each wrong search against the right one.
 pub(super) fn controls(effort: Effort) -> Result<Vec<Control>, AuditError> {
-    let small = Small::new()?;
+    let small = SmallSearch::new()?;
     let by_law = "keys that come out otherwise than planned";
     let cases = [
-        (Slip::OneNoise, "one noise for all looks at a key", by_law),
-        (Slip::Redrawn, "the noise of a search drawn again after a restore", by_law),
+        (SearchSlip::OneNoise, "one noise for all looks at a key", by_law),
+        (SearchSlip::Redrawn, "the noise of a search drawn again after a restore", by_law),
         (
-            Slip::LooksAgain,
+            SearchSlip::LooksAgain,
             "a key looked at again after it left the list",
             "keys that came back in their search",
         ),
     ];
-    let control = |(slip, name, by): (Slip, &'static str, &'static str)| {
-        let violations = |planted: Slip| match slip {
-            Slip::LooksAgain => small.returned(planted, effort),
-            _ => small.misses(planted, effort),
-        };
-        let caught = violations(Slip::Nothing)? == 0 && violations(slip)? != 0;
-        Ok(Control { name, caught, by: caught.then_some(by) })
-    };
-    cases.into_iter().map(control).collect()
+    let mut controls = Vec::with_capacity(cases.len());
+    for (slip, name, by) in cases {
+        let count = if slip == SearchSlip::LooksAgain { SmallSearch::returned } else { SmallSearch::misses };
+        let caught = count(&small, SearchSlip::Nothing, effort)? == 0 && count(&small, slip, effort)? != 0;
+        controls.push(Control { name, caught, by: caught.then_some(by) });
+    }
+    Ok(controls)
 }
 
 /// A search for one key, with ε = 2.
-struct Small {
+struct SmallSearch {
     release: Release,
     lasting: Table,
     fresh: Table,
 }
 
-impl Small {
+impl SmallSearch {
     fn new() -> Result<Self, AuditError> {
         let (lasting, fresh) = (Ratio::new(3, 1)?, Ratio::new(3, 5)?);
         let release = Release { lasting, fresh, threshold: 4, checks: CHECKS as u64 };
@@ -93,41 +92,44 @@ impl Small {
     }
 
     /// At which checks a key comes out; it leaves the list at once.
-    fn run(&self, slip: Slip, path: Path, generator: &mut Generator) -> Vec<bool> {
+    fn run(&self, slip: SearchSlip, path: Path, generator: &mut Generator) -> Vec<bool> {
         let [mut lasting, mut fresh] = [&self.lasting, &self.fresh].map(OneSided::new);
         let mut kept = u64::from(lasting.draw(generator));
         let mut is_out = false;
-        let mut look = |count: u64| {
-            if slip == Slip::Redrawn {
+        let mut outcomes = Vec::with_capacity(CHECKS);
+        for count in path {
+            if slip == SearchSlip::Redrawn {
                 kept = lasting.draw(generator).into();
             }
             let above = (count + 1).saturating_sub(COUNT_MIN + kept);
-            let fresh = if slip == Slip::OneNoise { 0 } else { fresh.draw(generator).into() };
+            let fresh = if slip == SearchSlip::OneNoise { 0 } else { fresh.draw(generator).into() };
             let comes_out = 0 < above && self.release.threshold <= above + fresh && !is_out;
-            is_out = (is_out || comes_out) && slip != Slip::LooksAgain;
-            comes_out
-        };
-        path.map(&mut look).to_vec()
+            is_out = (is_out || comes_out) && slip != SearchSlip::LooksAgain;
+            outcomes.push(comes_out);
+        }
+        outcomes
     }
 
-    fn misses(&self, slip: Slip, effort: Effort) -> Result<u64, AuditError> {
+    fn misses(&self, slip: SearchSlip, effort: Effort) -> Result<u64, AuditError> {
         let mut generator = Noise::from_system().generator()?;
         let [path, ..] = paths(self.release.threshold);
-        let mut outcome = |_| self.run(slip, path, &mut generator).iter().position(|&comes_out| comes_out);
-        let outcomes: Vec<Outcome> = (0..effort.runs).map(&mut outcome).collect();
+        let outcomes: Vec<Outcome> = (0..effort.runs)
+            .map(|_| self.run(slip, path, &mut generator).iter().position(|&comes_out| comes_out))
+            .collect();
         Ok(misses(&outcomes, &self.release.outcomes(&path), effort.doubt()))
     }
 
-    fn returned(&self, slip: Slip, effort: Effort) -> Result<u64, AuditError> {
+    fn returned(&self, slip: SearchSlip, effort: Effort) -> Result<u64, AuditError> {
         let mut generator = Noise::from_system().generator()?;
         let [path, ..] = paths(self.release.threshold);
-        let mut run = |_| {
+        let mut returned = 0;
+        for _ in 0..effort.runs {
             // Between two checks the key leaves the list.
             let listed: Vec<bool> =
                 self.run(slip, path, &mut generator).into_iter().flat_map(|listed| [listed, false]).collect();
-            u64::from(came_back(&listed))
-        };
-        Ok((0..effort.runs).map(&mut run).sum())
+            returned += u64::from(came_back(&listed));
+        }
+        Ok(returned)
     }
 }
 
@@ -154,11 +156,12 @@ mod tests {
     /// another threshold at least one is missed.
     #[test]
     fn outcomes_are_held_against_their_law() {
-        let small = Small::new().expect("the system has randomness");
+        let small = SmallSearch::new().expect("the system has randomness");
         let mut generator = Noise::seeded(5).generator().expect("seeded");
         for path in paths(small.release.threshold) {
-            let mut outcome =
-                |_| small.run(Slip::Nothing, path, &mut generator).iter().position(|&comes_out| comes_out);
+            let mut outcome = |_| {
+                small.run(SearchSlip::Nothing, path, &mut generator).iter().position(|&comes_out| comes_out)
+            };
             let outcomes: Vec<Outcome> = (0..20_000).map(&mut outcome).collect();
             assert_eq!(misses(&outcomes, &small.release.outcomes(&path), 1e-4), 0, "{path:?}");
             let other = Release { threshold: small.release.threshold - 1, ..small.release };

@@ -24,7 +24,7 @@ impl Claimed {
     }
 }
 
-/// How often an event happened.
+/// The share of runs in which an event happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Share {
     pub(super) hits: usize,
@@ -69,8 +69,9 @@ pub(super) struct Scores {
 impl Scores {
     /// The same with the roles of the streams exchanged.
     fn mirrored(&self) -> Self {
-        let negated = |scores: &[f64]| scores.iter().map(|score| -score).collect();
-        Self { first: negated(&self.second), second: negated(&self.first) }
+        let [first, second] =
+            [&self.second, &self.first].map(|scores| scores.iter().map(|score| -score).collect());
+        Self { first, second }
     }
 
     /// Of some thresholds, the one with the largest bound.
@@ -91,7 +92,7 @@ impl Scores {
     }
 }
 
-/// What a test looks for: its threshold, or the scores of a pilot to choose one by.
+/// The event that a test looks for: its threshold, or the scores of a pilot to choose one by.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Event<'a> {
     AtLeast(f64),

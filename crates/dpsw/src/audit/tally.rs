@@ -7,10 +7,10 @@ use crate::audit::statistics::sign_limit;
 use crate::noise::law::Law;
 use crate::privacy::accounting::normal_quantile;
 
-/// Counters with fewer draws than this are not judged by their mean: those of nodes that few runs have.
+/// Counters with fewer draws than this are not judged by their mean: those of slices that few runs have.
 const DRAWS_MIN: u64 = 1_000;
 
-/// What happened that never should.
+/// Counts of events that never should happen.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Tally {
     /// Runs in which an answer inside a segment was not the one that the view before foretold.
@@ -28,7 +28,7 @@ pub(super) struct Tally {
     pub(super) unsaid: u64,
     /// Moments at which neighbours differed in something else than sealed counters.
     pub(super) exposed: u64,
-    /// Substreams whose rungs, nodes or tracked keys do not follow from what was sealed before and from the clock.
+    /// Substreams whose levels, slices or pinned keys do not follow from what was sealed before and from the clock.
     pub(super) misled: u64,
     /// Substreams or streams in which neighbours' counters differed by more than the noise is made for.
     pub(super) exceeded: u64,
@@ -44,35 +44,37 @@ pub(super) struct Tally {
     pub(super) signs: Signs,
     /// The noise of one tail and the next.
     pub(super) tail_signs: Signs,
-    pub(super) counts: Counts,
+    pub(super) counts: EventCounts,
 }
 
 impl Tally {
     pub(super) fn checks(&self, effort: Effort) -> Vec<Check> {
         let doubt = effort.doubt();
-        let check = |name, violations| Check { name, violations };
         vec![
-            check("answers inside a segment change through the position alone", self.moved),
-            check("every arrival takes its position", self.shifted),
-            check("the same question has the same answer", self.wavered),
-            check("sealed counters are the same in every view", self.altered),
-            check("bytes, merged views and restored streams hold the same sealed counters", self.lost),
-            check("a view from bytes gives the same whole answers", self.unsaid),
-            check("neighbours differ in sealed counters and in nothing else", self.exposed),
-            check("which keys are cut finely or tracked follows from what was sealed before", self.misled),
-            check("neighbours' counters differ by no more than the noise is made for", self.exceeded),
-            check("the noise of the plan covers all that neighbours can change", self.overspent),
-            check("what should count is in the counters, and nothing else", self.counts.off(doubt)),
-            check("the signs of the noise of two seals are unrelated", self.signs.related(doubt)),
-            check("no noise repeats in as many seals as asked for", self.repeated),
-            check("no noise repeats among the counters of large sketches", self.reused),
-            check("two tails fed to one saved state have different noise", self.retold),
-            check("the signs of the noise of two tails are unrelated", self.tail_signs.related(doubt)),
+            Check::new("answers inside a segment change through the position alone", self.moved),
+            Check::new("every arrival takes its position", self.shifted),
+            Check::new("the same question has the same answer", self.wavered),
+            Check::new("sealed counters are the same in every view", self.altered),
+            Check::new("bytes, merged views and restored streams hold the same sealed counters", self.lost),
+            Check::new("a view from bytes gives the same whole answers", self.unsaid),
+            Check::new("neighbours differ in sealed counters and in nothing else", self.exposed),
+            Check::new(
+                "which keys are cut finely or pinned follows from what was sealed before",
+                self.misled,
+            ),
+            Check::new("neighbours' counters differ by no more than the noise is made for", self.exceeded),
+            Check::new("the noise of the plan covers all that neighbours can change", self.overspent),
+            Check::new("what should count is in the counters, and nothing else", self.counts.off(doubt)),
+            Check::new("the signs of the noise of two seals are unrelated", self.signs.related(doubt)),
+            Check::new("no noise repeats in as many seals as asked for", self.repeated),
+            Check::new("no noise repeats among the counters of large sketches", self.reused),
+            Check::new("two tails fed to one saved state have different noise", self.retold),
+            Check::new("the signs of the noise of two tails are unrelated", self.tail_signs.related(doubt)),
         ]
     }
 }
 
-/// How the signs of two lists of noise agree.
+/// The agreement of the signs of two lists of noise.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Signs {
     pairs: u64,
@@ -96,7 +98,7 @@ impl Signs {
 
 /// The sum of the noise of each counter over many runs, by sealed sketch.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Counts(BTreeMap<(u64, usize), (Law, Vec<Sum>)>);
+pub(super) struct EventCounts(BTreeMap<(u64, usize), (Law, Vec<Sum>)>);
 
 /// A sum of draws.
 #[derive(Debug, Clone, Copy, Default)]
@@ -105,7 +107,7 @@ struct Sum {
     noise: f64,
 }
 
-impl Counts {
+impl EventCounts {
     /// Adds the noise that some counters of a sketch have in one run.
     pub(super) fn add(&mut self, place: (u64, usize), law: Law, noises: impl Iterator<Item = (usize, i32)>) {
         let (_, sums) = self.0.entry(place).or_insert_with(|| (law, Vec::new()));
@@ -122,17 +124,13 @@ impl Counts {
     /// a correct build exceeds any of the limits with probability `doubt`; with three times that where a counter has as few
     /// draws as are judged.
     fn off(&self, doubt: f64) -> u64 {
-        let judged =
-            |sums: &[Sum]| sums.iter().copied().filter(|sum| DRAWS_MIN <= sum.draws).collect::<Vec<_>>();
-        let counters: Vec<(Law, Vec<Sum>)> =
-            self.0.values().map(|(law, sums)| (*law, judged(sums))).collect();
-        let count: usize = counters.iter().map(|(_, sums)| sums.len()).sum();
-        let deviations = normal_quantile(1.0 - doubt / (2.0 * count.max(1) as f64));
-        let off = |(law, sums): &(Law, Vec<Sum>)| {
-            let limit = |sum: &Sum| deviations * (law.variance() * sum.draws as f64).sqrt();
-            sums.iter().filter(|sum| limit(sum) < sum.noise.abs()).count() as u64
-        };
-        counters.iter().map(off).sum()
+        let counters = self.0.values().flat_map(|(law, sums)| sums.iter().map(|sum| (law.variance(), sum)));
+        let judged: Vec<(f64, &Sum)> = counters.filter(|(_, sum)| DRAWS_MIN <= sum.draws).collect();
+        let deviations = normal_quantile(1.0 - doubt / (2.0 * judged.len().max(1) as f64));
+        judged
+            .iter()
+            .filter(|(variance, sum)| deviations * (variance * sum.draws as f64).sqrt() < sum.noise.abs())
+            .count() as u64
     }
 }
 

@@ -8,7 +8,7 @@ use crate::audit::run::audit_claim;
 use crate::audit::tables::Tables;
 use crate::audit::*;
 use crate::item::batch::Batch;
-use crate::item::domain::{Discovery, Domain, Tracking};
+use crate::item::domain::{Domain, SearchCounts, SearchSettings};
 use crate::item::keys::Keys;
 use crate::item::value::Kind;
 use crate::noise::generator::Noise;
@@ -65,9 +65,9 @@ fn timed(unit: Unit) -> Settings {
     Settings { window: Window::Time(window), unit, ..hashed() }
 }
 
-/// Up to four rungs, with counters for a few keys that are cut finely.
+/// Up to four levels, with counters for a few keys that are cut finely.
 fn cut(settings: Settings) -> Settings {
-    let method = TunedMethod { counters: CounterLayout::Identity, rungs: 4, ..TunedMethod::default() };
+    let method = TunedMethod { counters: CounterLayout::Identity, levels: 4, ..TunedMethod::default() };
     Settings { method: Some(Method::Tuned(method)), ..settings }
 }
 
@@ -76,16 +76,16 @@ fn cut_users(per_substream: u32) -> Settings {
     Settings { unit, ..cut(settings(6.0, Method::Paper(PaperMethod::default()))) }
 }
 
-/// Up to 50 tracked keys beside hashed counters.
-fn tracked(rungs: u32, settings: Settings) -> Settings {
+/// Up to 50 pinned keys beside hashed counters.
+fn pinned(levels: u32, settings: Settings) -> Settings {
     let counters = CounterLayout::Hashed { rows: 2, columns: 5000 };
-    let method = TunedMethod { counters, rungs, tracked: 50, ..TunedMethod::default() };
+    let method = TunedMethod { counters, levels, pinned: 50, ..TunedMethod::default() };
     Settings { method: Some(Method::Tuned(method)), ..settings }
 }
 
-fn tracked_users(per_substream: u32) -> Settings {
+fn pinned_users(per_substream: u32) -> Settings {
     let unit = Unit::Users { per_substream };
-    Settings { unit, ..tracked(1, settings(6.0, Method::Paper(PaperMethod::default()))) }
+    Settings { unit, ..pinned(1, settings(6.0, Method::Paper(PaperMethod::default()))) }
 }
 
 /// The names of the tests and checks that fail.
@@ -122,7 +122,7 @@ fn without_a_mistake_the_audit_holds() {
 }
 
 #[test]
-fn plans_of_several_rungs_hold() {
+fn plans_of_several_levels_hold() {
     let Window::Time(time) = timed(Unit::ReplaceOne).window else { panic!("a time window") };
     let by_events = Window::Time(TimeWindow { clock: Clock::Events, ..time });
     for settings in [
@@ -137,17 +137,17 @@ fn plans_of_several_rungs_hold() {
 }
 
 #[test]
-fn plans_with_tracked_keys_hold() {
+fn plans_with_pinned_keys_hold() {
     let Window::Time(time) = timed(Unit::ReplaceOne).window else { panic!("a time window") };
     let by_events = Window::Time(TimeWindow { clock: Clock::Events, ..time });
     for settings in [
-        tracked(1, identity()),
-        tracked(3, identity()),
-        tracked(1, Settings { window: by_events, ..identity() }),
-        tracked(2, timed(Unit::ReplaceOne)),
-        tracked(1, timed(Unit::AddRemove)),
-        tracked_users(2),
-        Settings { window: Window::Time(time), ..tracked_users(1) },
+        pinned(1, identity()),
+        pinned(3, identity()),
+        pinned(1, Settings { window: by_events, ..identity() }),
+        pinned(2, timed(Unit::ReplaceOne)),
+        pinned(1, timed(Unit::AddRemove)),
+        pinned_users(2),
+        Settings { window: Window::Time(time), ..pinned_users(1) },
     ] {
         let report = audit_claim(&settings, CORRECT).expect("an audit");
         assert!(report.claim_holds(), "{settings:?}\n{report}");
@@ -155,12 +155,12 @@ fn plans_with_tracked_keys_hold() {
 }
 
 /// A stream that is resumed where it stands, on a boundary, goes on with the same substream, and has given up all that it had all the
-/// same: who was tracked too.
+/// same: who was pinned too.
 #[test]
 fn a_stream_that_is_resumed_on_a_boundary_is_judged_right() {
     let window = TimeWindow { len: 100, lateness: 20, clock: Clock::Caller, expected_items: 1000 };
     let counters = CounterLayout::Hashed { rows: 2, columns: 64 };
-    let method = TunedMethod { substreams: 5, counters, tracked: 4, rungs: 2, ..TunedMethod::default() };
+    let method = TunedMethod { substreams: 5, counters, pinned: 4, levels: 2, ..TunedMethod::default() };
     let settings =
         Settings { window: Window::Time(window), method: Some(Method::Tuned(method)), ..identity() };
     let mut sketch = feed::start(&Plan::new(settings).expect("a plan"), [0; 32]).expect("a sketch");
@@ -171,7 +171,7 @@ fn a_stream_that_is_resumed_on_a_boundary_is_judged_right() {
         sketch.advance(now + 20).expect("a clock");
         wrong += tables.look(&sketch.view());
         if step % 7 == 6 {
-            assert!(!sketch.view().readable.released.leases().is_empty(), "somebody is tracked");
+            assert!(!sketch.view().cached.released.pins().is_empty(), "somebody is pinned");
             let state = sketch.save(&key, &mut feed::Backup).expect("a state");
             sketch = DpswSketch::resume(&state.bytes, &key, Noise::from_system(), now + 20).expect("resumed");
             tables.resume(sketch.position() / 20);
@@ -182,28 +182,28 @@ fn a_stream_that_is_resumed_on_a_boundary_is_judged_right() {
 }
 
 #[test]
-fn found_keys_that_are_tracked_hold() {
-    let report = audit_claim(&tracked(1, discovered(Tracking::Exact)), CORRECT).expect("an audit");
+fn found_keys_that_are_pinned_hold() {
+    let report = audit_claim(&pinned(1, discovered(SearchCounts::Exact)), CORRECT).expect("an audit");
     assert!(report.claim_holds(), "{report}");
 }
 
 /// The two keys lie about where a key is cut in two, so that each of the three cases has a probability of 7 % and more:
 /// 300 runs lack one with probability below 1e-9.
 #[test]
-fn noise_decides_which_keys_of_an_audited_stream_are_cut_finely_or_tracked() {
+fn noise_decides_which_keys_of_an_audited_stream_are_cut_finely_or_pinned() {
     let mut choices = feed::Choices::new().expect("the system has randomness");
     for settings in [
         cut(identity()),
         cut(timed(Unit::AddRemove)),
         cut_users(2),
-        tracked(1, identity()),
-        tracked(3, identity()),
-        tracked(1, timed(Unit::AddRemove)),
-        tracked_users(1),
+        pinned(1, identity()),
+        pinned(3, identity()),
+        pinned(1, timed(Unit::AddRemove)),
+        pinned_users(1),
     ] {
         let conversation = conversation::Conversation::new(&settings).expect("a conversation");
         let mut tally = tally::Tally::default();
-        let mut finer = || conversation.run(false, &mut choices, &mut tally).expect("a run").rungs;
+        let mut finer = || conversation.run(false, &mut choices, &mut tally).expect("a run").levels;
         let runs: Vec<f64> = (0..300).map(|_| finer()).collect();
         let [first, same, second] = [-1, 0, 1].map(|side: i32| {
             runs.iter().filter(|&&finer| finer.partial_cmp(&0.0) == Some(side.cmp(&0))).count()
@@ -272,9 +272,9 @@ fn exact_totals_are_caught_where_they_are_private() {
     check_caught(Fault::ExactTotals, &timed(Unit::AddRemove), &by);
 }
 
-fn discovered(tracking: Tracking) -> Settings {
+fn discovered(counting: SearchCounts) -> Settings {
     Settings {
-        domain: Domain::Discovered(Discovery { tracking, ..Discovery::new(Kind::Integers) }),
+        domain: Domain::Found(SearchSettings { counting, ..SearchSettings::new(Kind::Integers) }),
         ..laplace(CounterLayout::Hashed { rows: 1, columns: 5000 })
     }
 }
@@ -292,13 +292,13 @@ fn of_substreams(substreams: u64, settings: Settings) -> Settings {
 #[test]
 fn found_keys_and_users_hold() {
     let texts =
-        Settings { domain: Domain::Discovered(Discovery::new(Kind::Bytes)), ..timed(Unit::AddRemove) };
-    let both = Settings { unit: Unit::Users { per_substream: 1 }, ..discovered(Tracking::Exact) };
+        Settings { domain: Domain::Found(SearchSettings::new(Kind::Bytes)), ..timed(Unit::AddRemove) };
+    let both = Settings { unit: Unit::Users { per_substream: 1 }, ..discovered(SearchCounts::Exact) };
     let timed_users =
         Settings { window: timed(Unit::ReplaceOne).window, ..by_users(1, NoiseChoice::Laplace) };
     for settings in [
-        discovered(Tracking::Exact),
-        discovered(Tracking::Summary { keys: 100 }),
+        discovered(SearchCounts::Exact),
+        discovered(SearchCounts::Summary { keys: 100 }),
         texts,
         timed_users,
         by_users(1, NoiseChoice::Laplace),
@@ -314,8 +314,8 @@ fn found_keys_and_users_hold() {
 
 #[test]
 fn mistakes_in_finding_keys_are_caught() {
-    let exact = discovered(Tracking::Exact);
-    let summary = discovered(Tracking::Summary { keys: 100 });
+    let exact = discovered(SearchCounts::Exact);
+    let summary = discovered(SearchCounts::Summary { keys: 100 });
     let by_law = ["keys come out as often as planned"];
     check_caught(Fault::LowThreshold, &exact, &["a key that one event makes frequent enough", by_law[0]]);
     for fault in [
@@ -341,8 +341,8 @@ fn mistakes_in_finding_keys_are_caught() {
 #[test]
 fn a_wrong_split_between_keys_and_counters_is_caught() {
     let share = Ratio::new(3, 4).expect("a ratio");
-    let keys = Discovery { share: Some(share), ..Discovery::new(Kind::Integers) };
-    let settings = Settings { domain: Domain::Discovered(keys), ..discovered(Tracking::Exact) };
+    let keys = SearchSettings { share: Some(share), ..SearchSettings::new(Kind::Integers) };
+    let settings = Settings { domain: Domain::Found(keys), ..discovered(SearchCounts::Exact) };
     let effort = Effort { runs: 10_000, ..PLANTED };
     check_caught_in(
         effort,
@@ -428,53 +428,53 @@ fn a_finish_that_depends_on_what_is_open_is_caught() {
 
 /// One event decides which of two keys is cut finely in its own substream.
 #[test]
-fn rungs_that_follow_from_open_counters_are_caught() {
-    let by = ["which keys are cut finely or tracked follows from", "which of two keys is cut finely"];
+fn levels_that_follow_from_open_counters_are_caught() {
+    let by = ["which keys are cut finely or pinned follows from", "which of two keys is cut finely"];
     for settings in [cut(identity()), cut(timed(Unit::ReplaceOne))] {
-        check_caught(Fault::OpenRungs, &settings, &by);
+        check_caught(Fault::OpenLevels, &settings, &by);
     }
 }
 
 #[test]
-fn nodes_that_are_sealed_twice_are_caught() {
+fn slices_that_are_sealed_twice_are_caught() {
     let by = ["sealed counters are the same in every view"];
-    check_caught(Fault::NodesTwice, &cut(timed(Unit::AddRemove)), &by);
+    check_caught(Fault::SlicesTwice, &cut(timed(Unit::AddRemove)), &by);
 }
 
 /// The audit knows which items of a user count. In 1,000 runs a mean is known to 0.06, and an item too many adds one, or a
 /// good part of one where the clock moves between batches.
 #[test]
-fn users_who_may_send_as_much_in_every_node_are_caught() {
+fn users_who_may_send_as_much_in_every_slice_are_caught() {
     let timed = Settings { window: timed(Unit::ReplaceOne).window, ..cut_users(1) };
     for settings in [cut_users(1), timed] {
-        check_caught(Fault::CapPerNode, &settings, &["what should count is in the counters"]);
+        check_caught(Fault::CapPerSlice, &settings, &["what should count is in the counters"]);
     }
 }
 
 #[test]
-fn tracked_keys_that_count_in_the_rows_as_well_are_caught() {
-    check_caught(Fault::TrackedTwice, &tracked(1, identity()), &["what should count is in the counters"]);
+fn pinned_keys_that_count_in_the_rows_as_well_are_caught() {
+    check_caught(Fault::PinnedTwice, &pinned(1, identity()), &["what should count is in the counters"]);
 }
 
 #[test]
-fn leases_that_follow_from_open_counters_are_caught() {
-    let by = ["which keys are cut finely or tracked follows from"];
-    check_caught(Fault::OpenLeases, &tracked(1, identity()), &by);
+fn pins_that_follow_from_open_counters_are_caught() {
+    let by = ["which keys are cut finely or pinned follows from"];
+    check_caught(Fault::OpenPins, &pinned(1, identity()), &by);
 }
 
 #[test]
-fn leases_that_an_early_event_decides_are_caught() {
-    let by = ["which keys are cut finely or tracked follows from"];
-    for settings in [tracked(1, timed(Unit::ReplaceOne)), tracked(1, timed(Unit::AddRemove))] {
-        check_caught(Fault::EarlyLeases, &settings, &by);
+fn pins_that_an_early_event_decides_are_caught() {
+    let by = ["which keys are cut finely or pinned follows from"];
+    for settings in [pinned(1, timed(Unit::ReplaceOne)), pinned(1, timed(Unit::AddRemove))] {
+        check_caught(Fault::EarlyPins, &settings, &by);
     }
 }
 
-/// Where both keys are tracked, ε is 2 instead of 1. In a count window that showed 1.41 beyond all doubt.
+/// Where both keys are pinned, ε is 2 instead of 1. In a count window that showed 1.41 beyond all doubt.
 #[test]
-fn half_the_noise_of_tracked_keys_is_caught() {
-    let by = ["those of tracked keys", "the noise of the plan covers"];
-    let settings = Settings { epsilon: Epsilon::new(1.0).expect("in range"), ..tracked(1, identity()) };
+fn half_the_noise_of_pinned_keys_is_caught() {
+    let by = ["those of pinned keys", "the noise of the plan covers"];
+    let settings = Settings { epsilon: Epsilon::new(1.0).expect("in range"), ..pinned(1, identity()) };
     check_caught_in(Effort { runs: 10_000, ..PLANTED }, Fault::HalfOwnNoise, &settings, &by);
 }
 
@@ -511,16 +511,16 @@ fn a_tiny_plan_keeps_the_calibration() {
     }
 }
 
-/// It has fewer rungs, and substreams that are as long as it takes.
+/// It has fewer levels, and substreams that are as long as it takes.
 #[test]
-fn a_tiny_plan_of_several_rungs_keeps_the_noise() {
+fn a_tiny_plan_of_several_levels_keeps_the_noise() {
     for settings in [cut(identity()), cut(timed(Unit::AddRemove))] {
         let real = Plan::new(settings.clone()).expect("a plan");
         let tiny = tiny::tiny(&settings, tiny::Size::TINY).expect("a tiny plan");
         let tiny = Plan::new(tiny).expect("a plan");
         assert_eq!((tiny.claim(), tiny.settings().unit), (real.claim(), settings.unit));
         assert!(tiny.ranges().iter().all(|range| range.law() == real.ranges()[0].law()));
-        assert_eq!((real.rungs().count(), tiny.rungs().count()), (4, 3));
+        assert_eq!((real.levels().count(), tiny.levels().count()), (4, 3));
     }
 }
 

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use crate::item::keys::Keys;
 use crate::plan::range::WHOLE;
 use crate::privacy::parameters::Threshold;
-use crate::sealed::leases::Leases;
+use crate::sealed::pins::Pins;
 use crate::sealed::released::Released;
 use crate::sealed::sketch::SealedSketch;
 use crate::sealed::substream::SealedSubstream;
+use crate::view::cached_release::CachedRelease;
 use crate::view::estimate::{Certainty, Estimate};
-use crate::view::readable::Readable;
 use crate::view::window_view::WindowView;
 
 /// Keys that are asked for, as indices.
@@ -44,10 +44,12 @@ pub(crate) fn said(view: &WindowView, keys: &Keys) -> String {
     said
 }
 
-/// What of the answers does not depend on counters: which windows can be asked, and what they cover.
+/// What of the answers does not depend on counters: which windows can be asked, and what they cover. How many events the caps
+/// left out of a window is no part of it: the share of the newest substream that is carried on follows from noisy counters.
+/// Per substream that number is in the bytes, and compared there.
 pub(super) fn spans(view: &WindowView, keys: &Keys) -> String {
     let mut spans = String::new();
-    let span = |estimate: Estimate| (estimate.covered, estimate.window, estimate.capped);
+    let span = |estimate: Estimate| (estimate.covered, estimate.window);
     for window in windows(view) {
         let _ = writeln!(spans, "{:?} {:?} {:?}", window.window(), window.covered(), window.retained());
         for item in ASKED_KEYS.map(|key| keys.get(key)) {
@@ -75,15 +77,16 @@ fn windows(view: &WindowView) -> Vec<WindowView> {
 pub(super) fn blanked(view: &WindowView) -> Vec<u8> {
     let [zeros, ones] = [0, -1].map(|cell| with_cells(view, cell).to_bytes());
     let bytes = view.to_bytes();
-    let blank = |place: usize| if zeros.get(place) == ones.get(place) { bytes[place] } else { 0 };
-    (0..bytes.len() - CHECKSUM_LEN).map(blank).collect()
+    (0..bytes.len() - CHECKSUM_LEN)
+        .map(|place| if zeros.get(place) == ones.get(place) { bytes[place] } else { 0 })
+        .collect()
 }
 
-/// What of a view can be equal on neighbours: where keys are cut into nodes, which nodes there are depends on earlier noise,
-/// so the whole of each complete substream is left, and nothing of its rungs; and of who is tracked, for which substreams it
+/// What of a view can be equal on neighbours: where keys are cut into slices, which slices there are depends on earlier noise,
+/// so the whole of each complete substream is left, and nothing of its levels; and of who is pinned, for which substreams it
 /// is decided.
 pub(super) fn stripped(view: &WindowView) -> WindowView {
-    if !view.plan().has_nodes() {
+    if !view.plan().has_slices() {
         return view.clone();
     }
     let whole = |substream: &Arc<SealedSubstream>| {
@@ -91,36 +94,34 @@ pub(super) fn stripped(view: &WindowView) -> WindowView {
         let only = SealedSubstream::from_parts(substream.number, substream.mapping.clone(), vec![whole]);
         Some(Arc::new(only.with_capped(substream.capped())))
     };
-    let released = &view.readable.released;
-    let nobody = Arc::new(released.leases().of_nobody());
+    let released = &view.cached.released;
+    let nobody = Arc::new(released.pins().of_nobody());
     with_substreams(view, released.substreams().iter().filter_map(whole).collect(), nobody)
 }
 
 /// The same view with the same value in each counter.
 fn with_cells(view: &WindowView, cell: i32) -> WindowView {
-    let sketch = |(range, sketch): &(usize, Arc<SealedSketch>)| {
-        let cells = vec![cell; sketch.shape().cells()];
-        (*range, Arc::new(SealedSketch::of_released(sketch.shape(), &cells, sketch.items(), sketch.width())))
-    };
-    let substream = |substream: &Arc<SealedSubstream>| {
-        let sketches = substream.sketches().iter().map(sketch).collect();
-        Arc::new(SealedSubstream::from_parts(substream.number, substream.mapping.clone(), sketches))
-    };
-    let released = &view.readable.released;
-    let substreams = released.substreams().iter().map(substream).collect();
-    with_substreams(view, substreams, Arc::clone(released.leases()))
+    let released = &view.cached.released;
+    let mut substreams = Vec::with_capacity(released.substreams().len());
+    for substream in released.substreams() {
+        let mut sketches = Vec::with_capacity(substream.sketches().len());
+        for (range, sketch) in substream.sketches() {
+            let cells = vec![cell; sketch.shape().cells()];
+            let filled = SealedSketch::of_released(sketch.shape(), &cells, sketch.items(), sketch.width());
+            sketches.push((*range, Arc::new(filled)));
+        }
+        let filled = SealedSubstream::from_parts(substream.number, substream.mapping.clone(), sketches);
+        substreams.push(Arc::new(filled));
+    }
+    with_substreams(view, substreams, Arc::clone(released.pins()))
 }
 
-fn with_substreams(
-    view: &WindowView,
-    substreams: Vec<Arc<SealedSubstream>>,
-    leases: Arc<Leases>,
-) -> WindowView {
-    let released = &view.readable.released;
+fn with_substreams(view: &WindowView, substreams: Vec<Arc<SealedSubstream>>, pins: Arc<Pins>) -> WindowView {
+    let released = &view.cached.released;
     let others = Released::new(substreams, released.mapping().clone())
         .with_found(Arc::clone(released.found()))
-        .with_leases(leases);
-    let (plan, readable) = (Arc::clone(&view.plan), Arc::new(Readable::new(others)));
-    let others = WindowView::new(plan, readable, view.claim, view.stream.clone(), view.sites.clone());
+        .with_pins(pins);
+    let (plan, cached) = (Arc::clone(&view.plan), Arc::new(CachedRelease::new(others)));
+    let others = WindowView::new(plan, cached, view.claim, view.stream.clone(), view.sites.clone());
     if view.finished().is_some() { others.into_finished() } else { others }
 }

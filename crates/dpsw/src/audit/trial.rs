@@ -9,7 +9,7 @@ const TIGHT: f64 = 0.85;
 
 const SEALED: &str = "sealed counters";
 const REVEALING: &str = "sealed counters, most revealing event";
-const OWN: &str = "those of tracked keys, most revealing event";
+const OWN: &str = "those of pinned keys, most revealing event";
 
 /// What one test looks at.
 type Score = fn(&Outcome) -> f64;
@@ -27,9 +27,19 @@ struct Sample {
 }
 
 impl Sample {
+    fn draw(
+        count: usize,
+        run: &mut impl FnMut(bool) -> Result<Outcome, AuditError>,
+    ) -> Result<Self, AuditError> {
+        Ok(Self {
+            first: (0..count).map(|_| run(false)).collect::<Result<_, _>>()?,
+            second: (0..count).map(|_| run(true)).collect::<Result<_, _>>()?,
+        })
+    }
+
     fn scores(&self, score: Score) -> Scores {
-        let of = |outcomes: &[Outcome]| outcomes.iter().map(score).collect();
-        Scores { first: of(&self.first), second: of(&self.second) }
+        let [first, second] = [&self.first, &self.second].map(|runs| runs.iter().map(score).collect());
+        Scores { first, second }
     }
 }
 
@@ -42,11 +52,9 @@ impl Trial {
         effort: Effort,
         mut run: impl FnMut(bool) -> Result<Outcome, AuditError>,
     ) -> Result<Self, AuditError> {
-        let mut runs =
-            |count: usize, second: bool| (0..count).map(|_| run(second)).collect::<Result<Vec<_>, _>>();
-        let mut sample =
-            |count| Ok::<_, AuditError>(Sample { first: runs(count, false)?, second: runs(count, true)? });
-        let (pilot, sample) = (sample(effort.pilot_runs())?, sample(effort.runs)?);
+        // The threshold of each test is chosen on other runs than those that are judged by it.
+        let pilot = Sample::draw(effort.pilot_runs(), &mut run)?;
+        let sample = Sample::draw(effort.runs, &mut run)?;
         let tests = tests(claimed, planned, &pilot, &sample, effort.doubt());
         let revealing = if let Claimed::Epsilon(_) = claimed { REVEALING } else { SEALED };
         let uppers = tests.iter().filter(|test| test.name == revealing).map(|test| test.upper);
@@ -69,7 +77,7 @@ fn tests(claimed: Claimed, planned: f64, pilot: &Sample, sample: &Sample, doubt:
         ("totals of sealed sketches", |outcome| outcome.totals),
         ("a threshold slid over heavy hitters", |outcome| outcome.slid),
         ("an error bound", |outcome| outcome.bound),
-        ("which of two keys is cut finely or tracked", |outcome| outcome.rungs),
+        ("which of two keys is cut finely or pinned", |outcome| outcome.levels),
     ];
     let mut tests = Vec::new();
     for (name, score) in scores {

@@ -47,9 +47,9 @@ const QUIET: f64 = 100.0;
 const HASH_KEY: [u8; 32] = [0; 32];
 const STATE_KEY: [u8; 32] = [7; 32];
 
-/// What happens next.
+/// The next operation of a walk.
 #[derive(Debug, Clone)]
-enum Step {
+enum WalkStep {
     /// These arrive, whatever their times.
     Send(Vec<Arrival>),
     /// Workers count.
@@ -66,7 +66,7 @@ enum Step {
     Finish,
 }
 
-/// What workers count of a batch: those in the range.
+/// The part of a batch that workers count: those in the range.
 #[derive(Debug, Clone)]
 struct Work {
     batch: u64,
@@ -74,14 +74,14 @@ struct Work {
     arrivals: Vec<Arrival>,
 }
 
-/// What one walk showed.
+/// Everything that one walk showed.
 #[derive(Default)]
-struct Seen {
+struct WalkSeen {
     /// At each look, everything but the counters and what follows from them.
     public: Vec<(Vec<u8>, String)>,
     /// How long each saved state was, and before it how long what had been released.
     states: Vec<[usize; 2]>,
-    /// Which keys were cut into nodes or tracked, and what those held.
+    /// Which keys were cut into slices or pinned, and what those held.
     tables: Tables,
     /// By substream and range.
     sealed: BTreeMap<(u64, usize), Vec<i32>>,
@@ -91,8 +91,8 @@ struct Seen {
 pub(super) fn walks(settings: &Settings, choices: &mut Choices, tally: &mut Tally) -> Result<(), AuditError> {
     let plan = Plan::new(settings.clone())?;
     let columns = CELLS.div_ceil(plan.shape().rows).max(Size::TINY.columns);
-    // Nobody is tracked before as many substreams are sealed as can be open.
-    let lateness = if 0 < plan.tracked() { 12 } else { 60 };
+    // Nobody is pinned before as many substreams are sealed as can be open.
+    let lateness = if 0 < plan.pinned() { 12 } else { 60 };
     let size = Size { columns, substreams: 5, substream_len: 24, lateness, retention: 3 };
     let small = tiny(settings, size)?;
     let keys = tiny_keys(&settings.domain, columns);
@@ -147,7 +147,7 @@ impl Walk {
         is_over: bool,
         choices: &mut Choices,
         tally: &mut Tally,
-    ) -> Result<([Seen; 2], u64), AuditError> {
+    ) -> Result<([WalkSeen; 2], u64), AuditError> {
         let first = self.steps(is_over, choices);
         let (second, touched) = self.neighbour(&first, choices);
         let seen = [self.play(&first, choices, tally)?, self.play(&second, choices, tally)?];
@@ -159,7 +159,7 @@ impl Walk {
         Ok((seen, touched))
     }
 
-    fn steps(&self, is_over: bool, choices: &mut Choices) -> Vec<Step> {
+    fn steps(&self, is_over: bool, choices: &mut Choices) -> Vec<WalkStep> {
         let len = self.plan.substream_len();
         let (mut steps, mut clock) = (Vec::new(), 0);
         for stretch in 1..=STRETCHES {
@@ -174,29 +174,33 @@ impl Walk {
             }
             clock = self.passed(&arrivals).unwrap_or(clock).max(clock);
             steps.push(match by_workers {
-                true => Step::Work(Work { batch: stretch as u64, range: around, arrivals }),
-                false => Step::Send(arrivals),
+                true => WalkStep::Work(Work { batch: stretch as u64, range: around, arrivals }),
+                false => WalkStep::Send(arrivals),
             });
-            steps.push(Step::Clock(clock.saturating_sub(choices.below(4) / 3 * len)));
-            steps.push(Step::Look { asks: self.asks && stretch % ASKED_EVERY == 0 });
+            steps.push(WalkStep::Clock(clock.saturating_sub(choices.below(4) / 3 * len)));
+            steps.push(WalkStep::Look { asks: self.asks && stretch % ASKED_EVERY == 0 });
             if stretch == RESTORED {
-                steps.push(Step::Restore);
+                steps.push(WalkStep::Restore);
             }
             if stretch == RESUMED {
                 let later = choices.below(len);
-                steps.push(Step::Resume(later));
+                steps.push(WalkStep::Resume(later));
                 clock = (clock + later).next_multiple_of(len);
             }
         }
         if is_over {
-            steps.extend([Step::Clock(clock), Step::Send(vec![self.farthest(clock, choices)]), Step::Finish]);
+            steps.extend([
+                WalkStep::Clock(clock),
+                WalkStep::Send(vec![self.farthest(clock, choices)]),
+                WalkStep::Finish,
+            ]);
         }
         steps
     }
 
-    /// In how many stretches the clock jumps once on average: rarely where keys have to be tracked in between.
+    /// In how many stretches the clock jumps once on average: rarely where keys have to be pinned in between.
     fn jumps_every(&self) -> u64 {
-        if 0 < self.plan.tracked() { STRETCHES as u64 } else { 8 }
+        if 0 < self.plan.pinned() { STRETCHES as u64 } else { 8 }
     }
 
     /// An arrival as far ahead as one can be that is still taken.
@@ -211,7 +215,7 @@ impl Walk {
         let len = self.plan.substream_len();
         let lateness = self.plan.settings().window.time().map_or(0, |time| time.lateness);
         let is_counted = self.plan.settings().window.time().is_none();
-        let is_cut = self.plan.has_nodes();
+        let is_cut = self.plan.has_slices();
         let mut arrival = |place: u64| {
             let at = match choices.below(12) {
                 _ if is_counted => clock + place,
@@ -243,10 +247,10 @@ impl Walk {
 
     /// The same steps with another item at one event, without it, or with other items of one user in one stretch; and
     /// in how many substreams they may differ.
-    fn neighbour(&self, steps: &[Step], choices: &mut Choices) -> (Vec<Step>, u64) {
+    fn neighbour(&self, steps: &[WalkStep], choices: &mut Choices) -> (Vec<WalkStep>, u64) {
         let mut steps = steps.to_vec();
         let unit = self.plan.settings().unit;
-        let mut stretches: Vec<&mut Vec<Arrival>> = steps.iter_mut().filter_map(Step::arrivals).collect();
+        let mut stretches: Vec<&mut Vec<Arrival>> = steps.iter_mut().filter_map(WalkStep::arrivals).collect();
         let chosen = choices.below(stretches.len() as u64) as usize;
         // At the end of a stream half of the time the one that lies far ahead, all by itself.
         let last = Some(stretches.len() - 1).filter(|&last| last == STRETCHES && choices.coin());
@@ -268,30 +272,35 @@ impl Walk {
         (steps, substreams.len() as u64)
     }
 
-    fn play(&self, steps: &[Step], choices: &mut Choices, tally: &mut Tally) -> Result<Seen, AuditError> {
+    fn play(
+        &self,
+        steps: &[WalkStep],
+        choices: &mut Choices,
+        tally: &mut Tally,
+    ) -> Result<WalkSeen, AuditError> {
         let mut sketch = start(&self.plan, HASH_KEY)?;
-        let mut seen = Seen::default();
+        let mut seen = WalkSeen::default();
         for step in steps {
             match step {
-                Step::Send(arrivals) => self.send(&mut sketch, arrivals, choices)?,
-                Step::Work(work) => {
+                WalkStep::Send(arrivals) => self.send(&mut sketch, arrivals, choices)?,
+                WalkStep::Work(work) => {
                     let became = self.work(&mut sketch, work, choices, tally)?;
                     seen.public.push((Vec::new(), became));
                 }
-                Step::Clock(time) if is_callers(&self.plan) => sketch.advance(*time)?,
-                Step::Clock(_) => {}
-                Step::Look { asks } => {
+                WalkStep::Clock(time) if is_callers(&self.plan) => sketch.advance(*time)?,
+                WalkStep::Clock(_) => {}
+                WalkStep::Look { asks } => {
                     let place = format!("{:?} {:?}", sketch.position(), sketch.late_events());
                     self.look(&sketch.view(), place, *asks, &mut seen, tally);
                 }
-                Step::Finish => {
+                WalkStep::Finish => {
                     match sketch.finish() {
                         Ok(view) => self.look(&view, String::new(), self.asks, &mut seen, tally),
                         Err(_) => tally.lost += 1,
                     }
                     return Ok(seen);
                 }
-                Step::Restore | Step::Resume(_) => {
+                WalkStep::Restore | WalkStep::Resume(_) => {
                     let mut len = 0;
                     let released = released_len(&sketch);
                     let restored = restore(sketch, step, &mut len)?;
@@ -300,7 +309,7 @@ impl Walk {
                         tally.lost += 1;
                         return Ok(seen);
                     };
-                    if let Step::Resume(_) = step {
+                    if let WalkStep::Resume(_) = step {
                         seen.tables.resume(restored.position() / self.plan.substream_len());
                     }
                     sketch = restored;
@@ -372,14 +381,21 @@ impl Walk {
     }
 
     /// Looks at a view; `public` is what the stream itself says.
-    fn look(&self, view: &WindowView, mut public: String, asks: bool, seen: &mut Seen, tally: &mut Tally) {
+    fn look(
+        &self,
+        view: &WindowView,
+        mut public: String,
+        asks: bool,
+        seen: &mut WalkSeen,
+        tally: &mut Tally,
+    ) {
         for sealed in view.sealed() {
             let cells = sealed.sketch().cells();
             let known =
                 seen.sealed.entry((sealed.substream(), sealed.range())).or_insert_with(|| cells.clone());
             tally.altered += u64::from(*known != cells);
         }
-        let is_cut = self.plan.has_nodes();
+        let is_cut = self.plan.has_slices();
         let loaded = (asks || is_cut).then(|| WindowView::from_bytes(&view.to_bytes()).ok());
         if is_cut {
             // Bytes hold nothing open.
@@ -396,14 +412,14 @@ impl Walk {
 
     /// How often neighbours' exact counters differ by more than the noise is made for: in one substream, or in all
     /// together, where the changed events touch so many.
-    fn exceeded(&self, first: &Seen, second: &Seen, touched: u64) -> u64 {
+    fn exceeded(&self, first: &WalkSeen, second: &WalkSeen, touched: u64) -> u64 {
         let rows = u64::from(self.plan.shape().rows);
         let (most, substreams) = match self.plan.settings().unit {
             Unit::ReplaceOne => (2 * rows, 1),
             Unit::AddRemove => (rows, 1),
             Unit::Users { per_substream } => (2 * rows * u64::from(per_substream), touched),
         };
-        let distances = if self.plan.has_nodes() {
+        let distances = if self.plan.has_slices() {
             first.tables.distances(&second.tables)
         } else {
             let pairs =
@@ -416,7 +432,7 @@ impl Walk {
     }
 }
 
-impl Step {
+impl WalkStep {
     fn arrivals(&mut self) -> Option<&mut Vec<Arrival>> {
         match self {
             Self::Send(arrivals) | Self::Work(Work { arrivals, .. }) => Some(arrivals),
@@ -427,20 +443,20 @@ impl Step {
 
 /// How much is released, and which keys of the next substream are cut finely follows from that.
 fn released_len(sketch: &DpswSketch) -> usize {
-    let cut: usize = sketch.rungs.finer().iter().map(|places| size_of_val(&**places)).sum();
+    let cut: usize = sketch.levels.finer().iter().map(|places| size_of_val(&**places)).sum();
     sketch.view().to_bytes().len() + cut
 }
 
 /// Saves a stream and restores it: where it stood, or so much later without what was open. `None` if it does not come
 /// back. Notes how long the state was.
-fn restore(sketch: DpswSketch, step: &Step, len: &mut usize) -> Result<Option<DpswSketch>, AuditError> {
+fn restore(sketch: DpswSketch, step: &WalkStep, len: &mut usize) -> Result<Option<DpswSketch>, AuditError> {
     let key = StateKey::from_bytes(STATE_KEY);
     let position = sketch.position();
     let bytes = sketch.save(&key, &mut Backup)?.bytes;
     *len = bytes.len();
     let noise = Noise::from_system();
     let restored = match step {
-        Step::Resume(later) => DpswSketch::resume(&bytes, &key, noise, position + later),
+        WalkStep::Resume(later) => DpswSketch::resume(&bytes, &key, noise, position + later),
         _ => DpswSketch::restore(&bytes, &key, noise, &mut Backup),
     };
     Ok(restored.ok())

@@ -1,8 +1,6 @@
 //! Framed bytes: a magic word, a version, a body and a checksum. Every length is checked against what is left before
 //! anything is allocated.
 
-use std::ops::RangeInclusive;
-
 use crate::error::SnapshotError;
 use crate::item::keys::Keys;
 use crate::item::value::{Item, Kind};
@@ -102,21 +100,10 @@ impl Writer {
 /// Reads the body of a frame whose magic word, version and checksum are right.
 pub(crate) struct Reader<'a> {
     rest: &'a [u8],
-    version: u16,
 }
 
 impl<'a> Reader<'a> {
-    /// Reads bytes of this version alone.
-    pub(crate) fn new(bytes: &'a [u8], magic: &[u8; MAGIC_LEN], version: u16) -> Result<Self, SnapshotError> {
-        Self::of_versions(bytes, magic, version..=version)
-    }
-
-    /// Reads bytes of any of these versions.
-    pub(crate) fn of_versions(
-        bytes: &'a [u8],
-        magic: &[u8; MAGIC_LEN],
-        versions: RangeInclusive<u16>,
-    ) -> Result<Self, SnapshotError> {
+    pub(crate) fn new(bytes: &'a [u8], magic: &[u8; MAGIC_LEN], known: u16) -> Result<Self, SnapshotError> {
         if bytes.get(..MAGIC_LEN) != Some(magic.as_slice()) {
             return Err(SnapshotError::Foreign);
         }
@@ -124,19 +111,14 @@ impl<'a> Reader<'a> {
         let body_end = bytes.len().checked_sub(CHECKSUM_LEN).filter(|&end| body_start <= end);
         let body_end = body_end.ok_or(SnapshotError::Truncated)?;
         let found = u16::from_le_bytes([bytes[MAGIC_LEN], bytes[MAGIC_LEN + 1]]);
-        if !versions.contains(&found) {
-            return Err(SnapshotError::Version { found, known: *versions.end() });
+        if found != known {
+            return Err(SnapshotError::Version { found, known });
         }
         let (framed, checksum) = bytes.split_at(body_end);
         if crc32fast::hash(framed).to_le_bytes() != checksum {
             return Err(SnapshotError::Checksum);
         }
-        Ok(Self { rest: &framed[body_start..], version: found })
-    }
-
-    /// The version of the bytes.
-    pub(crate) fn version(&self) -> u16 {
-        self.version
+        Ok(Self { rest: &framed[body_start..] })
     }
 
     /// Nothing may be left over.

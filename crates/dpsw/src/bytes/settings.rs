@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::bytes::codec::{Reader, Writer};
 use crate::error::SnapshotError;
-use crate::item::domain::{Discovery, Domain, Tracking};
+use crate::item::domain::{Domain, SearchCounts, SearchSettings};
 use crate::item::keys::{Keys, Strings};
 use crate::item::value::Kind;
 use crate::plan::settings::{
@@ -72,21 +72,21 @@ impl Writer {
                 self.len(keys.len());
                 (0..keys.len()).for_each(|index| self.bytes(keys.get(index)));
             }
-            Domain::Discovered(discovery) => self.discovery(*discovery),
+            Domain::Found(search) => self.search(*search),
         }
     }
 
-    fn discovery(&mut self, discovery: Discovery) {
-        let Discovery { kind, share, search_len, tracking, key_len_max } = discovery;
+    fn search(&mut self, search: SearchSettings) {
+        let SearchSettings { kind, share, search_len, counting, key_len_max } = search;
         self.u8(match kind {
             Kind::Integers => 5,
             Kind::Bytes => 6,
         });
         self.ratio(share.expect("a plan has chosen the share"));
         self.u64(search_len.expect("a plan has chosen the search"));
-        self.option(match tracking {
-            Tracking::Exact => None,
-            Tracking::Summary { keys } => Some(keys),
+        self.option(match counting {
+            SearchCounts::Exact => None,
+            SearchCounts::Summary { keys } => Some(keys),
         });
         self.u32(key_len_max);
     }
@@ -104,14 +104,14 @@ impl Writer {
                 self.counters(*counters);
                 self.shares(shares);
             }
-            Method::Tuned(TunedMethod { substreams, counters, noise, rungs, tracked }) => {
+            Method::Tuned(TunedMethod { substreams, counters, noise, levels, pinned }) => {
                 self.u8(1);
                 self.u64(*substreams);
                 self.counters(*counters);
                 let number = NoiseChoice::all().position(|known| known == *noise);
                 self.u8(number.expect("all laws are numbered") as u8);
-                self.u32(*rungs);
-                self.u32(*tracked);
+                self.u32(*levels);
+                self.u32(*pinned);
             }
         }
     }
@@ -197,18 +197,18 @@ impl Reader<'_> {
                 let strings = (0..len).map(|_| self.bytes()).collect::<Result<Strings, _>>()?;
                 Domain::Public(Keys::Bytes(Arc::new(strings)))
             }
-            5 => Domain::Discovered(self.discovery(Kind::Integers)?),
-            6 => Domain::Discovered(self.discovery(Kind::Bytes)?),
+            5 => Domain::Found(self.search(Kind::Integers)?),
+            6 => Domain::Found(self.search(Kind::Bytes)?),
             _ => return Err(SnapshotError::invalid("its domain is unknown")),
         })
     }
 
-    fn discovery(&mut self, kind: Kind) -> Result<Discovery, SnapshotError> {
-        Ok(Discovery {
+    fn search(&mut self, kind: Kind) -> Result<SearchSettings, SnapshotError> {
+        Ok(SearchSettings {
             kind,
             share: Some(self.ratio()?),
             search_len: Some(self.u64()?),
-            tracking: self.option()?.map_or(Tracking::Exact, |keys| Tracking::Summary { keys }),
+            counting: self.option()?.map_or(SearchCounts::Exact, |keys| SearchCounts::Summary { keys }),
             key_len_max: self.u32()?,
         })
     }
@@ -226,21 +226,11 @@ impl Reader<'_> {
                 substreams: self.u64()?,
                 counters: self.counters()?,
                 noise: self.noise()?,
-                rungs: self.rungs()?,
-                tracked: self.tracked()?,
+                levels: self.u32()?,
+                pinned: self.u32()?,
             }),
             _ => return Err(SnapshotError::invalid("its method is unknown")),
         })
-    }
-
-    /// Before version 3 there was one rung alone.
-    fn rungs(&mut self) -> Result<u32, SnapshotError> {
-        if self.version() < 3 { Ok(1) } else { self.u32() }
-    }
-
-    /// Before version 4 no keys were tracked.
-    fn tracked(&mut self) -> Result<u32, SnapshotError> {
-        if self.version() < 4 { Ok(0) } else { self.u32() }
     }
 
     fn noise(&mut self) -> Result<NoiseChoice, SnapshotError> {

@@ -1,39 +1,46 @@
 //! WindowView ↔ versioned bytes.
+//!
+//! ```text
+//! "DPSWVIEW"  version u16
+//! plan        settings; all else of the plan follows from them
+//! no claim u8   sites: count, u64 each   start u64   end u64   finished u8   fingerprint key u64
+//! site        once; of a merged view with slices once for each site, after its start u64 and end u64:
+//!   substreams  count, then of each: number u64  [capped]  [hash key u64 per row]  [levels]
+//!     sketches  count, then of each: range, items or none, cells
+//!   [pins]      decided from u64 until u64, count, then of each: fingerprint u64  slot u32  from u64  until u64
+//! [found keys]
+//! checksum
+//! ```
+//!
+//! The plan says which of the parts in brackets are there.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
 use crate::bytes::codec::{Reader, Writer};
+use crate::decide::found::FoundCounter;
 use crate::error::SnapshotError;
 use crate::item::hash::FingerprintKey;
 use crate::item::keys::Keys;
 use crate::item::mapping::Columns;
-use crate::plan::checkpoint::Role;
 use crate::plan::limits::{ITEMS_MAX, SITES_MAX};
 use crate::plan::mapper::Mapper;
+use crate::plan::paper::checkpoint::Role;
 use crate::plan::structure::Plan;
 use crate::privacy::parameters::Claim;
-use crate::sealed::found::Found;
-use crate::sealed::leases::Leases;
+use crate::sealed::found::FoundKeys;
+use crate::sealed::levels::Levels;
+use crate::sealed::pins::Pins;
 use crate::sealed::released::Released;
-use crate::sealed::rungs::Rungs;
 use crate::sealed::sketch::SealedSketch;
 use crate::sealed::substream::SealedSubstream;
-use crate::view::merge::together;
-use crate::view::readable::Readable;
-use crate::view::scores::Tracking;
+use crate::view::cached_release::CachedRelease;
+use crate::view::merge::join_substreams;
 use crate::view::window_view::WindowView;
 
 const MAGIC: &[u8; 8] = b"DPSWVIEW";
-pub(crate) const VERSION: u16 = 5;
-/// Version 1 knew no stream that is over or begins inside a substream, and not how many events were left out by caps; it had
-/// the keys that each epoch found, and no scores.
-const VERSION_FIRST: u16 = 1;
-/// From this version on sites that cut different keys finely are merged.
-const VERSION_APART: u16 = 4;
-/// Up to this version the list of found keys was followed by a number for each, which is made from the counters now.
-const VERSION_SCORED: u16 = 4;
+const VERSION: u16 = 1;
 
 impl WindowView {
     /// The view as bytes: the public plan, the hash keys of its substreams and their sealed counters. They may be
@@ -50,7 +57,7 @@ impl WindowView {
     /// # Errors
     /// The bytes are no view, have another version, are damaged, or describe what cannot be.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, SnapshotError> {
-        let mut reader = Reader::of_versions(bytes, MAGIC, VERSION_FIRST..=VERSION)?;
+        let mut reader = Reader::new(bytes, MAGIC, VERSION)?;
         let view = read_view(&mut reader)?;
         reader.finish()?;
         Ok(view)
@@ -65,7 +72,7 @@ pub(crate) fn write_view(writer: &mut Writer, view: &WindowView) {
     writer.u64(view.stream.start);
     writer.u64(view.stream.end);
     writer.u8(view.finished().is_some().into());
-    writer.u64(view.readable.released.mapping().fingerprint_key.get());
+    writer.u64(view.cached.released.mapping().fingerprint_key.get());
     if view.apart.is_empty() {
         write_site(writer, view);
     }
@@ -74,18 +81,18 @@ pub(crate) fn write_view(writer: &mut Writer, view: &WindowView) {
         writer.u64(site.stream.end);
         write_site(writer, site);
     }
-    if view.plan.discovery().is_some() {
-        writer.keys(view.readable.released.found().keys());
+    if view.plan.search_plan().is_some() {
+        writer.keys(view.cached.released.found().keys());
     }
 }
 
 fn write_site(writer: &mut Writer, view: &WindowView) {
-    writer.len(view.readable.released.substreams().len());
-    for substream in view.readable.released.substreams() {
+    writer.len(view.cached.released.substreams().len());
+    for substream in view.cached.released.substreams() {
         write_substream(writer, substream, &view.plan);
     }
-    if 0 < view.plan.tracked() {
-        write_leases(writer, view.readable.released.leases());
+    if 0 < view.plan.pinned() {
+        write_pins(writer, view.cached.released.pins());
     }
 }
 
@@ -97,8 +104,8 @@ fn write_substream(writer: &mut Writer, substream: &SealedSubstream, plan: &Plan
     if let Columns::Hashed(keys) = &substream.mapping.columns {
         keys.iter().for_each(|&key| writer.u64(key));
     }
-    if 1 < plan.rungs().count() {
-        write_rungs(writer, substream.rungs());
+    if 1 < plan.levels().count() {
+        write_levels(writer, substream.levels());
     }
     writer.len(substream.sketches().len());
     for (range, sketch) in substream.sketches() {
@@ -108,20 +115,20 @@ fn write_substream(writer: &mut Writer, substream: &SealedSubstream, plan: &Plan
     }
 }
 
-pub(crate) fn write_rungs(writer: &mut Writer, rungs: &Rungs) {
-    writer.u32(rungs.base());
-    for places in rungs.finer() {
+pub(crate) fn write_levels(writer: &mut Writer, levels: &Levels) {
+    writer.u32(levels.base());
+    for places in levels.finer() {
         writer.len(places.len());
         places.iter().for_each(|&place| writer.u32(place));
     }
 }
 
-fn write_leases(writer: &mut Writer, leases: &Leases) {
-    let decided = leases.horizon().range();
+fn write_pins(writer: &mut Writer, pins: &Pins) {
+    let decided = pins.horizon().range();
     writer.u64(decided.start);
     writer.u64(decided.end);
-    writer.len(leases.iter().len());
-    for (fingerprint, slot, range) in leases.iter() {
+    writer.len(pins.iter().len());
+    for (fingerprint, slot, range) in pins.iter() {
         writer.u64(fingerprint);
         writer.u32(slot);
         writer.u64(range.start);
@@ -129,29 +136,31 @@ fn write_leases(writer: &mut Writer, leases: &Leases) {
     }
 }
 
-fn read_leases(reader: &mut Reader<'_>, plan: &Plan) -> Result<Leases, SnapshotError> {
-    if plan.tracked() == 0 {
-        return Ok(Leases::default());
+fn read_pins(reader: &mut Reader<'_>, plan: &Plan) -> Result<Pins, SnapshotError> {
+    if plan.pinned() == 0 {
+        return Ok(Pins::default());
     }
     let decided = reader.u64()?..reader.u64()?;
     let count = reader.len(28)?;
-    let lease = |_| Ok((reader.u64()?, reader.u32()?, reader.u64()?..reader.u64()?));
-    let leases = (0..count).map(lease).collect::<Result<Vec<_>, SnapshotError>>()?;
-    let leases = Leases::from_parts(plan, decided, &leases);
-    leases.ok_or(SnapshotError::invalid("its tracked keys do not fit together"))
+    let mut pins = Vec::with_capacity(count);
+    for _ in 0..count {
+        pins.push((reader.u64()?, reader.u32()?, reader.u64()?..reader.u64()?));
+    }
+    let pins = Pins::from_parts(plan, decided, &pins);
+    pins.ok_or(SnapshotError::invalid("its pinned keys do not fit together"))
 }
 
-pub(crate) fn read_rungs(reader: &mut Reader<'_>, plan: &Plan) -> Result<Rungs, SnapshotError> {
-    if plan.rungs().count() == 1 {
-        return Ok(Rungs::first(plan));
+pub(crate) fn read_levels(reader: &mut Reader<'_>, plan: &Plan) -> Result<Levels, SnapshotError> {
+    if plan.levels().count() == 1 {
+        return Ok(Levels::first(plan));
     }
     let base = reader.u32()?;
-    let list = |_| {
+    let mut finer = Vec::new();
+    for _ in 1..plan.levels().count() {
         let len = reader.len(4)?;
-        (0..len).map(|_| reader.u32()).collect::<Result<Box<[u32]>, _>>()
-    };
-    let finer = (1..plan.rungs().count()).map(list).collect::<Result<Vec<_>, _>>()?;
-    Rungs::from_parts(base, finer, plan).ok_or(SnapshotError::invalid("its rungs are no lists of its keys"))
+        finer.push((0..len).map(|_| reader.u32()).collect::<Result<Box<[u32]>, _>>()?);
+    }
+    Levels::from_parts(base, finer, plan).ok_or(SnapshotError::invalid("its levels are no lists of its keys"))
 }
 
 pub(crate) fn read_view(reader: &mut Reader<'_>) -> Result<WindowView, SnapshotError> {
@@ -162,19 +171,18 @@ pub(crate) fn read_view(reader: &mut Reader<'_>) -> Result<WindowView, SnapshotE
     if stream.end < stream.start || POSITION_MAX < stream.end {
         return Err(SnapshotError::invalid("its positions are out of range"));
     }
-    let is_old = reader.version() == VERSION_FIRST;
-    let is_finished = !is_old && reader.flag()?;
+    let is_finished = reader.flag()?;
     let mapper = Mapper::new(&plan, FingerprintKey::new(reader.u64()?));
     let reference = mapper.mapping(&plan, |rows| Ok::<_, SnapshotError>(vec![1; rows]))?;
-    if 1 < sites.len() && plan.has_nodes() {
+    if 1 < sites.len() && plan.has_slices() {
         let site = |&site: &u64| {
             let stream = read_site(reader, &stream)?;
             let substreams = read_substreams(reader, &plan, &mapper, stream.end, is_finished)?;
-            let leases = Arc::new(read_leases(reader, &plan)?);
-            let released = Released::new(substreams, reference.clone()).with_leases(leases);
+            let pins = Arc::new(read_pins(reader, &plan)?);
+            let released = Released::new(substreams, reference.clone()).with_pins(pins);
             Ok(WindowView::new(
                 Arc::clone(&plan),
-                Arc::new(Readable::new(released)),
+                Arc::new(CachedRelease::new(released)),
                 claim,
                 stream,
                 vec![site],
@@ -187,14 +195,11 @@ pub(crate) fn read_view(reader: &mut Reader<'_>) -> Result<WindowView, SnapshotE
         return Ok(if is_finished { view.into_finished() } else { view });
     }
     let substreams = read_substreams(reader, &plan, &mapper, stream.end, is_finished)?;
-    // A merged view could begin inside a substream whose counters reached back to its start.
-    let first = if is_old { stream.start % plan.substream_len() } else { 0 };
-    let stream = stream.start - first..stream.end;
     let released = Released::new(substreams, reference);
-    let released = released.with_leases(Arc::new(read_leases(reader, &plan)?));
+    let released = released.with_pins(Arc::new(read_pins(reader, &plan)?));
     let found = read_found(reader, &plan, &released)?;
     let released = released.with_found(Arc::new(found));
-    let view = WindowView::new(plan, Arc::new(Readable::new(released)), claim, stream, sites);
+    let view = WindowView::new(plan, Arc::new(CachedRelease::new(released)), claim, stream, sites);
     Ok(if is_finished { view.into_finished() } else { view })
 }
 
@@ -214,22 +219,23 @@ fn read_sites(reader: &mut Reader<'_>) -> Result<Vec<u64>, SnapshotError> {
 fn read_site(reader: &mut Reader<'_>, all: &Range<u64>) -> Result<Range<u64>, SnapshotError> {
     let stream = reader.u64()?..reader.u64()?;
     let is_inside = all.start <= stream.start && stream.start <= stream.end && stream.end <= all.end;
-    if reader.version() < VERSION_APART || !is_inside {
+    if !is_inside {
         return Err(SnapshotError::invalid("its sites do not fit together"));
     }
     Ok(stream)
 }
 
+fn substream_numbers(site: &WindowView) -> Vec<u64> {
+    site.cached.released.substreams().iter().map(|substream| substream.number).collect()
+}
+
 /// What these sites hold together, which all have the same substreams.
 fn read_together(sites: &[WindowView]) -> Result<Vec<Arc<SealedSubstream>>, SnapshotError> {
-    let numbers = |site: &WindowView| -> Vec<u64> {
-        site.readable.released.substreams().iter().map(|substream| substream.number).collect()
-    };
-    let common = numbers(&sites[0]);
-    if sites.iter().any(|site| numbers(site) != common) {
+    let common = substream_numbers(&sites[0]);
+    if sites.iter().any(|site| substream_numbers(site) != common) {
         return Err(SnapshotError::invalid("its sites have different substreams"));
     }
-    let together = together(&sites.iter().collect::<Vec<_>>(), &common);
+    let together = join_substreams(&sites.iter().collect::<Vec<_>>(), &common);
     together.ok_or(SnapshotError::invalid("its sites hash differently"))
 }
 
@@ -253,69 +259,49 @@ fn read_substream(
     mapper: &Mapper,
 ) -> Result<SealedSubstream, SnapshotError> {
     let number = reader.u64()?;
-    let has_capped = reader.version() != VERSION_FIRST && plan.user_room().is_some();
-    let capped = if has_capped { reader.option()?.map(|capped| capped.min(ITEMS_MAX)) } else { None };
+    let capped =
+        if plan.user_room().is_some() { reader.option()?.map(|capped| capped.min(ITEMS_MAX)) } else { None };
     let mapping = mapper.mapping(plan, |rows| (0..rows).map(|_| reader.u64()).collect())?;
-    let rungs = Arc::new(read_rungs(reader, plan)?);
+    let levels = Arc::new(read_levels(reader, plan)?);
     let count = reader.len(8)?;
-    let sketches = (0..count).map(|_| read_sketch(reader, plan, &rungs)).collect::<Result<Vec<_>, _>>()?;
+    let sketches = (0..count).map(|_| read_sketch(reader, plan, &levels)).collect::<Result<Vec<_>, _>>()?;
     let ranges: BTreeSet<usize> = sketches.iter().map(|(range, _)| *range).collect();
     if ranges.len() < sketches.len() {
         return Err(SnapshotError::invalid("a range occurs twice"));
     }
-    Ok(SealedSubstream::from_parts(number, mapping, sketches).with_capped(capped).with_rungs(rungs))
+    Ok(SealedSubstream::from_parts(number, mapping, sketches).with_capped(capped).with_levels(levels))
 }
 
 fn read_sketch(
     reader: &mut Reader<'_>,
     plan: &Plan,
-    rungs: &Rungs,
+    levels: &Levels,
 ) -> Result<(usize, Arc<SealedSketch>), SnapshotError> {
     let range = usize::try_from(reader.u64()?).ok().filter(|&range| range < plan.ranges().len());
     let range = range.ok_or(SnapshotError::invalid("a range is not in its plan"))?;
     let items = reader.option()?.map(|items| items.min(ITEMS_MAX));
-    let is_node = plan.ranges()[range].role() == Role::Node;
-    if items.is_some() != (plan.has_public_totals() && !is_node) {
+    let is_slice = plan.ranges()[range].role() == Role::Slice;
+    if items.is_some() != (plan.has_public_totals() && !is_slice) {
         return Err(SnapshotError::invalid("its totals do not fit its unit"));
     }
-    let shape = if is_node { rungs.shape(range, plan) } else { plan.shape() };
+    let shape = if is_slice { levels.shape(range, plan) } else { plan.shape() };
     let cells = reader.cells(shape.cells())?;
     Ok((range, Arc::new(SealedSketch::of_released(shape, &cells, items, plan.width()))))
 }
 
-fn read_found(reader: &mut Reader<'_>, plan: &Plan, released: &Released) -> Result<Found, SnapshotError> {
-    let Some(discovery) = plan.discovery() else { return Ok(Found::default()) };
-    let (by, kind) = (released.mapping().fingerprint_key, discovery.kind());
-    let tracking = Tracking { plan, leases: released.leases() };
-    if reader.version() == VERSION_FIRST {
-        let keys = read_epochs(reader, plan, by)?;
-        return Ok(Found::default().with_counted(&keys, released.substreams(), tracking, by));
-    }
+fn read_found(reader: &mut Reader<'_>, plan: &Plan, released: &Released) -> Result<FoundKeys, SnapshotError> {
+    let Some(search_plan) = plan.search_plan() else { return Ok(FoundKeys::default()) };
+    let (by, kind) = (released.mapping().fingerprint_key, search_plan.kind());
+    let counter = FoundCounter { plan, pins: released.pins() };
     let keys = reader.keys(kind)?;
-    if reader.version() <= VERSION_SCORED {
-        keys.iter().try_for_each(|_| reader.f64().map(drop))?;
-    }
     let is_sorted = keys.is_sorted_by(|a, b| (by.item(*a), a) < (by.item(*b), b));
     let len = keys.len();
     let keys = Keys::collect(kind, keys.into_iter());
-    let found = Found::default().with_counted(&keys, released.substreams(), tracking, by);
+    let found = FoundKeys::default().with_counted(&keys, released.substreams(), counter, by);
     if !is_sorted || found.keys().len() < len {
         return Err(SnapshotError::invalid("its found keys are too many or out of order"));
     }
     Ok(found)
-}
-
-/// All keys of the epochs of version 1, each once.
-fn read_epochs(reader: &mut Reader<'_>, plan: &Plan, by: FingerprintKey) -> Result<Keys, SnapshotError> {
-    let (count, kind) = (reader.len(16)?, plan.settings().domain.kind());
-    let mut all = Vec::new();
-    for _ in 0..count {
-        let _epoch = reader.u64()?;
-        all.extend(reader.keys(kind)?.into_iter().map(|item| (by.item(item), item)));
-    }
-    all.sort_unstable();
-    all.dedup();
-    Ok(Keys::collect(kind, all.into_iter().map(|(_, item)| item)))
 }
 
 /// Substreams follow each other, and all but the running one are complete; if the stream is over none is running.

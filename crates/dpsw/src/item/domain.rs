@@ -4,7 +4,7 @@ use crate::item::keys::Keys;
 use crate::item::value::Kind;
 use crate::ratio::Ratio;
 
-/// Where the keys of heavy hitters come from. Keys that were seen are never listed.
+/// The origin of the keys of heavy hitters. Keys that were seen are never listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Domain {
@@ -13,13 +13,13 @@ pub enum Domain {
     /// No list: only questions about keys that the asker names.
     Asked(Kind),
     /// Keys that a private search finds in the stream itself: those that are frequent enough. Needs a δ.
-    Discovered(Discovery),
+    Found(SearchSettings),
 }
 
-/// How keys are found. In a search, a run of substreams, keys are counted in secret. Whenever a substream is sealed, those
+/// The settings of the private search for keys. In a search, a run of substreams, keys are counted in secret. Whenever a substream is sealed, those
 /// whose noisy counts reach a threshold are released; they stay listed until others with larger counts need their room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Discovery {
+pub struct SearchSettings {
     /// The kind of the keys.
     pub kind: Kind,
     /// The share of ε that finding keys takes, strictly between 0 and 1. Counting takes the rest. `None` takes 1/20, 1/10
@@ -29,15 +29,15 @@ pub struct Discovery {
     /// 64 MiB; with a summary the fewest that find keys with 0.1 % of the items, and at most a whole window.
     pub search_len: Option<u64>,
     /// How the keys of a search are counted.
-    pub tracking: Tracking,
+    pub counting: SearchCounts,
     /// Longer keys are never found. At most 65,536 bytes.
     pub key_len_max: u32,
 }
 
-/// How the keys of a search are counted. Fixed in the plan: it must not depend on what arrives.
+/// The way in which the keys of a search are counted. Fixed in the plan: it must not depend on what arrives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Tracking {
+pub enum SearchCounts {
     /// Every key exactly: up to one entry per item of a search.
     Exact,
     /// This many keys in a Misra-Gries summary, which are released at the end of the search alone. Its counts are too small by
@@ -48,11 +48,11 @@ pub enum Tracking {
     },
 }
 
-impl Discovery {
+impl SearchSettings {
     /// Exact counts of keys of up to 256 bytes; share and search are left to the plan.
     #[must_use]
     pub fn new(kind: Kind) -> Self {
-        Self { kind, share: None, search_len: None, tracking: Tracking::Exact, key_len_max: 256 }
+        Self { kind, share: None, search_len: None, counting: SearchCounts::Exact, key_len_max: 256 }
     }
 }
 
@@ -63,7 +63,7 @@ impl Domain {
         match self {
             Self::Public(keys) => keys.kind(),
             Self::Asked(kind) => *kind,
-            Self::Discovered(discovery) => discovery.kind,
+            Self::Found(search) => search.kind,
         }
     }
 
@@ -72,15 +72,15 @@ impl Domain {
     pub fn keys(&self) -> Option<&Keys> {
         match self {
             Self::Public(keys) => Some(keys),
-            Self::Asked(_) | Self::Discovered(_) => None,
+            Self::Asked(_) | Self::Found(_) => None,
         }
     }
 
     /// How keys are found, if they are.
     #[must_use]
-    pub fn discovery(&self) -> Option<Discovery> {
+    pub fn search(&self) -> Option<SearchSettings> {
         match self {
-            Self::Discovered(discovery) => Some(*discovery),
+            Self::Found(search) => Some(*search),
             Self::Public(_) | Self::Asked(_) => None,
         }
     }

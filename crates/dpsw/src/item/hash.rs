@@ -1,4 +1,4 @@
-//! Item → fingerprint → one column per row. This is part of the format: ARCHITECTURE.md gives the formulas and the
+//! Item → fingerprint → one column per row. This is part of the format: docs/design/architecture.md gives the formulas and the
 //! vectors that the tests here hold.
 
 use chacha20::ChaCha20Rng;
@@ -127,7 +127,7 @@ mod tests {
         }
     }
 
-    /// The vectors of ARCHITECTURE.md, made with independent implementations of ChaCha20 and XXH3.
+    /// The vectors of docs/design/architecture.md, made with independent implementations of ChaCha20 and XXH3.
     #[test]
     fn the_hash_agrees_with_the_vectors_of_the_format() {
         assert_eq!(key().fingerprint_key(), FingerprintKey(0x5dce_289d_e5ee_85d5));

@@ -6,7 +6,7 @@ use crate::error::PlanError;
 use crate::item::hash::FingerprintKey;
 use crate::item::keys::Keys;
 
-/// Which place a key has in a public list, by fingerprint: open addressing at a load of at most one half.
+/// The places of keys in a public list, by fingerprint: open addressing at a load of at most one half.
 ///
 /// Two keys with one fingerprint would share the first one's place; among n keys that has probability n²/2⁶⁵.
 #[derive(Debug)]

@@ -147,11 +147,13 @@ impl Keys {
 
     /// A list of the keys of this kind among these items.
     pub(crate) fn collect<'i>(kind: Kind, items: impl Iterator<Item = Item<'i>>) -> Self {
-        let integer = |item| if let Item::Integer(value) = item { Some(value) } else { None };
-        let bytes = |item| if let Item::Bytes(bytes) = item { Some(bytes) } else { None };
         match kind {
-            Kind::Integers => Self::integers(items.filter_map(integer)),
-            Kind::Bytes => Self::bytes(items.filter_map(bytes)),
+            Kind::Integers => Self::integers(
+                items.filter_map(|item| if let Item::Integer(value) = item { Some(value) } else { None }),
+            ),
+            Kind::Bytes => Self::bytes(
+                items.filter_map(|item| if let Item::Bytes(bytes) = item { Some(bytes) } else { None }),
+            ),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::item::hash::{FingerprintKey, column};
 use crate::item::index::Index;
-use crate::item::slots::Slots;
+use crate::item::pins::PinIndex;
 use crate::item::value::Item;
 
 /// The shape of an array of counters.
@@ -24,14 +24,14 @@ impl Shape {
     }
 }
 
-/// How items fall on the counters of one substream. Its `Debug` shows no keys.
+/// The way from items to the counters of one substream. Its `Debug` shows no keys.
 #[derive(Clone)]
 pub(crate) struct Mapping {
     pub(crate) shape: Shape,
     pub(crate) fingerprint_key: FingerprintKey,
     pub(crate) columns: Columns,
-    /// Tracked keys have a counter of their own behind the hashed ones, and count there alone.
-    pub(crate) tracked: Option<Arc<Slots>>,
+    /// Pinned keys have a counter of their own behind the hashed ones, and count there alone.
+    pub(crate) pinned: Option<Arc<PinIndex>>,
 }
 
 /// The rows of hashed counters, for passes over many keys.
@@ -93,7 +93,7 @@ impl Rows<'_> {
     }
 }
 
-/// Which columns an item has.
+/// The columns of an item.
 #[derive(Clone)]
 pub(crate) enum Columns {
     /// One per row, by hashing with the row's key.
@@ -137,16 +137,16 @@ impl Mapping {
         place.into_iter().chain(rows.cells(fingerprint))
     }
 
-    /// The counter of a tracked key.
+    /// The counter of a pinned key.
     #[inline]
     pub(crate) fn own_cell(&self, fingerprint: u64) -> Option<usize> {
-        let slot = self.tracked.as_ref()?.find(fingerprint).checked_sub(1)?;
+        let slot = self.pinned.as_ref()?.find(fingerprint).checked_sub(1)?;
         Some(self.shape.cells() + slot)
     }
 
-    /// The same without tracked keys, as sealed sketches are read.
-    pub(crate) fn untracked(&self) -> Self {
-        Self { tracked: None, ..self.clone() }
+    /// The same without pinned keys, as sealed sketches are read.
+    pub(crate) fn unpinned(&self) -> Self {
+        Self { pinned: None, ..self.clone() }
     }
 
     /// The rows of hashed counters; none for others.

@@ -7,5 +7,5 @@ pub(crate) mod index;
 pub(crate) mod keys;
 pub(crate) mod mapping;
 pub(crate) mod run;
-pub(crate) mod slots;
+pub(crate) mod pins;
 pub(crate) mod value;

@@ -102,7 +102,7 @@ fn gaussian_half(variance: u64, reach: u64, bits: usize) -> Vec<Enclosure> {
     half.iter().map(|sum| sum.over(&norm, bits)).collect()
 }
 
-struct Weights {
+struct CertifiedWeights {
     /// g(1), g(2), ...
     inside: Vec<Enclosure>,
     /// The sum of all further ones.
@@ -111,7 +111,7 @@ struct Weights {
 
 /// g(i + 1) = g(i) r^(2i + 1) with r = exp(-1 / (2 variance)), until g falls below the precision. The terms after
 /// g(n) add up to less than g(n) / (1 - r^(2n + 1)) ≤ g(n) · (2 variance + 1).
-fn gaussian_weights(variance: u64, reach: u64, bits: usize) -> Weights {
+fn gaussian_weights(variance: u64, reach: u64, bits: usize) -> CertifiedWeights {
     let r = exp_minus(1, 2 * variance, bits);
     let square = r.times(&r, bits);
     let (mut weight, mut ratio) = (r.clone(), r.times(&square, bits));
@@ -122,7 +122,7 @@ fn gaussian_weights(variance: u64, reach: u64, bits: usize) -> Weights {
         inside.push(weight.clone());
     }
     let high = (&weight.high + UBig::ONE) * UBig::from(2 * variance + 1);
-    Weights { inside, tail: Enclosure { low: UBig::ZERO, high } }
+    CertifiedWeights { inside, tail: Enclosure { low: UBig::ZERO, high } }
 }
 
 /// exp(-numerator / denominator): the series at an argument halved until it is at most 1, squared back.

@@ -7,11 +7,11 @@ use zeroize::Zeroizing;
 
 use crate::error::EntropyError;
 
-/// Where noise comes from. Not `Clone`: a copy would share its draws.
+/// The source of noise. Not `Clone`: a copy would share its draws.
 #[derive(Debug)]
-pub struct Noise(Source);
+pub struct Noise(NoiseSource);
 
-enum Source {
+enum NoiseSource {
     System,
     #[cfg(any(test, feature = "reproducible"))]
     Seeded(Box<ChaCha20Rng>),
@@ -25,13 +25,13 @@ enum Source {
     RunningDry(Box<ChaCha20Rng>, u64),
 }
 
-impl std::fmt::Debug for Source {
+impl std::fmt::Debug for NoiseSource {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(if self.is_system() { "System" } else { "Reproducible" })
     }
 }
 
-impl Source {
+impl NoiseSource {
     fn is_system(&self) -> bool {
         matches!(self, Self::System)
     }
@@ -41,7 +41,7 @@ impl Noise {
     /// Noise from the operating system: 256 fresh bits key a new generator at each seal.
     #[must_use]
     pub fn from_system() -> Self {
-        Self(Source::System)
+        Self(NoiseSource::System)
     }
 
     /// The same noise for the same seed, for tests and experiments: what it makes claims no privacy.
@@ -50,14 +50,14 @@ impl Noise {
     pub fn seeded(seed: u64) -> Self {
         let mut key = [0; 32];
         key[..8].copy_from_slice(&seed.to_le_bytes());
-        Self(Source::Seeded(Box::new(ChaCha20Rng::from_seed(key))))
+        Self(NoiseSource::Seeded(Box::new(ChaCha20Rng::from_seed(key))))
     }
 
     /// Every draw is zero, for tests against exact models: what it makes claims no privacy.
     #[cfg(any(test, feature = "reproducible"))]
     #[must_use]
     pub fn off() -> Self {
-        Self(Source::Off)
+        Self(NoiseSource::Off)
     }
 
     /// As on a system without randomness.
@@ -69,13 +69,13 @@ impl Noise {
     /// As on a system that runs out of randomness after so many draws, which are all zero.
     #[cfg(test)]
     pub(crate) fn failing_after(draws: usize) -> Self {
-        Self(Source::Failing(draws))
+        Self(NoiseSource::Failing(draws))
     }
 
     /// As on a system that runs out of randomness after so many draws.
     #[cfg(test)]
     pub(crate) fn running_dry(seed: u64, draws: u64) -> Self {
-        Self(Source::RunningDry(Box::new(ChaCha20Rng::seed_from_u64(seed)), draws))
+        Self(NoiseSource::RunningDry(Box::new(ChaCha20Rng::seed_from_u64(seed)), draws))
     }
 
     /// Whether the noise supports a privacy claim.
@@ -90,8 +90,7 @@ impl Noise {
     /// The system gives no randomness.
     pub fn generator(&mut self) -> Result<Generator, EntropyError> {
         let key = self.key()?;
-        #[cfg(test)]
-        let key = crate::testing::fault::key(key);
+        planted!(let key = fault::key(key));
         let generator = Generator::new(&key);
         #[cfg(any(test, feature = "reproducible"))]
         let generator = Generator { silent: self.is_off(), ..generator };
@@ -101,9 +100,9 @@ impl Noise {
     #[cfg(any(test, feature = "reproducible"))]
     fn is_off(&self) -> bool {
         match self.0 {
-            Source::Off => true,
+            NoiseSource::Off => true,
             #[cfg(test)]
-            Source::Failing(_) => true,
+            NoiseSource::Failing(_) => true,
             _ => false,
         }
     }
@@ -112,19 +111,19 @@ impl Noise {
     pub(crate) fn key(&mut self) -> Result<Zeroizing<[u8; 32]>, EntropyError> {
         let mut key = Zeroizing::new([0; 32]);
         match &mut self.0 {
-            Source::System => {
+            NoiseSource::System => {
                 getrandom::fill(&mut *key).map_err(|error| EntropyError { reason: error.to_string() })?;
             }
             #[cfg(any(test, feature = "reproducible"))]
-            Source::Seeded(generator) => generator.fill_bytes(&mut *key),
+            NoiseSource::Seeded(generator) => generator.fill_bytes(&mut *key),
             #[cfg(any(test, feature = "reproducible"))]
-            Source::Off => {}
+            NoiseSource::Off => {}
             #[cfg(test)]
-            Source::Failing(draws) => {
+            NoiseSource::Failing(draws) => {
                 *draws = draws.checked_sub(1).ok_or_else(|| EntropyError { reason: "planted".to_owned() })?;
             }
             #[cfg(test)]
-            Source::RunningDry(generator, draws) => {
+            NoiseSource::RunningDry(generator, draws) => {
                 *draws = draws.checked_sub(1).ok_or_else(|| EntropyError { reason: "planted".to_owned() })?;
                 generator.fill_bytes(&mut *key);
             }
@@ -192,12 +191,8 @@ impl Generator {
 
     /// Fills a buffer with random bytes from the bulk stream.
     pub(crate) fn fill(&mut self, bytes: &mut [u8]) {
-        #[cfg(test)]
-        crate::testing::fault::rewind(&mut self.bulk);
-        #[cfg(test)]
-        {
-            self.words += bytes.len() / 2;
-        }
+        planted!(fault::rewind(&mut self.bulk));
+        planted!(tape::note_words(&mut self.words, bytes.len()));
         self.bulk.write_keystream(bytes);
     }
 

@@ -2,8 +2,6 @@
 
 use crate::noise::generator::Generator;
 use crate::noise::table::Table;
-#[cfg(test)]
-use crate::testing::replay::tape;
 
 /// Counters of which each has a draw of its own. [`Table::noised`] alone makes them, so that a path which forgets the noise
 /// does not compile.
@@ -12,11 +10,9 @@ pub(crate) struct Noised<'c>(&'c [i32]);
 impl Table {
     /// Adds an independent draw to each counter. The generator is used up: no other range can share its draws.
     pub(crate) fn noised<'c>(&self, counters: &'c mut [i32], mut generator: Generator) -> Noised<'c> {
-        #[cfg(test)]
-        let exact = counters.to_vec();
+        planted!(let exact = fault::exact(counters));
         self.add_to(counters, &mut generator);
-        #[cfg(test)]
-        tape::sealed(exact, counters, self.law(), &generator);
+        planted!(tape::sealed(exact, counters, self.law(), &generator));
         Noised(counters)
     }
 }

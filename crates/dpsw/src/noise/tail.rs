@@ -2,7 +2,7 @@
 //!
 //! A sum with a known variance and fourth cumulant is taken for the symmetric law of the same variance and fourth cumulant
 //! whose cumulant function is K(s) = -n ln(1 - s² / 2n) in standard errors: n equal Laplace draws, for any n above 0. Its
-//! tail and its density have closed saddlepoint forms. docs/estimation.md says how near they come.
+//! tail and its density have closed saddlepoint forms. docs/design/estimation.md says how near they come.
 
 use std::f64::consts::{PI, SQRT_2};
 use std::sync::LazyLock;
@@ -115,7 +115,7 @@ impl Tail {
     }
 }
 
-/// Where the saddlepoint of a distance lies, with the cumulant function there and its second derivative.
+/// The saddlepoint of a distance, with the cumulant function there and its second derivative.
 struct Point {
     s: f64,
     cumulant: f64,

@@ -6,7 +6,7 @@ use crate::plan::settings::{NoiseChoice, Settings};
 use crate::privacy::parameters::{Delta, Epsilon};
 use crate::ratio::Ratio;
 
-/// What the sketches may spend.
+/// The budget of the sketches.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Budget {
     pub(crate) epsilon: Epsilon,
@@ -14,7 +14,7 @@ pub(crate) struct Budget {
     pub(crate) keys: Option<KeyBudget>,
 }
 
-/// What finding keys may spend.
+/// The budget of the search for keys.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct KeyBudget {
     pub(crate) epsilon: Ratio,

@@ -2,8 +2,8 @@
 
 use crate::error::{Fraction, PlanError, Quantity};
 use crate::item::mapping::Shape;
+use crate::plan::levels::cut_len;
 use crate::plan::limits::{CELLS_MAX, ROWS_MAX, SUBSTREAM_ITEMS_MAX, WINDOW_LEN_MAX, check, check_fraction};
-use crate::plan::rungs::cut_len;
 use crate::plan::settings::{CounterLayout, Method, Settings, SubstreamLen, TunedMethod, Window};
 
 /// About how many items a substream of this length holds.

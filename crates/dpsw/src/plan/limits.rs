@@ -12,16 +12,16 @@ pub(crate) const SUBSTREAM_ITEMS_MAX: u64 = 1 << 30;
 pub(crate) const SUBSTREAMS_MAX: u64 = 10_000;
 /// The most checkpoints of a substream.
 pub(crate) const CHECKPOINTS_MAX: usize = 200;
-/// The most numbers of nodes that a key may have in a substream.
-pub(crate) const RUNGS_MAX: u32 = 8;
-/// The most tracked keys.
-pub(crate) const TRACKED_MAX: u32 = (1 << 16) - 1;
-/// A key is tracked that stands out in a window by so many deviations of an absent one.
-pub(crate) const TRACKED_DEVIATIONS: f64 = 3.0;
-/// Keys that were tracked lately are remembered up to this part of those that are, beside them.
+/// The most numbers of slices that a key may have in a substream.
+pub(crate) const LEVELS_MAX: u32 = 8;
+/// The most pinned keys.
+pub(crate) const PINNED_MAX: u32 = (1 << 16) - 1;
+/// A key is pinned that stands out in a window by so many deviations of an absent one.
+pub(crate) const PINNED_DEVIATIONS: f64 = 3.0;
+/// Keys that were pinned lately are remembered up to this part of those that are, beside them.
 pub(crate) const LEFT_SHARE: u32 = 4;
-/// Bytes of a key that is or was tracked.
-pub(crate) const LEASE_LEN: u64 = 16;
+/// Bytes of a key that is or was pinned.
+pub(crate) const PIN_LEN: u64 = 16;
 /// The most rows of a sketch.
 pub(crate) const ROWS_MAX: u32 = 16;
 /// The most counters of a sketch.
@@ -36,7 +36,7 @@ pub(crate) const VARIANCE_MAX: u64 = (1 << 32) - 1;
 pub(crate) const CANDIDATE_SHARE: f64 = 0.15;
 /// A candidate of a fit stands out by this many deviations of the bulk of all keys.
 pub(crate) const CANDIDATE_DEVIATIONS: f64 = 4.0;
-/// The numbers of nodes that the newest part of a window may be predicted from, and the longest, as a part of the window.
+/// The numbers of slices that the newest part of a window may be predicted from, and the longest, as a part of the window.
 pub(crate) const SPANS: [u32; 6] = [1, 2, 4, 8, 16, 32];
 pub(crate) const LONGEST_SPAN: f64 = 0.8;
 /// Beyond this many substreams that left since the last fit, the next one adds up the totals of the keys anew.
@@ -75,7 +75,7 @@ pub(crate) const SITES_MAX: usize = 1000;
 /// How many sets of domain estimates a view's cache holds.
 pub(crate) const CACHED_COVERS_MAX: usize = 2;
 
-/// How wide a sealed counter is stored.
+/// The width of a stored sealed counter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Width {
     /// 32 bits.

@@ -34,6 +34,6 @@ impl Mapper {
             None if plan.is_identity() => Columns::Range,
             None => Columns::Hashed(row_keys(plan.shape().rows as usize)?.into()),
         };
-        Ok(Mapping { shape: plan.shape(), fingerprint_key: self.fingerprint_key, columns, tracked: None })
+        Ok(Mapping { shape: plan.shape(), fingerprint_key: self.fingerprint_key, columns, pinned: None })
     }
 }

@@ -2,20 +2,20 @@
 
 use crate::item::index::Index;
 use crate::item::keys::Keys;
-use crate::item::slots::Slots;
+use crate::item::pins::PinIndex;
 use crate::item::value::Kind;
 use crate::noise::law::Law;
 use crate::noise::table::Table;
-use crate::plan::checkpoint::Role;
-use crate::plan::discovery::{ListLimits, PlannedDiscovery};
 use crate::plan::limits::{
-    CACHED_COVERS_MAX, CANDIDATE_LEN, CANDIDATE_SHARE, KEY_SUMS_LEN, LEASE_LEN, LEFT_MAX, LEFT_SHARE,
-    OVERFLOW_LEN, USER_LEN, Width,
+    CACHED_COVERS_MAX, CANDIDATE_LEN, CANDIDATE_SHARE, KEY_SUMS_LEN, LEFT_MAX, LEFT_SHARE, OVERFLOW_LEN,
+    PIN_LEN, USER_LEN, Width,
 };
+use crate::plan::paper::checkpoint::Role;
 use crate::plan::range::PlannedRange;
+use crate::plan::search::{ListLimits, SearchPlan};
 use crate::plan::structure::{Covering, Plan};
 
-/// Bytes of a node in a view, of a path, of each of its nodes, of a key that is cut finely and of a tracked one in what is
+/// Bytes of a slice in a view, of a path, of each of its slices, of a key that is cut finely and of a pinned one in what is
 /// carried on from seal to seal.
 const NODE_LEN: u64 = 96;
 const PATH_LEN: u64 = 64;
@@ -37,29 +37,29 @@ impl Plan {
         let counters = match self.width() {
             Width::Wide => (sealed + open) * cells * size_of::<i32>() as u64,
             Width::Narrow => {
-                let rows = self.shape().rows + u32::from(0 < self.tracked());
+                let rows = self.shape().rows + u32::from(0 < self.pinned());
                 let reserve = sealed * overflow_bytes(rows, self.substream_items());
                 Self::flat_cell_bytes(sealed, open) * cells + reserve
             }
         };
-        let nodes = self.rungs().bytes(self.substreams_kept(), if 0 < self.tracked() { 0 } else { cells });
-        counters + nodes + self.lease_bytes() + self.found_bytes()
+        let slices = self.levels().bytes(self.substreams_kept(), if 0 < self.pinned() { 0 } else { cells });
+        counters + slices + self.pin_bytes() + self.found_bytes()
     }
 
-    /// The most keys that are or were tracked lately.
-    pub(crate) fn leases_max(&self) -> usize {
-        (self.tracked() + self.tracked().div_ceil(LEFT_SHARE)) as usize
+    /// The most keys that are or were pinned lately.
+    pub(crate) fn pins_max(&self) -> usize {
+        (self.pinned() + self.pinned().div_ceil(LEFT_SHARE)) as usize
     }
 
-    fn lease_bytes(&self) -> u64 {
-        self.leases_max() as u64 * LEASE_LEN
+    fn pin_bytes(&self) -> u64 {
+        self.pins_max() as u64 * PIN_LEN
     }
 
     /// The most bytes of the keys that were found: their names, and for each its end in the list and its sum.
     pub(crate) fn found_bytes(&self) -> u64 {
-        self.discovery().map_or(0, |discovery| {
-            let ListLimits { keys, bytes } = discovery.list();
-            let names = match discovery.kind() {
+        self.search_plan().map_or(0, |search_plan| {
+            let ListLimits { keys, bytes } = search_plan.list();
+            let names = match search_plan.kind() {
                 Kind::Integers => keys * size_of::<u64>(),
                 Kind::Bytes => keys * size_of::<usize>() + bytes,
             };
@@ -68,12 +68,12 @@ impl Plan {
     }
 
     /// Bytes of what views keep for each key that was found, and of the noise of a search.
-    fn discovery_bytes(&self) -> u64 {
-        self.discovery().map_or(0, |discovery| {
-            let keys = discovery.list().keys;
+    fn found_view_bytes(&self) -> u64 {
+        self.search_plan().map_or(0, |search_plan| {
+            let keys = search_plan.list().keys;
             let cached = keys * self.key_cache_bytes() + Index::bytes(keys);
             // The newest view has a list of its own beside the one that the next is made from.
-            self.found_bytes() + cached as u64 + discovery.table_bytes()
+            self.found_bytes() + cached as u64 + search_plan.table_bytes()
         })
     }
 
@@ -81,7 +81,7 @@ impl Plan {
     /// exactly, as if each item brought in another key of the greatest length.
     #[must_use]
     pub fn search_bytes(&self) -> u64 {
-        self.discovery().map_or(0, PlannedDiscovery::search_bytes)
+        self.search_plan().map_or(0, SearchPlan::search_bytes)
     }
 
     /// Bytes of the users of open substreams.
@@ -103,11 +103,11 @@ impl Plan {
     pub fn resident_bytes(&self) -> u64 {
         let keys = self.settings().domain.keys();
         let listed = keys.map_or(0, Keys::heap_bytes);
-        let has_places = self.is_identity() || (self.covering() == Covering::Interpolated);
+        let has_places = self.is_identity() || (self.covering() == Covering::TunedAnswers);
         let indexed = keys.filter(|keys| has_places && !matches!(keys, Keys::Range(_)));
         let index = indexed.map_or(0, |keys| Index::bytes(keys.len()));
         let cached = keys.map_or(0, |keys| self.key_cache_bytes() * keys.len());
-        let fitted = if (self.covering() == Covering::Interpolated) && !self.is_identity() {
+        let fitted = if (self.covering() == Covering::TunedAnswers) && !self.is_identity() {
             self.fit_bytes()
         } else {
             0
@@ -116,35 +116,36 @@ impl Plan {
         laws.dedup();
         let tables: usize = laws.into_iter().map(Table::bytes).sum();
         let fixed = (listed + index + cached + tables) as u64;
-        self.sketch_bytes() + fitted + fixed + self.path_bytes() + self.discovery_bytes() + self.user_bytes()
+        self.sketch_bytes() + fitted + fixed + self.path_bytes() + self.found_view_bytes() + self.user_bytes()
     }
 
-    /// Bytes of what is computed of keys with nodes of their own: their paths through the nodes, of which they have at least one
+    /// Bytes of what is computed of keys with slices of their own: their paths through the slices, of which they have at least one
     /// in each substream, and the counts by which it is decided who has them next.
     fn path_bytes(&self) -> u64 {
-        if !self.has_nodes() {
+        if !self.has_slices() {
             return 0;
         }
-        let (rungs, kept) = (self.rungs(), self.substreams_kept() + 1);
-        let finer: u64 = (1..rungs.count()).map(|rung| rungs.most(rung) as u64).sum();
-        let finer_nodes: u64 = (1..rungs.count()).map(|rung| (rungs.most(rung) as u64) << rung).sum();
-        let nodes = kept * self.ranges().len() as u64 * NODE_LEN;
-        let paths = |keys: u64| keys * (PATH_LEN + kept * PATH_NODE_LEN) + kept * finer_nodes * PATH_NODE_LEN;
+        let (levels, kept) = (self.levels(), self.substreams_kept() + 1);
+        let finer: u64 = (1..levels.count()).map(|level| levels.most(level) as u64).sum();
+        let finer_slices: u64 = (1..levels.count()).map(|level| (levels.most(level) as u64) << level).sum();
+        let slices = kept * self.ranges().len() as u64 * NODE_LEN;
+        let paths =
+            |keys: u64| keys * (PATH_LEN + kept * PATH_NODE_LEN) + kept * finer_slices * PATH_NODE_LEN;
         if self.is_identity() {
-            // Keys near the first rung go up and down.
+            // Keys near the first level go up and down.
             let totals = u64::from(self.own_len()) * size_of::<i64>() as u64;
-            return nodes + paths(2 * finer) + totals + kept * finer * FINER_LEN;
+            return slices + paths(2 * finer) + totals + kept * finer * FINER_LEN;
         }
         let keys = self.settings().domain.keys().map_or(0, Keys::len) as u64;
-        let index = 2 * Slots::bytes(self.tracked() as usize) as u64;
+        let index = 2 * PinIndex::bytes(self.pinned() as usize) as u64;
         let seen =
-            self.shape().cells() as u64 * size_of::<i32>() as u64 + u64::from(self.tracked()) * SLOT_LEN;
-        nodes + paths(self.leases_max() as u64) + 2 * self.lease_bytes() + index + keys * 16 + kept * seen
+            self.shape().cells() as u64 * size_of::<i32>() as u64 + u64::from(self.pinned()) * SLOT_LEN;
+        slices + paths(self.pins_max() as u64) + 2 * self.pin_bytes() + index + keys * 16 + kept * seen
     }
 
     /// Bytes of what a view caches for each key.
     fn key_cache_bytes(&self) -> usize {
-        if self.covering() == Covering::Interpolated {
+        if self.covering() == Covering::TunedAnswers {
             KEY_SUMS_LEN
         } else {
             CACHED_COVERS_MAX * size_of::<f64>()
@@ -165,20 +166,23 @@ impl Plan {
     /// The most arrays that the running substream holds at a time: the segment, the ranges that started before it
     /// and are not complete, and the sealed prefixes.
     fn open_arrays_max(&self) -> u64 {
-        if self.has_nodes() {
+        if self.has_slices() {
             // What is open runs on from segment to segment; those ahead of it have their own where a clock is waited for.
             return if self.settings().window.time().is_some() { self.boundaries().len() as u64 } else { 1 };
         }
         let starts = [0].into_iter().chain(self.boundaries().iter().copied());
-        let live = |segment: u64| {
-            let held = |range: &&PlannedRange| {
-                let open = range.offsets().start < segment && segment < range.offsets().end;
-                let sealed_prefix = range.role() == Role::Prefix && range.offsets().end <= segment;
-                open || sealed_prefix
-            };
-            1 + self.ranges().iter().filter(held).count() as u64
-        };
-        starts.filter(|&start| start < self.substream_len()).map(live).max().unwrap_or(1)
+        let arrays = starts.filter(|&start| start < self.substream_len()).map(|start| self.arrays_at(start));
+        arrays.max().unwrap_or(1)
+    }
+
+    /// The arrays that the running substream holds while the segment that starts here fills.
+    fn arrays_at(&self, segment: u64) -> u64 {
+        let held = self.ranges().iter().filter(|range| {
+            let is_open = range.offsets().start < segment && segment < range.offsets().end;
+            let is_sealed_prefix = range.role() == Role::Prefix && range.offsets().end <= segment;
+            is_open || is_sealed_prefix
+        });
+        1 + held.count() as u64
     }
 }
 

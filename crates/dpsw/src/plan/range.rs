@@ -6,10 +6,10 @@ use std::sync::{Arc, OnceLock};
 use crate::item::mapping::Shape;
 use crate::noise::law::Law;
 use crate::noise::table::Table;
-use crate::plan::checkpoint::{Role, Span};
+use crate::plan::paper::checkpoint::{Role, Span};
 use crate::privacy::ledger::Ledger;
 
-/// What a method makes of the settings.
+/// The ranges and the structure that a method makes of the settings.
 pub(crate) struct Sketches {
     pub(crate) substream_len: u64,
     pub(crate) shape: Shape,

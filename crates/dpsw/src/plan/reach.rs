@@ -30,7 +30,7 @@ pub(crate) struct Events {
     pub(crate) of_window: u64,
 }
 
-/// What one event, or all events of a user in a window, can move in the sketches.
+/// The most that one event, or all events of a user in a window, can move in the sketches: the sensitivity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Reach {
     /// The sum of the changes of all counters.

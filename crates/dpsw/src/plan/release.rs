@@ -11,7 +11,7 @@ const PARTS: u64 = 6;
 /// The highest threshold of found keys: it and the noise fit in 32 bits.
 const THRESHOLD_MAX: u64 = 1 << 29;
 
-/// How keys come out. At each check a key with n ≥ [`COUNT_MIN`] items is above by n - (`COUNT_MIN` - 1) - u, where the
+/// The law by which keys are released. At each check a key with n ≥ [`COUNT_MIN`] items is above by n - (`COUNT_MIN` - 1) - u, where the
 /// lasting noise u is drawn once per key and search. It comes out if it is above by at least one and, with fresh noise v of
 /// each check added, by at least the threshold. Both laws are one-sided: P[u ≥ i] = exp(-i / scale).
 #[derive(Debug, Clone, Copy, PartialEq)]

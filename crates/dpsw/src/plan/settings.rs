@@ -1,13 +1,13 @@
 //! What is asked for. [`Plan`](crate::Plan) derives everything else.
 
 use crate::error::ParameterError;
-use crate::item::domain::{Discovery, Domain};
+use crate::item::domain::{Domain, SearchSettings};
 use crate::item::keys::Keys;
 use crate::item::value::Kind;
 use crate::privacy::parameters::{Delta, Epsilon};
 use crate::ratio::Ratio;
 
-/// What is asked for: window, budget, keys.
+/// The settings of a stream: window, budget, keys.
 ///
 /// ```
 /// use dpsw::{Settings, Unit};
@@ -92,7 +92,7 @@ impl Settings {
     /// The same with keys, bytes or text, that are found privately in the stream itself. Needs a δ.
     #[must_use]
     pub fn with_found_keys(self) -> Self {
-        self.with_domain(Domain::Discovered(Discovery::new(Kind::Bytes)))
+        self.with_domain(Domain::Found(SearchSettings::new(Kind::Bytes)))
     }
 
     /// The same with any domain.
@@ -216,7 +216,7 @@ pub struct TimeWindow {
     pub expected_items: u64,
 }
 
-/// What moves the watermark, before which everything is sealed.
+/// The clock that moves the watermark, before which everything is sealed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Clock {
@@ -240,7 +240,7 @@ impl Clock {
     }
 }
 
-/// Which streams are neighbours: what one event's privacy means.
+/// The unit of privacy: which streams are neighbours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Unit {
@@ -267,7 +267,7 @@ impl Unit {
     }
 }
 
-/// How the budget is spent.
+/// The method by which the budget is spent.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Method {
@@ -327,7 +327,7 @@ pub struct PaperMethod {
     pub grid: Grid,
     /// The counters of each sketch.
     pub counters: CounterLayout,
-    /// How the sketches of a substream share ρ.
+    /// The shares of ρ of the sketches of a substream.
     pub shares: Shares,
 }
 
@@ -353,12 +353,12 @@ pub struct TunedMethod {
     pub counters: CounterLayout,
     /// The law of the noise.
     pub noise: NoiseChoice,
-    /// How many numbers of nodes a key may have in a substream: 1, 2, 4 and so on. A frequent key is cut more finely than a
-    /// rare one. More than one needs counters of their own for all keys or for tracked ones, and Laplace noise.
-    pub rungs: u32,
+    /// How many numbers of slices a key may have in a substream: 1, 2, 4 and so on. A frequent key is cut more finely than a
+    /// rare one. More than one needs counters of their own for all keys or for pinned ones, and Laplace noise.
+    pub levels: u32,
     /// The most keys of a list, public or found, that have counters of their own beside hashed ones while they are frequent.
     /// Needs Laplace noise.
-    pub tracked: u32,
+    pub pinned: u32,
 }
 
 impl Default for TunedMethod {
@@ -368,8 +368,8 @@ impl Default for TunedMethod {
             substreams: 20,
             counters: CounterLayout::Hashed { rows: 2, columns: 6666 },
             noise: NoiseChoice::Laplace,
-            rungs: 1,
-            tracked: 0,
+            levels: 1,
+            pinned: 0,
         }
     }
 }

@@ -6,17 +6,24 @@ use crate::item::index::check_distinct;
 use crate::item::mapping::Shape;
 use crate::noise::law::Law;
 use crate::plan::budget::Budget;
-use crate::plan::discovery::{ListLimits, PlannedDiscovery};
 use crate::plan::layout::{kept, open_max, substream_items};
+use crate::plan::levels::LevelPlan;
 use crate::plan::limits::{ROOM, SUBSTREAMS_MAX, Width, check, check_settings};
+use crate::plan::paper::ranges as paper;
 use crate::plan::range::{PlannedRange, Sketches, WHOLE, boundaries};
-use crate::plan::rungs::PlannedRungs;
+use crate::plan::search::{ListLimits, SearchPlan};
 use crate::plan::settings::{Clock, CounterLayout, Method, Settings, Unit, Window};
-use crate::plan::{paper, tuned};
+use crate::plan::tuned;
 use crate::privacy::ledger::{Cost, Ledger};
 use crate::privacy::parameters::Claim;
 
 /// Everything that follows from [`Settings`]: structure, noise, cost, bytes and error bounds.
+///
+/// A plan is public and complete: it is made before the first item, from settings alone, and nothing that is counted later
+/// changes it. Sketches, views, saved states and the audit all read the same plan; none of them computes a scale, a range or a
+/// size by itself.
+///
+/// Scales and shares are exact ratios and round towards more noise, so that the promise does not depend on rounding errors.
 ///
 /// Invariant: what one event can touch costs at most the budget, by the [`Ledger`] inside.
 #[derive(Debug, Clone)]
@@ -27,19 +34,19 @@ pub struct Plan {
     shape: Shape,
     ranges: Vec<PlannedRange>,
     boundaries: Vec<u64>,
-    discovery: Option<PlannedDiscovery>,
-    rungs: PlannedRungs,
-    tracked: u32,
+    search_plan: Option<SearchPlan>,
+    levels: LevelPlan,
+    pinned: u32,
     ledger: Ledger,
 }
 
-/// How sealed ranges make up a window.
+/// The way in which sealed ranges make up a window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Covering {
     /// By the complete ranges nearest to it, as in the paper.
-    Nearest,
+    PaperAnswers,
     /// By whole substreams, weighted at both ends.
-    Interpolated,
+    TunedAnswers,
 }
 
 impl Plan {
@@ -52,17 +59,16 @@ impl Plan {
         if let Some(keys) = settings.domain.keys() {
             check_distinct(keys)?;
         }
-        let discovery = Self::find_keys(&settings, &method)?;
-        let share = discovery.as_ref().map(PlannedDiscovery::share);
+        let search_plan = Self::find_keys(&settings, &method)?;
+        let share = search_plan.as_ref().map(SearchPlan::share);
         let budget = Budget::of(&settings, share, method.noise())?;
         let sketches = match &method {
             Method::Paper(method) => paper::sketches(&settings, method, budget)?,
             Method::Tuned(method) => tuned::sketches(&settings, method, budget)?,
         };
-        let plan = Self::assemble(settings, method, sketches, discovery)?;
+        let plan = Self::assemble(settings, method, sketches, search_plan)?;
         check(Quantity::SubstreamsKept, plan.substreams_kept(), 1, SUBSTREAMS_MAX)?;
-        #[cfg(test)]
-        let plan = crate::testing::fault::planned(plan);
+        planted!(let plan = fault::planned(plan));
         Ok(plan)
     }
 
@@ -70,29 +76,27 @@ impl Plan {
         settings: Settings,
         method: Method,
         sketches: Sketches,
-        discovery: Option<PlannedDiscovery>,
+        search_plan: Option<SearchPlan>,
     ) -> Result<Self, PlanError> {
         let Sketches { substream_len, shape, ranges, mut ledger } = sketches;
-        if let Some(found) = &discovery {
+        if let Some(found) = &search_plan {
             let epsilon = settings.epsilon.ratio().checked_mul(found.share());
             let epsilon = epsilon.ok_or(PlanError::KeysEpsilon { epsilon: settings.epsilon.get() })?;
             ledger.charge("the keys of a search", Cost::Approximate(epsilon, found.delta()))?;
         }
         // What was left open is now chosen.
-        let domain = discovery.as_ref().map_or(settings.domain, |found| Domain::Discovered(found.chosen()));
+        let domain = search_plan.as_ref().map_or(settings.domain, |found| Domain::Found(found.chosen()));
         let settings = Settings { domain, method: Some(method.clone()), ..settings };
         let boundaries = boundaries(&ranges);
-        let (rungs, tracked) = match &method {
+        let (levels, pinned) = match &method {
             Method::Paper(_) => (1, 0),
-            Method::Tuned(method) => (method.rungs, method.tracked),
+            Method::Tuned(method) => (method.levels, method.pinned),
         };
         let substreams = settings.window.len().div_ceil(substream_len);
         let items = settings.window.expected_items();
-        let rungs = match tracked {
-            0 => PlannedRungs::new(rungs, substreams, items, shape.columns as usize, ranges[WHOLE].law()),
-            keys => {
-                PlannedRungs::new(rungs, substreams, items, keys as usize, ranges[1].law()).beside_hashed()
-            }
+        let levels = match pinned {
+            0 => LevelPlan::new(levels, substreams, items, shape.columns as usize, ranges[WHOLE].law()),
+            keys => LevelPlan::new(levels, substreams, items, keys as usize, ranges[1].law()).beside_hashed(),
         };
         let plan = Self {
             settings,
@@ -101,24 +105,24 @@ impl Plan {
             shape,
             ranges,
             boundaries,
-            discovery,
-            rungs,
-            tracked,
+            search_plan,
+            levels,
+            pinned,
             ledger,
         };
         Ok(plan)
     }
 
     /// How keys are found, if they are. Everything else has what they leave of the budget.
-    fn find_keys(settings: &Settings, method: &Method) -> Result<Option<PlannedDiscovery>, PlanError> {
-        let Some(discovery) = settings.domain.discovery() else { return Ok(None) };
+    fn find_keys(settings: &Settings, method: &Method) -> Result<Option<SearchPlan>, PlanError> {
+        let Some(search_plan) = settings.domain.search() else { return Ok(None) };
         let substream_len = method.substream_len(settings.window)?;
-        PlannedDiscovery::new(settings, discovery, method.noise(), substream_len).map(Some)
+        SearchPlan::new(settings, search_plan, method.noise(), substream_len).map(Some)
     }
 
     /// The same with a shorter list of found keys, for audits.
     pub(crate) fn with_list(self, list: ListLimits) -> Self {
-        Self { discovery: self.discovery.map(|discovery| discovery.with_list(list)), ..self }
+        Self { search_plan: self.search_plan.map(|search_plan| search_plan.with_list(list)), ..self }
     }
 
     /// What was asked for, with everything that was left to the planner.
@@ -159,8 +163,8 @@ impl Plan {
 
     /// How keys are found, if they are.
     #[must_use]
-    pub fn discovery(&self) -> Option<&PlannedDiscovery> {
-        self.discovery.as_ref()
+    pub fn search_plan(&self) -> Option<&SearchPlan> {
+        self.search_plan.as_ref()
     }
 
     /// What one event can cost.
@@ -180,50 +184,50 @@ impl Plan {
         for range in &self.ranges {
             range.table();
         }
-        if let Some(discovery) = &self.discovery {
-            discovery.lasting();
-            discovery.fresh();
+        if let Some(search_plan) = &self.search_plan {
+            search_plan.lasting();
+            search_plan.fresh();
         }
     }
 
     /// Which counts are cut how finely.
-    pub(crate) fn rungs(&self) -> &PlannedRungs {
-        &self.rungs
+    pub(crate) fn levels(&self) -> &LevelPlan {
+        &self.levels
     }
 
     /// The most keys with counters of their own beside hashed ones.
-    pub(crate) fn tracked(&self) -> u32 {
-        self.tracked
+    pub(crate) fn pinned(&self) -> u32 {
+        self.pinned
     }
 
-    /// Whether keys are cut into nodes.
-    pub(crate) fn has_nodes(&self) -> bool {
-        1 < self.rungs.count() || 0 < self.tracked
+    /// Whether keys are cut into slices.
+    pub(crate) fn has_slices(&self) -> bool {
+        1 < self.levels.count() || 0 < self.pinned
     }
 
-    /// Whether keys are fitted in any case: those that were found, or what tracked ones leave.
+    /// Whether keys are fitted in any case: those that were found, or what pinned ones leave.
     pub(crate) fn has_few_keys(&self) -> bool {
-        self.discovery.is_some() || 0 < self.tracked
+        self.search_plan.is_some() || 0 < self.pinned
     }
 
     /// How many keys can have counters of their own.
     pub(crate) fn own_len(&self) -> u32 {
-        if 0 < self.tracked { self.tracked } else { self.shape.columns }
+        if 0 < self.pinned { self.pinned } else { self.shape.columns }
     }
 
     /// The law of the noise on counters of their own.
     pub(crate) fn own_law(&self) -> Law {
-        self.ranges[self.rungs.ranges_of(0).start].law()
+        self.ranges[self.levels.ranges_of(0).start].law()
     }
 
-    /// Counters of a sketch and of tracked keys.
+    /// Counters of a sketch and of pinned keys.
     pub(crate) fn counters_len(&self) -> usize {
-        self.shape.cells() + self.tracked as usize
+        self.shape.cells() + self.pinned as usize
     }
 
-    /// The ranges in which most keys count, where their lowest rung is this one.
+    /// The ranges in which most keys count, where their lowest level is this one.
     pub(crate) fn ranges_of_most(&self, base: u32) -> std::ops::Range<usize> {
-        if self.is_identity() { self.rungs.ranges_of(base) } else { WHOLE..WHOLE + 1 }
+        if self.is_identity() { self.levels.ranges_of(base) } else { WHOLE..WHOLE + 1 }
     }
 
     /// Whether the numbers of events, of those in a range and of those that were late, are public.
@@ -237,8 +241,8 @@ impl Plan {
     /// How sealed ranges make up a window.
     pub(crate) fn covering(&self) -> Covering {
         match self.method {
-            Method::Paper(_) => Covering::Nearest,
-            Method::Tuned(_) => Covering::Interpolated,
+            Method::Paper(_) => Covering::PaperAnswers,
+            Method::Tuned(_) => Covering::TunedAnswers,
         }
     }
 
@@ -290,6 +294,11 @@ impl Plan {
         self.settings.window.len() * u64::from(self.settings.retention)
     }
 
+    /// The substreams that a window spans where it begins with one.
+    pub(crate) fn substreams_per_window(&self) -> usize {
+        self.settings.window.len().div_ceil(self.substream_len) as usize
+    }
+
     /// The most sealed substreams that are kept at a time.
     #[must_use]
     pub fn substreams_kept(&self) -> u64 {
@@ -323,8 +332,8 @@ impl Plan {
 
     /// The smallest count in a window of a key that is usually found; 0 where all keys are listed.
     pub(crate) fn least_found(&self) -> f64 {
-        self.discovery.as_ref().map_or(0.0, |discovery| {
-            discovery.share_found(0.5) * self.settings.window.expected_items() as f64
+        self.search_plan.as_ref().map_or(0.0, |search_plan| {
+            search_plan.share_found(0.5) * self.settings.window.expected_items() as f64
         })
     }
 

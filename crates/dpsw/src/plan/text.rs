@@ -3,11 +3,11 @@
 use std::fmt;
 use std::ops::Range;
 
-use crate::plan::checkpoint::Role;
-use crate::plan::discovery::PlannedDiscovery;
-use crate::plan::paper_bounds::PaperBounds;
+use crate::plan::paper::bounds::PaperBounds;
+use crate::plan::paper::checkpoint::Role;
 use crate::plan::range::PlannedRange;
 use crate::plan::release::Release;
+use crate::plan::search::SearchPlan;
 use crate::plan::settings::Unit;
 use crate::plan::structure::Plan;
 use crate::words::{count, decimal, grouped, percent, size, tiny};
@@ -41,7 +41,10 @@ impl Plan {
             ("memory", vec![self.memory_words()]),
             ("cost", vec![self.cost_words()]),
             ("bounds", self.bound_words()),
-            ("keys", self.discovery().map_or_else(Vec::new, |discovery| self.key_words(discovery, &length))),
+            (
+                "keys",
+                self.search_plan().map_or_else(Vec::new, |search_plan| self.key_words(search_plan, &length)),
+            ),
             ("promise", vec![self.contract()]),
         ];
         let lines = parts.into_iter().flat_map(|(label, lines)| {
@@ -84,15 +87,15 @@ impl Plan {
             }
         };
         let mut lines = vec![format!("{shape} (method {})", self.method().name())];
-        if 0 < self.tracked() {
-            let tracked = count(self.tracked().into(), "frequent key");
-            lines.push(format!("up to {tracked} have their own, with {}", self.own_law()));
+        if 0 < self.pinned() {
+            let pinned = count(self.pinned().into(), "frequent key");
+            lines.push(format!("up to {pinned} have their own, with {}", self.own_law()));
         }
-        if 1 < self.rungs().count() {
-            let nodes = 1 << (self.rungs().count() - 1);
-            let first = grouped(self.rungs().first());
+        if 1 < self.levels().count() {
+            let slices = 1 << (self.levels().count() - 1);
+            let first = grouped(self.levels().first());
             lines.push(format!(
-                "keys above {first} items are counted in up to {nodes} parts of a substream, which errs less at the edges"
+                "keys above {first} items are counted in up to {slices} parts of a substream, which errs less at the edges"
             ));
         }
         lines
@@ -100,22 +103,23 @@ impl Plan {
 
     fn noise_words(&self, length: &impl Fn(u64) -> String) -> Vec<String> {
         let ranges: Vec<&PlannedRange> =
-            self.ranges().iter().filter(|range| range.role() != Role::Node).collect();
+            self.ranges().iter().filter(|range| range.role() != Role::Slice).collect();
         if let [only] = ranges[..] {
             // Keys with counters of their own have other noise there.
-            let which = if 0 < self.tracked() { "every shared counter" } else { "every counter" };
+            let which = if 0 < self.pinned() { "every shared counter" } else { "every counter" };
             return vec![format!("{} on {which}", only.law())];
         }
-        let one = |range: &&PlannedRange| {
+        let mut lines = Vec::with_capacity(ranges.len());
+        for range in ranges {
             let Range { start, end } = range.offsets();
             let what = match range.role() {
                 Role::Prefix => format!("its first {}", length(end - start)),
                 Role::Suffix => format!("its last {}", length(end - start)),
                 _ => "a whole substream".to_owned(),
             };
-            format!("{} on {what}", range.law())
-        };
-        ranges.iter().map(one).collect()
+            lines.push(format!("{} on {what}", range.law()));
+        }
+        lines
     }
 
     fn user_words(&self) -> Vec<String> {
@@ -143,16 +147,9 @@ impl Plan {
     fn bound_words(&self) -> Vec<String> {
         let Some(bounds) = self.paper_bounds() else { return Vec::new() };
         let PaperBounds { sketch, sketch_failure, frequency, frequency_failure, main } = bounds;
-        let bound = |what: &str, bound: f64, failure: f64| {
-            format!(
-                "{what} is off by at most {}, with {} probability",
-                grouped(bound),
-                percent(1.0 - failure)
-            )
-        };
         let mut lines = vec![
-            bound("a substream's count", sketch, sketch_failure),
-            bound("a window's count", frequency, frequency_failure),
+            bound_line("a substream's count", sketch, sketch_failure),
+            bound_line("a window's count", frequency, frequency_failure),
         ];
         lines.extend(
             main.map(|main| format!("the paper's main theorem: {}, up to a constant", grouped(main))),
@@ -160,14 +157,14 @@ impl Plan {
         lines
     }
 
-    fn key_words(&self, discovery: &PlannedDiscovery, length: &impl Fn(u64) -> String) -> Vec<String> {
-        let (checks, search_len) = (discovery.checks(), discovery.search_len());
-        let Release { lasting, fresh, threshold, .. } = discovery.release();
+    fn key_words(&self, search_plan: &SearchPlan, length: &impl Fn(u64) -> String) -> Vec<String> {
+        let (checks, search_len) = (search_plan.checks(), search_plan.search_len());
+        let Release { lasting, fresh, threshold, .. } = search_plan.release();
         let search = length(search_len.saturating_mul(self.substream_len()));
         let mut lines = vec![
             format!(
                 "found in the stream with {} of epsilon, in at most {} more",
-                percent(discovery.share().to_f64()),
+                percent(search_plan.share().to_f64()),
                 size(self.search_bytes())
             ),
             format!("counted over {search} and looked at {}", count(checks, "time")),
@@ -178,7 +175,7 @@ impl Plan {
                 grouped(*threshold as f64)
             ),
         ];
-        let share = discovery.share_listed(self.settings().window.expected_items(), 0.9);
+        let share = search_plan.share_listed(self.settings().window.expected_items(), 0.9);
         if 1.0 < share {
             lines.push("no key can be frequent enough in a window to be usually found by its end".to_owned());
             return lines;
@@ -188,7 +185,7 @@ impl Plan {
             percent(share)
         ));
         lines.push("how soon a new key is listed, with 50 % and with 99 % probability:".to_owned());
-        lines.extend(SHARES.into_iter().map(|share| listed(discovery, share)));
+        lines.extend(SHARES.into_iter().map(|share| listed(search_plan, share)));
         lines
     }
 
@@ -216,9 +213,13 @@ impl Plan {
     }
 }
 
+fn bound_line(what: &str, bound: f64, failure: f64) -> String {
+    format!("{what} is off by at most {}, with {} probability", grouped(bound), percent(1.0 - failure))
+}
+
 /// How soon a key is listed that comes up and takes this share of the items.
-fn listed(discovery: &PlannedDiscovery, share: f64) -> String {
-    let after = |probability| discovery.items_until_listed(share, probability).map(grouped);
+fn listed(search_plan: &SearchPlan, share: f64) -> String {
+    let after = |probability| search_plan.items_until_listed(share, probability).map(grouped);
     let soon = match (after(0.5), after(0.99)) {
         (Some(half), Some(most)) => format!("after {half} and {most} items"),
         (Some(half), None) => format!("after {half} items, and never"),
@@ -254,7 +255,7 @@ mod tests {
     #[test]
     fn where_keys_have_counters_of_their_own_the_noise_of_both_kinds_is_said() {
         let counters = CounterLayout::Hashed { rows: 2, columns: 64 };
-        let method = TunedMethod { substreams: 5, counters, tracked: 4, ..TunedMethod::default() };
+        let method = TunedMethod { substreams: 5, counters, pinned: 4, ..TunedMethod::default() };
         let settings =
             Settings::last_items(1000, 1.0).expect("settings").with_keys(0..500).with_method(method);
         let text = plan(settings).to_string();

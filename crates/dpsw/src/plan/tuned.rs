@@ -3,12 +3,12 @@
 use crate::error::{DeltaUse, ParameterError, PlanError, Quantity};
 use crate::noise::law::Law;
 use crate::plan::budget::Budget;
-use crate::plan::checkpoint::{Role, Span};
 use crate::plan::layout::{shape, touched};
-use crate::plan::limits::{TRACKED_MAX, check, gaussian_law};
+use crate::plan::levels::spans;
+use crate::plan::limits::{PINNED_MAX, check, gaussian_law};
+use crate::plan::paper::checkpoint::{Role, Span};
 use crate::plan::range::{PlannedRange, Sketches};
 use crate::plan::reach::Reach;
-use crate::plan::rungs::spans;
 use crate::plan::settings::{CounterLayout, NoiseChoice, Settings, TunedMethod, Unit};
 use crate::privacy::accounting::{gaussian_variance, laplace_scale, zcdp_rho, zcdp_variance};
 use crate::privacy::ledger::{Cost, Ledger};
@@ -30,29 +30,29 @@ pub(crate) fn sketches(
         Unit::ReplaceOne | Unit::AddRemove => "the sketch over one position",
     };
     ledger.charge(what, cost)?;
-    let nodes = spans(substream_len, method.rungs).into_iter();
-    if method.tracked == 0 {
-        let ranges = PlannedRange::all(nodes.map(|span| (span, law)));
+    let slices = spans(substream_len, method.levels).into_iter();
+    if method.pinned == 0 {
+        let ranges = PlannedRange::all(slices.map(|span| (span, law)));
         return Ok(Sketches { substream_len, shape, ranges, ledger });
     }
-    check_tracked(settings, method)?;
+    check_pinned(settings, method)?;
     // An event counts in the rows or in one counter of its own, and costs the same in either.
     let one = Reach::new(settings.unit, 1, touched(settings.window.len(), substream_len));
     let (own, own_cost) = calibrated(method.noise, budget, one)?;
     debug_assert_eq!(own_cost, cost, "the scale is exact");
     let whole = Span { role: Role::Whole, offsets: 0..substream_len, checkpoint: 0 };
-    let nodes = nodes.map(|span| (Span { role: Role::Node, ..span }, own));
-    let ranges = PlannedRange::all([(whole, law)].into_iter().chain(nodes));
+    let slices = slices.map(|span| (Span { role: Role::Slice, ..span }, own));
+    let ranges = PlannedRange::all([(whole, law)].into_iter().chain(slices));
     Ok(Sketches { substream_len, shape, ranges, ledger })
 }
 
-fn check_tracked(settings: &Settings, method: &TunedMethod) -> Result<(), PlanError> {
-    check(Quantity::Tracked, method.tracked.into(), 0, TRACKED_MAX.into())?;
+fn check_pinned(settings: &Settings, method: &TunedMethod) -> Result<(), PlanError> {
+    check(Quantity::Pinned, method.pinned.into(), 0, PINNED_MAX.into())?;
     let is_hashed = method.counters != CounterLayout::Identity;
-    let has_list = settings.domain.keys().is_some() || settings.domain.discovery().is_some();
+    let has_list = settings.domain.keys().is_some() || settings.domain.search().is_some();
     match is_hashed && has_list && method.noise == NoiseChoice::Laplace {
         true => Ok(()),
-        false => Err(PlanError::TrackedNeedList),
+        false => Err(PlanError::PinnedNeedList),
     }
 }
 

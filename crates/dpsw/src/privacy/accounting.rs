@@ -48,8 +48,7 @@ pub fn zcdp_delta(rho: f64, epsilon: f64) -> f64 {
 /// The largest ρ that the tighter conversion allows for (ε, δ).
 #[must_use]
 pub fn zcdp_rho(epsilon: Epsilon, delta: Delta) -> Rho {
-    let fits = |rho: f64| zcdp_delta(rho, epsilon.get()) <= delta.get();
-    let rho = largest(1e-18, 2.0 * epsilon.get(), fits);
+    let rho = largest(1e-18, 2.0 * epsilon.get(), |rho| zcdp_delta(rho, epsilon.get()) <= delta.get());
     Rho::new(rho * (1.0 - MARGIN)).expect("the search starts above zero")
 }
 

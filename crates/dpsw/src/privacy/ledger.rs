@@ -101,13 +101,12 @@ impl Ledger {
     }
 
     fn rho(&self) -> f64 {
-        let rho = |cost: &Cost| if let Cost::Zcdp(rho) = cost { *rho } else { 0.0 };
-        self.charges.iter().map(|(_, cost)| rho(cost)).sum()
+        self.charges.iter().map(|(_, cost)| if let Cost::Zcdp(rho) = cost { *rho } else { 0.0 }).sum()
     }
 
     fn flat_delta(&self) -> f64 {
-        let delta = |cost: &Cost| if let Cost::Approximate(_, delta) = cost { *delta } else { 0.0 };
-        self.charges.iter().map(|(_, cost)| delta(cost)).sum()
+        let costs = self.charges.iter().map(|(_, cost)| cost);
+        costs.map(|cost| if let Cost::Approximate(_, delta) = cost { *delta } else { 0.0 }).sum()
     }
 }
 

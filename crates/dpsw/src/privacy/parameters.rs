@@ -158,7 +158,7 @@ impl fmt::Display for Delta {
     }
 }
 
-/// What is promised of everything that a stream ever releases, for what its plan protects (see [`Unit`](crate::Unit)).
+/// The promise about everything that a stream ever releases, for what its plan protects (see [`Unit`](crate::Unit)).
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum Claim {

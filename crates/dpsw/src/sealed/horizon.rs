@@ -1,18 +1,18 @@
-//! For which substreams it is decided who is tracked.
+//! For which substreams it is decided who is pinned.
 
 use std::ops::Range;
 
 use crate::plan::structure::Plan;
 
-/// The substreams for which it is decided which keys are tracked: from the oldest one that is kept to the last one that an event can
-/// reach. Where no key is ever tracked, all of them.
+/// The substreams for which it is decided which keys are pinned: from the oldest one that is kept to the last one that an event can
+/// reach. Where no key is ever pinned, all of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Horizon {
     start: u64,
     end: u64,
 }
 
-/// A substream inside a horizon: who is tracked there stands for good. Only a horizon makes one, and nothing is counted in a substream
+/// A substream inside a horizon: who is pinned there stands for good. Only a horizon makes one, and nothing is counted in a substream
 /// without one, so no item can fall on counters that are still to be decided. (PRIVACY.md: rule 33.)
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Decided(u64);
@@ -23,7 +23,7 @@ impl Decided {
     }
 }
 
-/// Of streams in which no key is tracked.
+/// Of streams in which no key is pinned.
 impl Default for Horizon {
     fn default() -> Self {
         Self::EVERYTHING
@@ -31,12 +31,12 @@ impl Default for Horizon {
 }
 
 impl Horizon {
-    /// No key is ever tracked, so nothing is left to decide.
+    /// No key is ever pinned, so nothing is left to decide.
     pub(crate) const EVERYTHING: Self = Self { start: 0, end: u64::MAX };
 
-    /// Of a stream that begins with this substream: nobody is tracked in those that events can reach at once.
-    pub(crate) fn beginning(first: u64, plan: &Plan) -> Self {
-        match plan.tracked() {
+    /// Of a stream that begins with this substream: nobody is pinned in those that events can reach at once.
+    pub(crate) fn starting_with(first: u64, plan: &Plan) -> Self {
+        match plan.pinned() {
             0 => Self::EVERYTHING,
             _ => Self { start: first, end: first + plan.open_substreams_max() },
         }
@@ -44,6 +44,7 @@ impl Horizon {
 
     /// One that was made before; `None` unless it is as long as one of this plan can be.
     pub(crate) fn from_range(range: &Range<u64>, plan: &Plan) -> Option<Self> {
+        // A longer one would make room for pins that no stream of this plan can have.
         let most = plan.substreams_kept() + plan.open_substreams_max() + 1;
         let len = range.end.checked_sub(range.start)?;
         (len <= most).then_some(Self { start: range.start, end: range.end })
@@ -65,7 +66,7 @@ impl Horizon {
 
     /// Whether exactly those substreams are decided that events can reach while this one is the oldest open one.
     pub(crate) fn ends_for(&self, oldest_open: u64, plan: &Plan) -> bool {
-        plan.tracked() == 0 || oldest_open.checked_add(plan.open_substreams_max()) == Some(self.end)
+        plan.pinned() == 0 || oldest_open.checked_add(plan.open_substreams_max()) == Some(self.end)
     }
 
     /// The oldest open substream once one more is decided.
@@ -73,9 +74,9 @@ impl Horizon {
         (self.end + 1).saturating_sub(plan.open_substreams_max())
     }
 
-    /// The same from this substream on. Where the clock has jumped beyond what was decided, nobody is tracked.
+    /// The same from this substream on. Where the clock has jumped beyond what was decided, nobody is pinned.
     pub(crate) fn since(&self, first: u64, plan: &Plan) -> Self {
-        match plan.tracked() {
+        match plan.pinned() {
             0 => self.clone(),
             _ => Self { start: first.max(self.start), end: self.end.max(first + plan.open_substreams_max()) },
         }
@@ -92,10 +93,10 @@ mod tests {
     use super::*;
     use crate::plan::settings::{Clock, CounterLayout, Settings, TunedMethod};
 
-    /// Three substreams can be open, where keys are tracked and where none are.
-    fn plan(tracked: u32) -> Plan {
+    /// Three substreams can be open, where keys are pinned and where none are.
+    fn plan(pinned: u32) -> Plan {
         let counters = CounterLayout::Hashed { rows: 2, columns: 8 };
-        let method = TunedMethod { substreams: 5, counters, tracked, ..TunedMethod::default() };
+        let method = TunedMethod { substreams: 5, counters, pinned, ..TunedMethod::default() };
         let settings = Settings::last_ticks(100, 1000, 1.0).expect("in range").with_clock(Clock::Caller);
         let plan =
             Plan::new(settings.with_lateness(20).with_keys(0..50).with_method(method)).expect("a plan");
@@ -106,7 +107,7 @@ mod tests {
     #[test]
     fn a_substream_is_decided_from_the_moment_on_at_which_events_can_reach_it() {
         let plan = plan(4);
-        let horizon = Horizon::beginning(7, &plan);
+        let horizon = Horizon::starting_with(7, &plan);
         let decided =
             |horizon: &Horizon| (0..30).filter(|&number| horizon.get(number).is_some()).collect::<Vec<_>>();
         assert_eq!(decided(&horizon), [7, 8, 9]);
@@ -118,7 +119,7 @@ mod tests {
         assert_eq!(
             decided(&next.since(9, &plan)),
             [9, 10, 11],
-            "the clock jumped: nobody is tracked in the last one"
+            "the clock jumped: nobody is pinned in the last one"
         );
         assert_eq!(decided(&next.since(8, &plan)), [8, 9, 10]);
         assert_eq!(decided(&next.since(20, &plan)), [20, 21, 22]);
@@ -126,9 +127,9 @@ mod tests {
     }
 
     #[test]
-    fn where_no_key_is_tracked_everything_is_decided() {
+    fn where_no_key_is_pinned_everything_is_decided() {
         let plan = plan(0);
-        let horizon = Horizon::beginning(7, &plan).since(9, &plan);
+        let horizon = Horizon::starting_with(7, &plan).since(9, &plan);
         assert_eq!(horizon, Horizon::EVERYTHING);
         assert!([0, 7, 1 << 60].iter().all(|&number| horizon.get(number).is_some()));
         assert!(horizon.ends_for(3, &plan));

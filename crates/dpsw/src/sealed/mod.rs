@@ -1,13 +1,13 @@
 //! What may be shown: noisy, frozen sketches and the keys that were found.
 
-pub(crate) mod changes;
+pub(crate) mod absent;
 pub(crate) mod found;
-pub(crate) mod nodes;
 pub(crate) mod horizon;
-pub(crate) mod leases;
+pub(crate) mod pins;
 pub(crate) mod released;
-pub(crate) mod rungs;
+pub(crate) mod levels;
 pub(crate) mod sketch;
+pub(crate) mod slices;
 pub(crate) mod substream;
 
 pub use crate::item::mapping::Shape;

@@ -7,8 +7,8 @@ use crate::item::keys::Keys;
 use crate::item::mapping::Mapping;
 use crate::item::value::Item;
 use crate::plan::structure::Plan;
-use crate::sealed::found::Found;
-use crate::sealed::leases::Leases;
+use crate::sealed::found::FoundKeys;
+use crate::sealed::pins::Pins;
 use crate::sealed::substream::SealedSubstream;
 
 /// Everything that is released and kept at some moment.
@@ -19,31 +19,31 @@ pub(crate) struct Released {
     /// How items fall on counters, whatever is sealed.
     mapping: Mapping,
     /// The keys that were found and are kept.
-    found: Arc<Found>,
-    /// Which keys are or were tracked.
-    leases: Arc<Leases>,
+    found: Arc<FoundKeys>,
+    /// Which keys are or were pinned.
+    pins: Arc<Pins>,
 }
 
 impl Released {
     pub(crate) fn new(substreams: Vec<Arc<SealedSubstream>>, mapping: Mapping) -> Self {
-        Self { substreams, mapping, found: Arc::default(), leases: Arc::default() }
+        Self { substreams, mapping, found: Arc::default(), pins: Arc::default() }
     }
 
     /// The same with these keys.
-    pub(crate) fn with_found(self, found: Arc<Found>) -> Self {
+    pub(crate) fn with_found(self, found: Arc<FoundKeys>) -> Self {
         Self { found, ..self }
     }
 
-    /// The same with these keys tracked.
-    pub(crate) fn with_leases(self, leases: Arc<Leases>) -> Self {
-        Self { leases, ..self }
+    /// The same with these keys pinned.
+    pub(crate) fn with_pins(self, pins: Arc<Pins>) -> Self {
+        Self { pins, ..self }
     }
 
-    pub(crate) fn leases(&self) -> &Arc<Leases> {
-        &self.leases
+    pub(crate) fn pins(&self) -> &Arc<Pins> {
+        &self.pins
     }
 
-    pub(crate) fn found(&self) -> &Arc<Found> {
+    pub(crate) fn found(&self) -> &Arc<FoundKeys> {
         &self.found
     }
 
@@ -52,7 +52,7 @@ impl Released {
         match &plan.settings().domain {
             Domain::Public(keys) => Some(keys),
             Domain::Asked(_) => None,
-            Domain::Discovered(_) => Some(self.found.keys()),
+            Domain::Found(_) => Some(self.found.keys()),
         }
     }
 
@@ -70,6 +70,7 @@ impl Released {
     }
 
     pub(crate) fn substream(&self, number: u64) -> Option<&SealedSubstream> {
+        // Numbers are consecutive: a gap would be a substream that was never sealed.
         let first = self.substreams.first()?.number;
         let index = usize::try_from(number.checked_sub(first)?).ok()?;
         self.substreams.get(index).map(|substream| &**substream)

@@ -31,17 +31,18 @@ const _: () = assert!(size_of::<(u32, i32)>() as u64 == OVERFLOW_LEN, "the plan 
 impl SealedSketch {
     /// Of counters that have their noise; `items` is how many items were counted, where that is public.
     pub(crate) fn new(shape: Shape, noised: &Noised<'_>, items: Option<u64>, width: Width) -> Self {
+        // PRIVACY.md: rule 39. Only the sampler makes a `Noised`.
         Self::of_released(shape, noised.counters(), items, width)
     }
 
     /// Of counters that were released before: from the bytes of a view, or sums of those of several. What counts and what
     /// seals never comes in by this door; `tests/boundary.rs` holds that.
     pub(crate) fn of_released(shape: Shape, cells: &[i32], items: Option<u64>, width: Width) -> Self {
-        let noisy = || sum(cells) / i64::from(shape.rows);
-        let total = items.map_or_else(noisy, |items| items as i64);
+        // PRIVACY.md: rule 18. Where presence is private the total comes from noisy counters.
+        let total = items.map_or_else(|| sum_cells(cells) / i64::from(shape.rows), |items| items as i64);
         let cells = match width {
             Width::Wide => Cells::Wide(cells.into()),
-            Width::Narrow => Cells::narrow(cells),
+            Width::Narrow => Cells::narrow_from(cells),
         };
         Self { shape, cells, items, total }
     }
@@ -65,19 +66,22 @@ impl SealedSketch {
             Cells::Wide(cells) => cells.to_vec(),
             Cells::Narrow { cells, overflow } => {
                 let mut wide: Vec<i32> = cells.iter().map(|&cell| cell.into()).collect();
-                overflow.iter().for_each(|&(index, cell)| wide[index as usize] = cell);
+                for &(index, cell) in overflow {
+                    wide[index as usize] = cell;
+                }
                 wide
             }
         }
     }
 
     /// The noisy counters for calculations, and their sum.
-    pub(crate) fn floats(&self) -> (Box<[f32]>, i64) {
+    pub(crate) fn to_floats(&self) -> (Box<[f32]>, i64) {
         match &self.cells {
-            Cells::Wide(cells) => (cells.iter().map(|&cell| cell as f32).collect(), sum(cells)),
+            Cells::Wide(cells) => (cells.iter().map(|&cell| cell as f32).collect(), sum_cells(cells)),
             Cells::Narrow { cells, overflow } => {
                 let mut floats: Box<[f32]> = cells.iter().map(|&cell| cell.into()).collect();
-                let mut sum = sum(cells);
+                let mut sum = sum_cells(cells);
+                // The mark was summed up as if it were a count.
                 for &(index, cell) in overflow {
                     floats[index as usize] = cell as f32;
                     sum += i64::from(cell) - i64::from(OVERFLOWN);
@@ -97,7 +101,7 @@ impl SealedSketch {
         match &self.cells {
             Cells::Wide(cells) => cells[index],
             Cells::Narrow { cells, overflow } => match cells[index] {
-                OVERFLOWN => overflown(overflow, index),
+                OVERFLOWN => find_overflown(overflow, index),
                 cell => cell.into(),
             },
         }
@@ -111,11 +115,9 @@ impl SealedSketch {
     /// The same so many times; -1 takes them off.
     pub(crate) fn add_times<const TIMES: i64>(&self, sums: &mut [i64]) {
         match &self.cells {
-            Cells::Wide(cells) => {
-                sums.iter_mut().zip(cells).for_each(|(sum, &cell)| *sum += TIMES * i64::from(cell));
-            }
+            Cells::Wide(cells) => add_cells::<TIMES, _>(cells, sums),
             Cells::Narrow { cells, overflow } => {
-                sums.iter_mut().zip(cells).for_each(|(sum, &cell)| *sum += TIMES * i64::from(cell));
+                add_cells::<TIMES, _>(cells, sums);
                 for &(index, cell) in overflow {
                     sums[index as usize] += TIMES * (i64::from(cell) - i64::from(OVERFLOWN));
                 }
@@ -124,7 +126,7 @@ impl SealedSketch {
     }
 
     /// The indices of counters above a limit.
-    pub(crate) fn above(&self, least: i64) -> Vec<u32> {
+    pub(crate) fn indices_above(&self, least: i64) -> Vec<u32> {
         match &self.cells {
             Cells::Wide(cells) => {
                 let counters = (0..).zip(cells).filter(|(_, cell)| least < i64::from(**cell));
@@ -142,13 +144,13 @@ impl SealedSketch {
     pub(crate) fn copy_from(&self, first: usize, copies: &mut [f64]) {
         let end = first + copies.len();
         match &self.cells {
-            Cells::Wide(cells) => {
-                copies.iter_mut().zip(&cells[first..end]).for_each(|(copy, &cell)| *copy = cell.into());
-            }
+            Cells::Wide(cells) => copy_cells(&cells[first..end], copies),
             Cells::Narrow { cells, overflow } => {
-                copies.iter_mut().zip(&cells[first..end]).for_each(|(copy, &cell)| *copy = cell.into());
-                let before = |end: usize| overflow.partition_point(|(index, _)| (*index as usize) < end);
-                for &(index, cell) in &overflow[before(first)..before(end)] {
+                copy_cells(&cells[first..end], copies);
+                let start = overflow.partition_point(|(index, _)| (*index as usize) < first);
+                for &(index, cell) in
+                    overflow[start..].iter().take_while(|(index, _)| (*index as usize) < end)
+                {
                     copies[index as usize - first] = cell.into();
                 }
             }
@@ -180,28 +182,30 @@ impl SealedSketch {
 
     /// The smallest of these cells; 0 for an item that has none.
     #[inline]
-    pub(crate) fn minimum(&self, cells: impl Iterator<Item = usize>) -> i64 {
+    pub(crate) fn minimum_of(&self, cells: impl Iterator<Item = usize>) -> i64 {
         cells.map(|cell| i64::from(self.cell(cell))).min().unwrap_or(0)
     }
 }
 
 impl Cells {
-    fn narrow(cells: &[i32]) -> Self {
-        let fits = cells.iter().fold(true, |fits, &cell| fits & (cell.unsigned_abs() <= i16::MAX as u32));
-        if fits {
+    fn narrow_from(cells: &[i32]) -> Self {
+        // Without an early end the processor checks many cells at once; nearly always all of them are small.
+        if cells.iter().fold(true, |fits, &cell| fits & (cell.unsigned_abs() <= i16::MAX as u32)) {
             let cells = cells.iter().map(|&cell| cell as i16).collect();
             return Self::Narrow { cells, overflow: Box::default() };
         }
+        let mut narrow = Vec::with_capacity(cells.len());
         let mut overflow = Vec::new();
-        let narrow = cells.iter().enumerate().map(|(index, &cell)| match i16::try_from(cell) {
-            Ok(narrow) if narrow != OVERFLOWN => narrow,
-            _ => {
-                overflow.push((index as u32, cell));
-                OVERFLOWN
+        for (index, &cell) in (0..).zip(cells) {
+            match i16::try_from(cell) {
+                Ok(cell) if cell != OVERFLOWN => narrow.push(cell),
+                _ => {
+                    overflow.push((index, cell));
+                    narrow.push(OVERFLOWN);
+                }
             }
-        });
-        let cells = narrow.collect();
-        Self::Narrow { cells, overflow: overflow.into() }
+        }
+        Self::Narrow { cells: narrow.into(), overflow: overflow.into() }
     }
 }
 
@@ -212,20 +216,32 @@ fn narrow_above(cells: &[i16], least: i64) -> impl Iterator<Item = u32> {
     // Marked counters are smaller than all others.
     let least = i16::try_from(least.max(i16::MIN.into())).unwrap_or(i16::MAX);
     let blocks = cells.chunks(BLOCK).zip((0_u32..).step_by(BLOCK));
-    let has_some = move |block: &[i16]| block.iter().fold(false, |any, &cell| any | (least < cell));
-    blocks.filter(move |(block, _)| has_some(block)).flat_map(move |(block, first)| {
+    let large = blocks.filter(move |(block, _)| block.iter().fold(false, |any, &cell| any | (least < cell)));
+    large.flat_map(move |(block, first)| {
         (first..).zip(block).filter(move |(_, cell)| least < **cell).map(|(index, _)| index)
     })
 }
 
-fn sum<T: Copy + Into<i64>>(cells: &[T]) -> i64 {
+fn add_cells<const TIMES: i64, T: Copy + Into<i64>>(cells: &[T], sums: &mut [i64]) {
+    for (sum, &cell) in sums.iter_mut().zip(cells) {
+        *sum += TIMES * cell.into();
+    }
+}
+
+fn copy_cells<T: Copy + Into<f64>>(cells: &[T], copies: &mut [f64]) {
+    for (copy, &cell) in copies.iter_mut().zip(cells) {
+        *copy = cell.into();
+    }
+}
+
+fn sum_cells<T: Copy + Into<i64>>(cells: &[T]) -> i64 {
     cells.iter().map(|&cell| cell.into()).sum()
 }
 
 #[cold]
-fn overflown(overflow: &[(u32, i32)], index: usize) -> i32 {
-    let place = overflow.binary_search_by_key(&(index as u32), |(index, _)| *index);
-    overflow[place.expect("a marked counter is in the list")].1
+fn find_overflown(overflow: &[(u32, i32)], index: usize) -> i32 {
+    let entry = overflow.binary_search_by_key(&(index as u32), |(index, _)| *index);
+    overflow[entry.expect("a marked counter is in the list")].1
 }
 
 #[cfg(test)]
@@ -241,7 +257,7 @@ mod tests {
             for width in [Width::Wide, Width::Narrow] {
                 let sketch = SealedSketch::of_released(shape, values, None, width);
                 assert_eq!(sketch.cells(), values);
-                let (floats, sum) = sketch.floats();
+                let (floats, sum) = sketch.to_floats();
                 let wanted: Vec<f32> = values.iter().map(|&value| value as f32).collect();
                 assert_eq!(*floats, wanted[..]);
                 assert_eq!(sum, values.iter().map(|&value| i64::from(value)).sum::<i64>());

@@ -4,12 +4,13 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use crate::item::mapping::Mapping;
-use crate::plan::checkpoint::Role;
+use crate::plan::paper::checkpoint::Role;
+use crate::plan::range::WHOLE;
 use crate::plan::structure::Plan;
-use crate::sealed::rungs::Rungs;
+use crate::sealed::levels::Levels;
 use crate::sealed::sketch::SealedSketch;
 
-/// What is readable of one substream: the sketches of its complete ranges.
+/// The readable part of one substream: the sketches of its complete ranges.
 #[derive(Debug)]
 pub(crate) struct SealedSubstream {
     pub(crate) number: u64,
@@ -19,7 +20,7 @@ pub(crate) struct SealedSubstream {
     /// By index of the planned range.
     sketches: Vec<(usize, Arc<SealedSketch>)>,
     /// Which keys are cut more finely than others.
-    rungs: Arc<Rungs>,
+    levels: Arc<Levels>,
     /// The smallest counter of a key that never occurred, on average; made when it is first needed.
     pub(crate) absent: OnceLock<f64>,
 }
@@ -34,17 +35,16 @@ impl SealedSubstream {
         mapping: Mapping,
         sketches: Vec<(usize, Arc<SealedSketch>)>,
     ) -> Self {
-        let (rungs, absent) = (Arc::default(), OnceLock::new());
-        Self { number, mapping, capped: None, sketches, rungs, absent }
+        Self { number, mapping, capped: None, sketches, levels: Arc::default(), absent: OnceLock::new() }
     }
 
-    /// The same with these rungs.
-    pub(crate) fn with_rungs(self, rungs: Arc<Rungs>) -> Self {
-        Self { rungs, ..self }
+    /// The same with these levels.
+    pub(crate) fn with_levels(self, levels: Arc<Levels>) -> Self {
+        Self { levels, ..self }
     }
 
-    pub(crate) fn rungs(&self) -> &Arc<Rungs> {
-        &self.rungs
+    pub(crate) fn levels(&self) -> &Arc<Levels> {
+        &self.levels
     }
 
     /// The same with so many events that count nowhere.
@@ -64,40 +64,40 @@ impl SealedSubstream {
             sketches.retain(|(index, _)| plan.ranges()[*index].role() != Role::Prefix);
         }
         let substream = Self::from_parts(self.number, self.mapping.clone(), sketches);
-        substream.with_capped(self.capped).with_rungs(Arc::clone(&self.rungs))
+        substream.with_capped(self.capped).with_levels(Arc::clone(&self.levels))
     }
 
     pub(crate) fn sketch(&self, index: usize) -> Option<&SealedSketch> {
         self.sketches.iter().find(|(range, _)| *range == index).map(|(_, sketch)| &**sketch)
     }
 
+    /// Whether its last event has been counted and sealed.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.sketch(WHOLE).is_some()
+    }
+
     pub(crate) fn sketches(&self) -> &[(usize, Arc<SealedSketch>)] {
         &self.sketches
     }
 
-    /// The readable range that satisfies `fits` and is the best by `rank`.
-    fn best(
-        &self,
-        plan: &Plan,
-        fits: impl Fn(&Range<u64>) -> bool,
-        rank: impl Fn(&Range<u64>) -> u64,
-    ) -> Option<usize> {
-        let offsets = |index: usize| plan.ranges()[index].offsets();
-        let readable = self.sketches.iter().map(|(index, _)| *index);
-        readable.filter(|&index| fits(&offsets(index))).max_by_key(|&index| rank(&offsets(index)))
+    /// The readable ranges and the offsets that they count.
+    fn readable_ranges<'a>(&'a self, plan: &'a Plan) -> impl Iterator<Item = (usize, Range<u64>)> + 'a {
+        self.sketches.iter().map(|(index, _)| (*index, plan.ranges()[*index].offsets()))
     }
 
     /// The readable range that reaches the end of the substream and starts nearest before `offset`.
-    pub(crate) fn from(&self, plan: &Plan, offset: u64) -> Option<usize> {
-        let fits = |range: &Range<u64>| range.end == plan.substream_len() && range.start <= offset;
-        self.best(plan, fits, |range| range.start)
+    pub(crate) fn range_from(&self, plan: &Plan, offset: u64) -> Option<usize> {
+        let suffixes = self.readable_ranges(plan).filter(|(_, offsets)| offsets.end == plan.substream_len());
+        let before = suffixes.filter(|(_, offsets)| offsets.start <= offset);
+        before.max_by_key(|(_, offsets)| offsets.start).map(|(index, _)| index)
     }
 
     /// The readable range that starts with the substream and ends nearest before `offset`, in a stream that reaches no
     /// further than `reach`.
-    pub(crate) fn until(&self, plan: &Plan, offset: u64, reach: u64) -> Option<usize> {
-        let fits = |range: &Range<u64>| range.start == 0 && range.end.min(reach) <= offset;
-        self.best(plan, fits, |range| range.end)
+    pub(crate) fn range_until(&self, plan: &Plan, offset: u64, reach: u64) -> Option<usize> {
+        let prefixes = self.readable_ranges(plan).filter(|(_, offsets)| offsets.start == 0);
+        let before = prefixes.filter(|(_, offsets)| offsets.end.min(reach) <= offset);
+        before.max_by_key(|(_, offsets)| offsets.end).map(|(index, _)| index)
     }
 }
 
@@ -127,7 +127,7 @@ mod tests {
     fn substream(plan: &Plan, is_sealed: impl Fn(&Range<u64>) -> bool) -> SealedSubstream {
         let shape = Shape { rows: 1, columns: 4 };
         let fingerprint_key = StreamKey::from_bytes([3; 32]).fingerprint_key();
-        let mapping = Mapping { shape, fingerprint_key, columns: Columns::Hashed([1].into()), tracked: None };
+        let mapping = Mapping { shape, fingerprint_key, columns: Columns::Hashed([1].into()), pinned: None };
         let sealed = (0..plan.ranges().len()).filter(|&index| is_sealed(&plan.ranges()[index].offsets()));
         let sketch = |index| (index, SealedSketch::of_released(shape, &[0; 4], Some(0), Width::Wide));
         SealedSubstream::new(0, mapping).with(sealed.map(sketch).collect(), plan)
@@ -144,14 +144,18 @@ mod tests {
         for (offset, wanted) in
             [(short - 1, None), (short, Some(0..short)), (long - 1, Some(0..short)), (long, Some(0..long))]
         {
-            assert_eq!(offsets(running.until(&plan, offset, long)), wanted, "until {offset}");
+            assert_eq!(offsets(running.range_until(&plan, offset, long)), wanted, "until {offset}");
         }
         let complete = substream(&plan, |_| true);
         // Complete, or sealed short at 70, where the stream is over.
         for (offset, reach, wanted) in
             [(99, 100, None), (100, 100, Some(0..100)), (69, 70, None), (70, 70, Some(0..100))]
         {
-            assert_eq!(offsets(complete.until(&plan, offset, reach)), wanted, "until {offset} of {reach}");
+            assert_eq!(
+                offsets(complete.range_until(&plan, offset, reach)),
+                wanted,
+                "until {offset} of {reach}"
+            );
         }
     }
 
@@ -164,10 +168,10 @@ mod tests {
         let mut starts: Vec<u64> = suffixes.map(|range| range.start).collect();
         starts.sort_unstable();
         for pair in starts.windows(2) {
-            assert_eq!(offsets(complete.from(&plan, pair[1] - 1)), Some(pair[0]..100));
-            assert_eq!(offsets(complete.from(&plan, pair[1])), Some(pair[1]..100));
+            assert_eq!(offsets(complete.range_from(&plan, pair[1] - 1)), Some(pair[0]..100));
+            assert_eq!(offsets(complete.range_from(&plan, pair[1])), Some(pair[1]..100));
         }
         let running = substream(&plan, |range| range.end < 100);
-        assert_eq!(running.from(&plan, 99), None);
+        assert_eq!(running.range_from(&plan, 99), None);
     }
 }

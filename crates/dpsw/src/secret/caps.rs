@@ -10,7 +10,7 @@ use crate::plan::limits::{ITEMS_MAX, USER_LEN};
 
 const _: () = assert!(size_of::<(u64, u32)>() == USER_LEN, "the plan counts on it");
 
-/// How many items each user has sent in a substream. Secret: no `Clone`, a `Debug` that shows nothing, wiped when dropped.
+/// The number of items that each user has sent in a substream. Secret: no `Clone`, a `Debug` that shows nothing, wiped when dropped.
 pub(crate) struct Caps {
     counts: HashTable<(u64, u32)>,
     /// Items of a user that count.
@@ -104,9 +104,7 @@ impl Caps {
     }
 
     pub(crate) fn read(&mut self, reader: &mut Reader<'_>, key: FingerprintKey) -> Result<(), SnapshotError> {
-        // Version 1 did not know how many items were left out.
-        let is_old = reader.version() == 1;
-        self.capped = if is_old { 0 } else { reader.u64()?.min(ITEMS_MAX) };
+        self.capped = reader.u64()?.min(ITEMS_MAX);
         let len = reader.len(12)?;
         for _ in 0..len {
             let (user, count) = (reader.u64()?, reader.u32()?);

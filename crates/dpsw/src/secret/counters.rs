@@ -7,15 +7,13 @@ use crate::error::SnapshotError;
 use crate::item::hash::column;
 use crate::item::index::Index;
 use crate::item::mapping::{Columns, Mapping, Shape};
-use crate::item::slots::Slots;
+use crate::item::pins::PinIndex;
 use crate::item::value::{Item, Kind};
 use crate::noise::generator::Generator;
 use crate::noise::table::Table;
 use crate::plan::limits::{ITEMS_MAX, Width};
-use crate::sealed::rungs::Counted;
+use crate::sealed::levels::CountedKeys;
 use crate::sealed::sketch::SealedSketch;
-#[cfg(test)]
-use crate::testing::fault;
 
 /// A counter stops here, so that count and noise fit in 32 bits. Stopping each counter by itself moves no counter by
 /// more than one when an event is added, removed or replaced, so the noise still covers it.
@@ -36,7 +34,7 @@ impl std::fmt::Debug for Counters {
     }
 }
 
-/// Whether a sealed sketch says how many items were counted.
+/// The choice whether a sealed sketch says how many items were counted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Total {
     Public,
@@ -44,9 +42,9 @@ pub(crate) enum Total {
 }
 
 impl Counters {
-    /// Of this shape, with so many tracked keys behind them.
-    pub(crate) fn new(shape: Shape, tracked: u32) -> Self {
-        Self { shape, items: 0, cells: Zeroizing::new(vec![0; shape.cells() + tracked as usize]) }
+    /// Of this shape, with so many pinned keys behind them.
+    pub(crate) fn new(shape: Shape, pinned: u32) -> Self {
+        Self { shape, items: 0, cells: Zeroizing::new(vec![0; shape.cells() + pinned as usize]) }
     }
 
     /// The counters of keys that have their own: behind hashed ones, if there are some.
@@ -62,8 +60,8 @@ impl Counters {
         }
         let key = mapping.fingerprint_key;
         let fingerprints = items.iter().map(|&item| key.integer(item));
-        match (&mapping.columns, &mapping.tracked) {
-            (Columns::Hashed(keys), Some(tracked)) => self.count_tracked(fingerprints, keys, tracked),
+        match (&mapping.columns, &mapping.pinned) {
+            (Columns::Hashed(keys), Some(pinned)) => self.count_pinned(fingerprints, keys, pinned),
             (Columns::Hashed(keys), None) => self.count_hashed(fingerprints, keys),
             (Columns::Listed(index), _) => self.count_listed(fingerprints, index),
             (Columns::Range, _) => self.count_range(items),
@@ -76,8 +74,7 @@ impl Counters {
             Kind::Integers => self.count_integers(words, mapping),
             Kind::Bytes => self.count_fingerprints(words, mapping),
         }
-        #[cfg(test)]
-        fault::counted(&mut self.cells, kind, words, mapping);
+        planted!(fault::counted(&mut self.cells, kind, words, mapping));
     }
 
     /// Takes null items.
@@ -93,8 +90,8 @@ impl Counters {
             );
         }
         let fingerprints = fingerprints.iter().copied();
-        match (&mapping.columns, &mapping.tracked) {
-            (Columns::Hashed(keys), Some(tracked)) => self.count_tracked(fingerprints, keys, tracked),
+        match (&mapping.columns, &mapping.pinned) {
+            (Columns::Hashed(keys), Some(pinned)) => self.count_pinned(fingerprints, keys, pinned),
             (Columns::Hashed(keys), None) => self.count_hashed(fingerprints, keys),
             (Columns::Listed(index), _) => self.count_listed(fingerprints, index),
             (Columns::Range, _) => unreachable!("a range of integers is a domain of integers"),
@@ -129,32 +126,32 @@ impl Counters {
         }
     }
 
-    /// Tracked keys count in their own counters, others in the rows.
-    fn count_tracked(&mut self, fingerprints: impl Iterator<Item = u64>, keys: &[u64], tracked: &Slots) {
+    /// Pinned keys count in their own counters, others in the rows.
+    fn count_pinned(&mut self, fingerprints: impl Iterator<Item = u64>, keys: &[u64], pinned: &PinIndex) {
         match keys.len() {
-            2 => self.count_tracked_rows(2, fingerprints, keys, tracked),
-            3 => self.count_tracked_rows(3, fingerprints, keys, tracked),
-            rows => self.count_tracked_rows(rows, fingerprints, keys, tracked),
+            2 => self.count_pinned_rows(2, fingerprints, keys, pinned),
+            3 => self.count_pinned_rows(3, fingerprints, keys, pinned),
+            rows => self.count_pinned_rows(rows, fingerprints, keys, pinned),
         }
     }
 
     /// Without branches, which the processor could not foresee. Inlined so that the usual numbers of rows are unrolled.
     #[inline(always)]
-    fn count_tracked_rows(
+    fn count_pinned_rows(
         &mut self,
         rows: usize,
         fingerprints: impl Iterator<Item = u64>,
         keys: &[u64],
-        tracked: &Slots,
+        pinned: &PinIndex,
     ) {
         let (keys, columns) = (&keys[..rows], self.shape.columns);
         let (hashed, own) = self.cells.split_at_mut(self.shape.cells());
         for fingerprint in fingerprints {
-            let slot = tracked.find(fingerprint);
-            let is_tracked = i32::from(slot != 0);
-            own[slot - usize::from(slot != 0)] += is_tracked;
+            let slot = pinned.find(fingerprint);
+            let is_pinned = i32::from(slot != 0);
+            own[slot - usize::from(slot != 0)] += is_pinned;
             for (row, key) in keys.iter().enumerate() {
-                hashed[row * columns as usize + column(fingerprint, *key, columns)] += 1 - is_tracked;
+                hashed[row * columns as usize + column(fingerprint, *key, columns)] += 1 - is_pinned;
             }
         }
     }
@@ -207,9 +204,9 @@ impl Counters {
         writer.cells(&self.cells);
     }
 
-    pub(crate) fn read(reader: &mut Reader<'_>, shape: Shape, tracked: u32) -> Result<Self, SnapshotError> {
+    pub(crate) fn read(reader: &mut Reader<'_>, shape: Shape, pinned: u32) -> Result<Self, SnapshotError> {
         let items = reader.u64()?;
-        let cells = Zeroizing::new(reader.cells(shape.cells() + tracked as usize)?);
+        let cells = Zeroizing::new(reader.cells(shape.cells() + pinned as usize)?);
         if ITEMS_MAX < items
             || cells.iter().any(|&cell| !(0..=COUNT_MAX).contains(&cell) || items < cell as u64)
         {
@@ -277,26 +274,24 @@ impl Counters {
     /// Takes the counts of some keys out, with noise. How many items they are is not known of them.
     pub(crate) fn seal_keys(
         &mut self,
-        keys: Counted<'_>,
+        keys: CountedKeys<'_>,
         width: Width,
         table: &Table,
         generator: Generator,
     ) -> SealedSketch {
         let own = self.own();
         let mut taken = Zeroizing::new(match keys {
-            Counted::All => own.to_vec(),
-            Counted::Places(places) => places.iter().map(|&place| own[place as usize]).collect(),
+            CountedKeys::All => own.to_vec(),
+            CountedKeys::Places(places) => places.iter().map(|&place| own[place as usize]).collect(),
         });
         match keys {
-            Counted::All => own.fill(0),
-            Counted::Places(places) => places.iter().for_each(|&place| own[place as usize] = 0),
+            CountedKeys::All => own.fill(0),
+            CountedKeys::Places(places) => places.iter().for_each(|&place| own[place as usize] = 0),
         }
-        #[cfg(test)]
-        let exact = taken.to_vec();
+        planted!(let exact = fault::exact(&taken));
         let shape = Shape { rows: 1, columns: taken.len() as u32 };
         let sealed = SealedSketch::new(shape, &table.noised(&mut taken, generator), None, width);
-        #[cfg(test)]
-        let sealed = fault::sealed_keys(sealed, &exact, table.law());
+        planted!(let sealed = fault::sealed_keys(sealed, &exact, table.law()));
         sealed
     }
 
@@ -309,16 +304,14 @@ impl Counters {
         table: &Table,
         generator: Generator,
     ) -> SealedSketch {
-        #[cfg(test)]
-        let exact = self.copy();
+        planted!(let exact = fault::exact(&self.cells[..self.shape.cells()]));
         let items = match total {
             Total::Public => Some(self.items),
             Total::Private => None,
         };
         let noised = table.noised(&mut self.cells[..self.shape.cells()], generator);
         let sealed = SealedSketch::new(self.shape, &noised, items, width);
-        #[cfg(test)]
-        let sealed = fault::sealed(sealed, &exact.cells[..self.shape.cells()], exact.items, table.law());
+        planted!(let sealed = fault::sealed(sealed, &exact, self.items, table.law()));
         sealed
     }
 }
@@ -335,10 +328,10 @@ mod tests {
 
     fn mapping(shape: Shape, columns: Columns) -> Mapping {
         let fingerprint_key = StreamKey::from_bytes([3; 32]).fingerprint_key();
-        Mapping { shape, fingerprint_key, columns, tracked: None }
+        Mapping { shape, fingerprint_key, columns, pinned: None }
     }
 
-    /// Hashed with one to seven rows, with two tracked keys, a list and a range.
+    /// Hashed with one to seven rows, with two pinned keys, a list and a range.
     fn mappings() -> Vec<Mapping> {
         let hashed = |rows: u32| {
             let keys = (1..=u64::from(rows))
@@ -346,26 +339,26 @@ mod tests {
                 .collect::<Vec<_>>();
             mapping(Shape { rows, columns: 5 }, Columns::Hashed(keys.into()))
         };
-        let tracked = hashed(2);
-        let slots = [3, 12].map(|item| tracked.fingerprint_key.integer(item)).into_iter().zip(0..);
-        let index = Slots::new(&slots.collect::<Vec<_>>());
-        let tracked = Mapping { tracked: Some(Arc::new(index)), ..tracked };
+        let pinned = hashed(2);
+        let slots = [3, 12].map(|item| pinned.fingerprint_key.integer(item)).into_iter().zip(0..);
+        let index = PinIndex::new(&slots.collect::<Vec<_>>());
+        let pinned = Mapping { pinned: Some(Arc::new(index)), ..pinned };
         let identity = Shape { rows: 1, columns: 5 };
         let range = mapping(identity, Columns::Range);
         let index = Index::new(&Keys::integers(10..15), range.fingerprint_key);
         let listed = mapping(identity, Columns::Listed(Arc::new(index)));
-        (1..=7).map(hashed).chain([tracked, listed, range]).collect()
+        (1..=7).map(hashed).chain([pinned, listed, range]).collect()
     }
 
     const ITEMS: [u64; 8] = [0, 3, 3, 4, 12, 14, 77, u64::MAX];
 
-    fn tracked(mapping: &Mapping) -> u32 {
-        if mapping.tracked.is_some() { 2 } else { 0 }
+    fn pinned(mapping: &Mapping) -> u32 {
+        if mapping.pinned.is_some() { 2 } else { 0 }
     }
 
     /// Starts with this many items in all and in each cell.
     fn started(mapping: &Mapping, items: u64, each: i32) -> Counters {
-        let mut counters = Counters::new(mapping.shape, tracked(mapping));
+        let mut counters = Counters::new(mapping.shape, pinned(mapping));
         counters.items = items;
         counters.cells.fill(each);
         counters
@@ -374,7 +367,7 @@ mod tests {
     #[test]
     fn an_item_moves_its_cell_in_each_row_by_one_also_where_counters_are_nearly_full() {
         for mapping in mappings() {
-            let mut wanted = vec![0; mapping.shape.cells() + tracked(&mapping) as usize];
+            let mut wanted = vec![0; mapping.shape.cells() + pinned(&mapping) as usize];
             ITEMS
                 .iter()
                 .flat_map(|&item| mapping.cells(Item::Integer(item)))
@@ -397,24 +390,24 @@ mod tests {
     }
 
     /// Two rows and so many others, and the keys 3 and 77 on the slots 2 and 0 of three.
-    fn tracking(rows: u32) -> Mapping {
+    fn pinning(rows: u32) -> Mapping {
         let mapping = mappings().swap_remove(rows as usize - 1);
         let slots = [(3, 2), (77, 0)].map(|(item, slot)| (mapping.fingerprint_key.integer(item), slot));
-        Mapping { tracked: Some(Arc::new(Slots::new(&slots))), ..mapping }
+        Mapping { pinned: Some(Arc::new(PinIndex::new(&slots))), ..mapping }
     }
 
-    /// Runs of tracked and of other items, longer than a block.
+    /// Runs of pinned and of other items, longer than a block.
     fn long_run() -> Vec<u64> {
         let runs = [(3, 5), (4, 130), (77, 300), (12, 127), (3, 1), (0, 1), (77, 2), (14, 256), (4, 1)];
         runs.iter().flat_map(|&(item, len)| std::iter::repeat_n(item, len)).collect()
     }
 
     #[test]
-    fn a_tracked_item_counts_in_its_own_counter_and_others_in_each_row() {
+    fn a_pinned_item_counts_in_its_own_counter_and_others_in_each_row() {
         for (rows, items) in
             [1, 2, 3, 7].into_iter().flat_map(|rows| [(rows, long_run()), (rows, ITEMS.to_vec())])
         {
-            let mapping = tracking(rows);
+            let mapping = pinning(rows);
             let (cells, key) = (mapping.shape.cells(), mapping.fingerprint_key);
             let mut wanted = vec![0; cells + 3];
             for &item in &items {
@@ -448,14 +441,14 @@ mod tests {
     #[test]
     fn own_counters_are_sealed_apart_from_the_rows() {
         let table = Table::new(Law::Gaussian { variance: 2 });
-        let mapping = tracking(2);
+        let mapping = pinning(2);
         let mut counters = Counters::new(mapping.shape, 3);
         counters.count_integers(&[3, 77, 3, 4, 12], &mapping);
         let generator = || Noise::off().generator().expect("noise is off");
         let cells = mapping.shape.cells();
-        let one = counters.seal_keys(Counted::Places(&[2]), Width::Narrow, &table, generator());
+        let one = counters.seal_keys(CountedKeys::Places(&[2]), Width::Narrow, &table, generator());
         assert_eq!((one.cells(), one.total()), (vec![2], 2));
-        let all = counters.seal_keys(Counted::All, Width::Narrow, &table, generator());
+        let all = counters.seal_keys(CountedKeys::All, Width::Narrow, &table, generator());
         assert_eq!((all.cells(), all.shape().columns), (vec![1, 0, 0], 3), "each count is taken out once");
         let rows = counters.seal(Total::Private, Width::Narrow, &table, generator());
         assert_eq!((rows.shape(), rows.cells().len(), rows.total()), (mapping.shape, cells, 2));

@@ -13,7 +13,7 @@ use crate::wipe;
 pub(super) struct Entry<K> {
     pub(super) key: K,
     pub(super) count: u32,
-    pub(super) standing: Standing,
+    pub(super) standing: KeyState,
 }
 
 impl<K: Key> Zeroize for Entry<K> {
@@ -24,19 +24,19 @@ impl<K: Key> Zeroize for Entry<K> {
     }
 }
 
-/// Where a key stands in its search: never looked at, looked at with the lasting noise that it got then, or released.
+/// The state of a key in its search: never looked at, looked at with the lasting noise that it got then, or released.
 /// No `Debug`: it is noise.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Standing(u32);
+pub(crate) struct KeyState(u32);
 
-impl Standing {
-    pub(super) const NEW: Self = Self(u32::MAX);
-    pub(super) const OUT: Self = Self(u32::MAX - 1);
+impl KeyState {
+    pub(crate) const NEW: Self = Self(u32::MAX);
+    pub(crate) const OUT: Self = Self(u32::MAX - 1);
     /// More than any count, so that larger noise means the same.
     const LASTING_MAX: u32 = u32::MAX - 2;
 
     /// Looked at, with this noise.
-    pub(super) fn with(lasting: u32) -> Self {
+    pub(crate) fn with(lasting: u32) -> Self {
         Self(lasting.min(Self::LASTING_MAX))
     }
 
@@ -162,7 +162,7 @@ pub(super) const BLOCK: usize = 128;
 const SLOTS_MIN: usize = 64;
 
 /// Counts by key: a list of entries, and a map of their places with open addressing, at most three quarters full.
-pub(super) struct Counts<K> {
+pub(super) struct KeyTable<K> {
     pub(super) entries: Vec<Entry<K>>,
     /// The bytes of the keys.
     pub(super) arena: Vec<u8>,
@@ -172,7 +172,7 @@ pub(super) struct Counts<K> {
     pub(super) by: FingerprintKey,
 }
 
-impl<K: Key> Counts<K> {
+impl<K: Key> KeyTable<K> {
     pub(super) fn new(by: FingerprintKey) -> Self {
         Self { entries: Vec::new(), arena: Vec::new(), slots: vec![0; SLOTS_MIN], by }
     }
@@ -193,7 +193,7 @@ impl<K: Key> Counts<K> {
             if let Some(entry) = self.entries.get_mut((place as usize).wrapping_sub(1)).filter(is_it) {
                 entry.count = entry.count.saturating_add(1);
             } else if !self.count(hash, key) {
-                self.insert(hash, key, 1, Standing::NEW);
+                self.insert(hash, key, 1, KeyState::NEW);
             }
         }
     }
@@ -236,7 +236,7 @@ impl<K: Key> Counts<K> {
         (hash >> (64 - self.slots.len().trailing_zeros())) as usize
     }
 
-    pub(super) fn insert(&mut self, hash: u64, key: K::Borrowed<'_>, count: u32, standing: Standing) {
+    pub(super) fn insert(&mut self, hash: u64, key: K::Borrowed<'_>, count: u32, standing: KeyState) {
         if self.slots.len() * 3 <= self.entries.len() * 4 {
             self.map_again(self.slots.len() * 2);
         }
@@ -269,7 +269,7 @@ impl<K: Key> Counts<K> {
         hash: u64,
         key: K::Borrowed<'_>,
         count: u32,
-        standing: Standing,
+        standing: KeyState,
     ) -> bool {
         let is_new = self.find(hash, key).is_none();
         if is_new {
@@ -313,9 +313,9 @@ mod tests {
     use super::*;
     use crate::item::hash::StreamKey;
 
-    fn counts<K: Key>(keys: &[(u64, K::Borrowed<'_>)]) -> Counts<K> {
-        let mut counts = Counts::new(StreamKey::from_bytes([3; 32]).fingerprint_key());
-        keys.iter().for_each(|&(hash, key)| counts.insert(hash, key, 1, Standing::NEW));
+    fn counts<K: Key>(keys: &[(u64, K::Borrowed<'_>)]) -> KeyTable<K> {
+        let mut counts = KeyTable::new(StreamKey::from_bytes([3; 32]).fingerprint_key());
+        keys.iter().for_each(|&(hash, key)| counts.insert(hash, key, 1, KeyState::NEW));
         counts
     }
 
@@ -354,11 +354,11 @@ mod tests {
     #[test]
     fn no_noise_makes_a_key_look_new_or_released() {
         for lasting in [0, 7, u32::MAX - 2, u32::MAX - 1, u32::MAX] {
-            let standing = Standing::with(lasting);
-            assert!(standing != Standing::NEW && standing != Standing::OUT, "{lasting}");
+            let standing = KeyState::with(lasting);
+            assert!(standing != KeyState::NEW && standing != KeyState::OUT, "{lasting}");
             assert_eq!(standing.lasting(), Some(lasting.min(u32::MAX - 2)));
         }
-        assert_eq!([Standing::NEW, Standing::OUT].map(Standing::lasting), [None, None]);
+        assert_eq!([KeyState::NEW, KeyState::OUT].map(KeyState::lasting), [None, None]);
     }
 
     #[test]

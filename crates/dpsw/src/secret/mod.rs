@@ -5,4 +5,4 @@ pub(crate) mod counters;
 pub(crate) mod key_counts;
 pub(crate) mod partial;
 pub(crate) mod substream;
-pub(crate) mod tracker;
+pub(crate) mod key_search;

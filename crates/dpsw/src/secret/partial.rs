@@ -1,5 +1,14 @@
 //! Partial counters: workers of a trusted cluster count their share of a time window's substreams; one sealer absorbs
 //! the counts and adds the noise once.
+//!
+//! ```text
+//! "DPSWPART"  version u16
+//! plan u64  key u64  substream u64           hashes of the plan and of the stream's key
+//! parts       count, then of each:
+//!   id        source, batch, partition
+//!   segments  count, then of each: number, counters without their zeros
+//! checksum
+//! ```
 
 use std::collections::BTreeMap;
 
@@ -12,11 +21,11 @@ use crate::plan::structure::Plan;
 use crate::secret::counters::Counters;
 
 const MAGIC: &[u8; 8] = b"DPSWPART";
-const VERSION: u16 = 3;
+const VERSION: u16 = 1;
 /// Counters that are written without their zeros grow when they are read: partial counters hold at most this many in all.
 const CELLS_MAX: usize = 1 << 28;
 
-/// Which events partial counters hold: a partition of a batch of a source. If one is absorbed twice it counts once.
+/// The name of the events in partial counters: a partition of a batch of a source. If one is absorbed twice it counts once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PartialId {
     /// The source of events.
@@ -27,7 +36,7 @@ pub struct PartialId {
     pub partition: u64,
 }
 
-/// What partial counters must have in common with the sketch that absorbs them.
+/// Everything that partial counters must have in common with the sketch that absorbs them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Origin {
     pub(crate) plan: u64,

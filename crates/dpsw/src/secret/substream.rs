@@ -6,17 +6,15 @@ use std::ops::Range;
 use crate::item::mapping::Mapping;
 use crate::item::run::Run;
 use crate::noise::generator::Generator;
-use crate::plan::checkpoint::Role;
+use crate::plan::paper::checkpoint::Role;
 use crate::plan::range::WHOLE;
 use crate::plan::structure::Plan;
-use crate::sealed::rungs::{Counted, Rungs};
+use crate::sealed::levels::{CountedKeys, Levels};
 use crate::sealed::sketch::SealedSketch;
 use crate::secret::caps::Caps;
 use crate::secret::counters::{Counters, Total};
-#[cfg(test)]
-use crate::testing::fault;
 
-/// What became of items.
+/// The items that were admitted, and how many were not.
 pub(crate) struct Admitted {
     /// Which of them count, by their places, unless all do.
     pub(crate) places: Option<Vec<usize>>,
@@ -26,13 +24,18 @@ pub(crate) struct Admitted {
 
 /// A substream that is not complete.
 ///
+/// An item is counted once, in its segment: the stretch between two ends of ranges. When a segment closes it is added to every
+/// range that covers it, so counting costs the same however many ranges overlap. All counters are exact and start at zero; noise
+/// comes with the seal, from a generator that is drawn for that range alone. There is no `Clone`, as a copied range could be
+/// sealed twice with different noise.
+///
 /// Invariant: `segments` holds the items of the segments that are not closed, by their number minus `closed`; `ranges`
-/// those of the closed ones for each range that has started and is not complete. Where keys are cut into nodes,
+/// those of the closed ones for each range that has started and is not complete. Where keys are cut into slices,
 /// what those that are complete have left is in the whole.
 pub(crate) struct OpenSubstream {
     mapping: Mapping,
-    /// The most tracked keys.
-    tracked: u32,
+    /// The most pinned keys.
+    pinned: u32,
     /// How many of the planned segments are closed.
     closed: usize,
     /// `None` before the first item.
@@ -54,7 +57,7 @@ impl OpenSubstream {
     pub(crate) fn new(plan: &Plan, mapping: Mapping) -> Self {
         Self {
             mapping,
-            tracked: plan.tracked(),
+            pinned: plan.pinned(),
             closed: 0,
             segments: VecDeque::new(),
             spare: None,
@@ -85,7 +88,7 @@ impl OpenSubstream {
         let sealed = open.sealed_until(plan);
         let is_running = |index: &usize| {
             let Range { start, end } = plan.ranges()[*index].offsets();
-            start < sealed && sealed < end && plan.ranges()[*index].role() != Role::Node
+            start < sealed && sealed < end && plan.ranges()[*index].role() != Role::Slice
         };
         let mut indices: Vec<usize> = ranges.iter().map(|(index, _)| *index).collect();
         indices.sort_unstable();
@@ -156,8 +159,7 @@ impl OpenSubstream {
         let caps = self.caps.get_or_insert(empty);
         let key = self.mapping.fingerprint_key;
         let admitted = (0..run.len()).filter(|&place| caps.admit(run.users[place], key)).collect();
-        #[cfg(test)]
-        let admitted = fault::admitted(admitted, run, self.segments().next().is_none());
+        planted!(let admitted = fault::admitted(admitted, run, self.segments().next().is_none()));
         Some(admitted)
     }
 
@@ -180,10 +182,10 @@ impl OpenSubstream {
         plan.boundaries().get(self.closed).copied()
     }
 
-    /// Counts what was taken. In a count window nothing comes before its turn: what complete nodes have left and the segment
+    /// Counts what was taken. In a count window nothing comes before its turn: what complete slices have left and the segment
     /// share one array.
     fn count_taken(&mut self, plan: &Plan, segment: usize, count: impl FnOnce(&mut Counters, &Mapping)) {
-        let shares = plan.has_nodes() && plan.settings().window.time().is_none();
+        let shares = plan.has_slices() && plan.settings().window.time().is_none();
         match self.ranges.first_mut().filter(|_| shares) {
             Some((_, whole)) => count(whole, &self.mapping),
             None => self.count(segment, count),
@@ -196,33 +198,33 @@ impl OpenSubstream {
         if self.segments.len() <= index {
             self.segments.resize_with(index + 1, || None);
         }
-        let (spare, shape, tracked) = (&mut self.spare, self.mapping.shape, self.tracked);
-        let empty = || spare.take().unwrap_or_else(|| Counters::new(shape, tracked));
+        let (spare, shape, pinned) = (&mut self.spare, self.mapping.shape, self.pinned);
+        let empty = || spare.take().unwrap_or_else(|| Counters::new(shape, pinned));
         count(self.segments[index].get_or_insert_with(empty), &self.mapping);
     }
 
     fn empty(&mut self) -> Counters {
-        self.spare.take().unwrap_or_else(|| Counters::new(self.mapping.shape, self.tracked))
+        self.spare.take().unwrap_or_else(|| Counters::new(self.mapping.shape, self.pinned))
     }
 
-    /// The ranges that end with the oldest segment and count some key: nodes first, as they leave the rest to the whole.
-    pub(crate) fn ending(&self, plan: &Plan, rungs: &Rungs) -> Vec<usize> {
+    /// The ranges that end with the oldest segment and count some key: slices first, as they leave the rest to the whole.
+    pub(crate) fn ending(&self, plan: &Plan, levels: &Levels) -> Vec<usize> {
         let end = self.next_boundary(plan);
         let ends = |index: &usize| Some(plan.ranges()[*index].offsets().end) == end;
-        sealing_order(plan, (0..plan.ranges().len()).filter(ends), rungs)
+        sealing_order(plan, (0..plan.ranges().len()).filter(ends), levels)
     }
 
     /// Ends the oldest segment and seals the ranges that end with it, by index, each with a generator of its own.
     pub(crate) fn close_segment(
         &mut self,
         plan: &Plan,
-        rungs: &Rungs,
+        levels: &Levels,
         generators: &mut impl Iterator<Item = Generator>,
     ) -> Vec<(usize, SealedSketch)> {
         let end = self.next_boundary(plan).expect("a complete substream has no segment to close");
-        let ending = self.ending(plan, rungs);
-        if plan.has_nodes() {
-            return self.close_nodes(plan, rungs, &ending, generators);
+        let ending = self.ending(plan, levels);
+        if plan.has_slices() {
+            return self.close_slices(plan, levels, &ending, generators);
         }
         let mut segment = self.take_segment(plan, end);
         let sealed = ending.into_iter().map(|index| {
@@ -230,7 +232,7 @@ impl OpenSubstream {
             let mut counters = self.take_range(index);
             // A range of this one segment is the last to need its counts.
             let counters = counters.as_mut().unwrap_or(&mut segment);
-            (index, seal(counters, plan, index, rungs, generator))
+            (index, seal(counters, plan, index, levels, generator))
         });
         let sealed = sealed.collect();
         segment.clear();
@@ -238,11 +240,11 @@ impl OpenSubstream {
         sealed
     }
 
-    /// The same where keys are cut into nodes: each node takes its keys out of the counters of the whole.
-    fn close_nodes(
+    /// The same where keys are cut into slices: each slice takes its keys out of the counters of the whole.
+    fn close_slices(
         &mut self,
         plan: &Plan,
-        rungs: &Rungs,
+        levels: &Levels,
         ending: &[usize],
         generators: &mut impl Iterator<Item = Generator>,
     ) -> Vec<(usize, SealedSketch)> {
@@ -258,11 +260,10 @@ impl OpenSubstream {
         };
         let sealed = ending.iter().map(|&index| {
             let generator = generators.next().expect("one was drawn for each range");
-            (index, seal(&mut whole, plan, index, rungs, generator))
+            (index, seal(&mut whole, plan, index, levels, generator))
         });
         let sealed = sealed.collect();
-        #[cfg(test)]
-        self.caps.iter_mut().filter(|_| fault::caps_each_node()).for_each(Caps::turn_over);
+        planted!(fault::cut(self.caps.as_mut()));
         if self.next_boundary(plan).is_some() {
             self.ranges.push((WHOLE, whole));
         } else {
@@ -272,21 +273,21 @@ impl OpenSubstream {
         sealed
     }
 
-    /// The ranges that are open at an offset, where a stream is over: its nodes first.
-    pub(crate) fn short(plan: &Plan, len: u64, rungs: &Rungs) -> Vec<usize> {
+    /// The ranges that are open at an offset, where a stream is over: its slices first.
+    pub(crate) fn short(plan: &Plan, len: u64, levels: &Levels) -> Vec<usize> {
         let is_open = |index: &usize| {
             let Range { start, end } = plan.ranges()[*index].offsets();
-            *index == WHOLE || (plan.ranges()[*index].role() == Role::Node && start < len && len < end)
+            *index == WHOLE || (plan.ranges()[*index].role() == Role::Slice && start < len && len < end)
         };
-        sealing_order(plan, (0..plan.ranges().len()).filter(is_open), rungs)
+        sealing_order(plan, (0..plan.ranges().len()).filter(is_open), levels)
     }
 
-    /// Seals all that was counted before this offset, in the nodes that are open and the whole range: the stream is over
+    /// Seals all that was counted before this offset, in the slices that are open and the whole range: the stream is over
     /// there. Segments that begin later count nowhere.
     pub(crate) fn seal_short(
         &mut self,
         plan: &Plan,
-        rungs: &Rungs,
+        levels: &Levels,
         len: u64,
         generators: &mut impl Iterator<Item = Generator>,
     ) -> Vec<(usize, SealedSketch)> {
@@ -295,13 +296,14 @@ impl OpenSubstream {
         for (segment, _) in self.segments.drain(..).zip(starts).filter(|(_, start)| **start < len) {
             segment.iter().for_each(|segment| whole.add(segment));
         }
-        let sealed = |index: usize| {
+        let mut sealed = Vec::new();
+        for index in Self::short(plan, len, levels) {
+            // PRIVACY.md: rule 2. Each range has its own noise.
             let generator = generators.next().expect("one was drawn for each range");
-            #[cfg(test)]
-            let generator = fault::short(generator, index);
-            (index, seal(&mut whole, plan, index, rungs, generator))
-        };
-        Self::short(plan, len, rungs).into_iter().map(sealed).collect()
+            planted!(let generator = fault::short(generator, index));
+            sealed.push((index, seal(&mut whole, plan, index, levels, generator)));
+        }
+        sealed
     }
 
     /// Takes the oldest segment, which ends at `end`, after adding it to every longer range that covers it.
@@ -311,21 +313,13 @@ impl OpenSubstream {
         for (_, counters) in &mut self.ranges {
             counters.add(&segment);
         }
-        let goes_on = |index: &usize| {
-            let offsets = plan.ranges()[*index].offsets();
-            offsets.start == start && end < offsets.end
-        };
-        for index in (0..plan.ranges().len()).filter(goes_on) {
-            self.ranges.push((index, segment.copy()));
+        for (index, range) in plan.ranges().iter().enumerate() {
+            if range.offsets().start == start && end < range.offsets().end {
+                self.ranges.push((index, segment.copy()));
+            }
         }
         self.closed += 1;
         segment
-    }
-
-    /// Shows the counters of the oldest segment to a planted mistake.
-    #[cfg(test)]
-    pub(crate) fn show(&self) {
-        fault::show(&self.mapping, self.oldest());
     }
 
     #[cfg(test)]
@@ -340,17 +334,17 @@ impl OpenSubstream {
     }
 }
 
-/// Seals a range: a node takes its keys out of the counters, the whole takes all.
+/// Seals a range: a slice takes its keys out of the counters, the whole takes all.
 fn seal(
     counters: &mut Counters,
     plan: &Plan,
     index: usize,
-    rungs: &Rungs,
+    levels: &Levels,
     generator: Generator,
 ) -> SealedSketch {
     let (table, width) = (plan.ranges()[index].table(), plan.width());
     match plan.ranges()[index].role() {
-        Role::Node => counters.seal_keys(rungs.counted(index, plan), width, table, generator),
+        Role::Slice => counters.seal_keys(levels.counted(index, plan), width, table, generator),
         Role::Whole | Role::Prefix | Role::Suffix => {
             let total = if plan.has_public_totals() { Total::Public } else { Total::Private };
             counters.seal(total, width, table, generator)
@@ -358,12 +352,13 @@ fn seal(
     }
 }
 
-/// These ranges without nodes that count no key; the whole comes after its nodes, and hashed counters last.
-fn sealing_order(plan: &Plan, ranges: impl Iterator<Item = usize>, rungs: &Rungs) -> Vec<usize> {
-    let is_node = |index: usize| plan.ranges()[index].role() == Role::Node;
-    let counts = |index: &usize| !is_node(*index) || rungs.counted(*index, plan) != Counted::Places(&[]);
+/// These ranges without slices that count no key; the whole comes after its slices, and hashed counters last.
+fn sealing_order(plan: &Plan, ranges: impl Iterator<Item = usize>, levels: &Levels) -> Vec<usize> {
+    let is_slice = |index: usize| plan.ranges()[index].role() == Role::Slice;
+    let counts =
+        |index: &usize| !is_slice(*index) || levels.counted(*index, plan) != CountedKeys::Places(&[]);
     let mut ranges: Vec<usize> = ranges.filter(counts).collect();
-    let own_whole = plan.rungs().ranges_of(0).start;
-    ranges.sort_by_key(|&index| if is_node(index) { usize::from(index == own_whole) } else { 2 });
+    let own_whole = plan.levels().ranges_of(0).start;
+    ranges.sort_by_key(|&index| if is_slice(index) { usize::from(index == own_whole) } else { 2 });
     ranges
 }

@@ -3,13 +3,11 @@
 use crate::error::PartialError;
 use crate::secret::partial::{Origin, PartialCounters, PartialId};
 use crate::stream::sketch::DpswSketch;
-#[cfg(test)]
-use crate::testing::fault;
 
 /// The most ids remembered for open substreams.
 const ABSORBED_MAX: usize = 1_000_000;
 
-/// What became of partial counters.
+/// The outcome of absorbing partial counters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Absorbed {
@@ -53,8 +51,7 @@ impl DpswSketch {
                 self.open_substream(substream).count(*segment, |open, _| open.add(counters));
             }
         }
-        #[cfg(test)]
-        fault::goes(fault::Fault::QuietOnceAbsorbed);
+        planted!(fault::absorbed());
         Ok(absorbed)
     }
 

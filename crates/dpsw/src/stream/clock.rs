@@ -6,8 +6,6 @@ use crate::item::run::Run;
 use crate::item::value::Item;
 use crate::plan::settings::{Clock, TimeWindow};
 use crate::stream::sketch::{DpswSketch, Taken, Unsealed};
-#[cfg(test)]
-use crate::testing::fault;
 
 /// The latest time: positions and everything added to them stay in range.
 pub(crate) const TIME_MAX: u64 = 1 << 61;
@@ -164,8 +162,7 @@ impl DpswSketch {
         let oldest = watermark.saturating_sub(self.plan.retained_len()) / len;
         if self.number < oldest {
             self.jump_to(oldest);
-            #[cfg(test)]
-            fault::goes(fault::Fault::QuietAfterJump);
+            planted!(fault::clock_jumped());
         }
         while self.next_boundary() <= watermark {
             self.time.now = self.time.now.max(self.next_boundary());

@@ -7,8 +7,6 @@ use crate::noise::generator::Generator;
 use crate::plan::settings::{Clock, TimeWindow};
 use crate::plan::structure::Plan;
 use crate::stream::sketch::DpswSketch;
-#[cfg(test)]
-use crate::testing::fault;
 use crate::view::window_view::WindowView;
 
 /// A stream that could not be finished. Nothing was released: the stream is as it was, and can go on or be finished later.
@@ -28,7 +26,8 @@ impl DpswSketch {
     /// begin there too. How many items there are must be public.
     ///
     /// ```
-    /// use dpsw::{Batch, DpswSketch, Request, Settings};
+    /// use dpsw::plan::Request;
+    /// use dpsw::{Batch, DpswSketch, Settings};
     ///
     /// let items = ["/", "/cart", "/"].repeat(1000); // all that there is
     /// let settings = Settings::last_items(2000, 1.0)?.with_keys(["/", "/cart"]);
@@ -52,8 +51,7 @@ impl DpswSketch {
         if self.plan.settings().window.time().is_none() {
             self.pass_over((len - items % len) % len)?;
             self.time.start = Some(self.time.now);
-            #[cfg(test)]
-            fault::goes(fault::Fault::QuietWhereBegun);
+            planted!(fault::begun_inside());
         }
         Ok(self)
     }
@@ -108,8 +106,7 @@ impl DpswSketch {
             }
             _ => self.time.now,
         };
-        #[cfg(test)]
-        let end = fault::end(end, (self.number + self.open.len() as u64) * self.plan.substream_len());
+        planted!(let end = fault::end(end, (self.number + self.open.len() as u64) * self.plan.substream_len()));
         end
     }
 
@@ -136,15 +133,14 @@ impl DpswSketch {
         } else if self.is_unseen() {
             self.look(&mut generators);
         }
-        #[cfg(test)]
-        fault::finished(&mut self.readable);
+        planted!(fault::finished(&mut self.cached));
         self.view().into_finished()
     }
 
     /// Whether the running search was not looked at when its newest substream was sealed: a summary waits for its end.
     fn is_unseen(&self) -> bool {
-        let (discovery, newest) = (self.plan.discovery(), self.number.checked_sub(1));
-        discovery.zip(newest).is_some_and(|(discovery, newest)| !discovery.checks_at(newest))
+        let (search_plan, newest) = (self.plan.search_plan(), self.number.checked_sub(1));
+        search_plan.zip(newest).is_some_and(|(search_plan, newest)| !search_plan.checks_at(newest))
     }
 
     /// Looks for keys once more, as at the end of the search.
@@ -155,11 +151,11 @@ impl DpswSketch {
 
     /// Seals the substream in which the stream is over, and looks for keys as at its own end: no search has a check more.
     fn seal_short(&mut self, generators: &mut impl Iterator<Item = Generator>) {
-        let of_keys = self.plan.discovery().is_some();
+        let of_keys = self.plan.search_plan().is_some();
         let of_keys = of_keys.then(|| generators.next().expect("as many were drawn as there are seals"));
         let len = self.time.now - self.number * self.plan.substream_len();
         let open = self.open.front_mut().expect("a substream is always open");
-        let sealed = open.seal_short(&self.plan, &self.rungs, len, generators);
+        let sealed = open.seal_short(&self.plan, &self.levels, len, generators);
         let found = of_keys.map(|generator| self.find(generator));
         self.release(sealed, found);
     }
@@ -169,7 +165,7 @@ impl DpswSketch {
 mod tests {
     use super::*;
     use crate::item::batch::Batch;
-    use crate::item::domain::{Discovery, Domain, Tracking};
+    use crate::item::domain::{Domain, SearchCounts, SearchSettings};
     use crate::item::hash::StreamKey;
     use crate::item::keys::Keys;
     use crate::item::value::Kind;
@@ -261,13 +257,13 @@ mod tests {
     /// Substreams of ten items. A summary is looked at when its search of three ends, and when the stream is over.
     #[test]
     fn a_summary_is_looked_at_when_the_stream_is_over_wherever_that_is() {
-        let tracking = Tracking::Summary { keys: 1000 };
-        let discovery = Discovery { tracking, search_len: Some(3), ..Discovery::new(Kind::Integers) };
+        let counting = SearchCounts::Summary { keys: 1000 };
+        let search_plan =
+            SearchSettings { counting, search_len: Some(3), ..SearchSettings::new(Kind::Integers) };
         let counters = CounterLayout::Hashed { rows: 2, columns: 32 };
         let method = TunedMethod { substreams: 5, counters, ..TunedMethod::default() };
         let settings = Settings::last_items(50, 30.0).expect("in range").with_method(method);
-        let settings =
-            settings.with_domain(Domain::Discovered(discovery)).with_delta(1e-9).expect("in range");
+        let settings = settings.with_domain(Domain::Found(search_plan)).with_delta(1e-9).expect("in range");
         for items in [19, 20, 21, 30, 45, 50] {
             let noise = Noise::off();
             let mut sketch = DpswSketch::with_key(settings.clone().plan().expect("a plan"), key(), noise);
@@ -277,12 +273,12 @@ mod tests {
         }
     }
 
-    /// Windows of 120 items in substreams of 24, or with three rungs of 24 in nodes of six.
+    /// Windows of 120 items in substreams of 24, or with three levels of 24 in slices of six.
     #[test]
     fn a_stream_whose_length_is_known_is_over_at_the_end_of_a_substream() {
-        for (items, rungs) in [(500_u64, 1), (480, 1), (481, 3), (500, 3), (70, 3), (1, 1)] {
+        for (items, levels) in [(500_u64, 1), (480, 1), (481, 3), (500, 3), (70, 3), (1, 1)] {
             let counters = CounterLayout::Identity;
-            let method = TunedMethod { substreams: 5, counters, rungs, ..TunedMethod::default() };
+            let method = TunedMethod { substreams: 5, counters, levels, ..TunedMethod::default() };
             let settings = Settings::last_items(120, 1.0).expect("in range").with_keys(0..600);
             let plan = settings.with_method(method).plan().expect("a plan");
             assert_eq!(plan.substream_len(), 24);

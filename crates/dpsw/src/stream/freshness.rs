@@ -5,7 +5,7 @@ use crate::error::StoreError;
 /// Bytes of the id of a state.
 pub(crate) const ID_LEN: usize = 24;
 
-/// Which saved state: random, so that no two are mixed up.
+/// The name of a saved state: random, so that no two are mixed up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StateId(pub [u8; ID_LEN]);
 

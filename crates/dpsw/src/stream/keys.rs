@@ -8,7 +8,7 @@ use crate::plan::mapper::Mapper;
 use crate::plan::structure::Plan;
 use crate::sealed::horizon::Decided;
 
-/// Where the mappings of the substreams come from.
+/// The hash keys of a stream, from which the mappings of its substreams are made.
 #[derive(Debug)]
 pub(crate) struct HashKeys {
     pub(crate) stream: StreamKey,

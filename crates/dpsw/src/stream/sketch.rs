@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use crate::decide::decision::{Decider, Decision};
+use crate::decide::found::FoundCounter;
 use crate::error::{EntropyError, IngestError};
 use crate::item::batch::{Batch, ByteStrings, Items};
 use crate::item::hash::StreamKey;
@@ -11,25 +13,21 @@ use crate::item::mapping::Mapping;
 use crate::item::run::Run;
 use crate::item::value::Item;
 use crate::noise::generator::{Generator, Noise};
-use crate::plan::discovery::PlannedDiscovery;
+use crate::plan::search::SearchPlan;
 use crate::plan::structure::Plan;
 use crate::privacy::parameters::Claim;
-use crate::sealed::found::Found;
+use crate::sealed::found::FoundKeys;
 use crate::sealed::horizon::Decided;
-use crate::sealed::leases::Leases;
+use crate::sealed::levels::Levels;
+use crate::sealed::pins::Pins;
 use crate::sealed::released::Released;
-use crate::sealed::rungs::Rungs;
 use crate::sealed::sketch::SealedSketch;
 use crate::sealed::substream::SealedSubstream;
+use crate::secret::key_search::KeySearch;
 use crate::secret::partial::PartialId;
 use crate::secret::substream::OpenSubstream;
-use crate::secret::tracker::Tracker;
 use crate::stream::keys::HashKeys;
-#[cfg(test)]
-use crate::testing::{fault, replay::tape};
-use crate::view::decide::{Decider, Decision};
-use crate::view::readable::Readable;
-use crate::view::scores::Tracking;
+use crate::view::cached_release::CachedRelease;
 use crate::view::window_view::WindowView;
 
 /// How many byte strings are hashed before they are counted: taking turns in blocks is faster than item by item.
@@ -53,7 +51,7 @@ impl Unsealed {
     }
 }
 
-/// What became of a batch.
+/// The outcome of taking a batch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Taken {
@@ -78,8 +76,15 @@ impl Taken {
 
 /// A private sketch of the recent part of a stream, still counting.
 ///
-/// It takes items and answers nothing; [`view`](Self::view) hands out what does. Not `Clone`: a copy would seal the same
-/// items with other noise.
+/// It takes items and answers nothing; [`view`](Self::view) hands out what does. So the exact counters, which are secret, and
+/// the answers, which are not, never meet in one type: no question can reach an open counter.
+///
+/// A stream is cut into substreams. The items of open ones are counted exactly; once the clock passes the end of a range, its
+/// counters get noise from a generator with a new key and join what is released. Noise is drawn then and not before, so that
+/// no saved state holds noise that two different continuations could share.
+///
+/// Two things must stay true: a range is sealed at most once, and whether and where an event counts depends on its own
+/// position or time, never on its item. Not `Clone`: a copy would seal the same items with other noise.
 pub struct DpswSketch {
     pub(crate) plan: Arc<Plan>,
     noise: Noise,
@@ -91,15 +96,15 @@ pub struct DpswSketch {
     /// At least one; more where late events are waited for.
     pub(crate) open: VecDeque<OpenSubstream>,
     /// Of the oldest open substream: which keys are cut more finely. Made when it became the oldest.
-    pub(crate) rungs: Arc<Rungs>,
+    pub(crate) levels: Arc<Levels>,
     pub(crate) time: Time,
-    pub(crate) readable: Arc<Readable>,
+    pub(crate) cached: Arc<CachedRelease>,
     /// Makes decisions, which are functions of plan and release.
     decider: Decider,
     /// The keys of running searches, by search.
-    pub(crate) trackers: BTreeMap<u64, Tracker>,
+    pub(crate) searches: BTreeMap<u64, KeySearch>,
     /// An empty one, with its room at hand.
-    spare_tracker: Option<Tracker>,
+    spare_search: Option<KeySearch>,
     /// The first search whose keys are counted: those of an earlier one may have been counted elsewhere.
     pub(crate) first_search: u64,
     /// Where the events are counted, among sites whose views are merged.
@@ -118,7 +123,7 @@ impl std::fmt::Debug for DpswSketch {
     }
 }
 
-/// Where the stream stands.
+/// The position of a stream.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Time {
     /// Where it began: position 0, where the clock was first set, or at an earlier event that was counted; unknown before.
@@ -156,17 +161,16 @@ impl DpswSketch {
 
     /// An empty sketch whose first substream has this number.
     pub(crate) fn beginning_with(plan: Plan, key: StreamKey, noise: Noise, number: u64) -> Self {
-        #[cfg(test)]
-        fault::begins();
+        planted!(fault::begins());
         plan.prepare();
         let keys = HashKeys::new(&plan, key);
-        let leases = Leases::new(&plan, number);
-        let first = leases.horizon().get(number).expect("a stream begins inside its horizon");
-        let open = OpenSubstream::new(&plan, tracking(&leases, keys.mapping(&plan, first), first, &plan));
-        let readable = nothing_released(leases, open.mapping().untracked());
+        let pins = Pins::new(&plan, number);
+        let first = pins.horizon().get(number).expect("a stream begins inside its horizon");
+        let open = OpenSubstream::new(&plan, pinning(&pins, keys.mapping(&plan, first), first, &plan));
+        let cached = nothing_released(pins, open.mapping().unpinned());
         let start = plan.settings().window.time().is_none().then_some(0);
         Self {
-            rungs: Arc::new(Rungs::first(&plan)),
+            levels: Arc::new(Levels::first(&plan)),
             plan: Arc::new(plan),
             is_private: noise.is_private(),
             noise,
@@ -174,10 +178,10 @@ impl DpswSketch {
             number,
             open: VecDeque::from([open]),
             time: Time { start, now: 0, late: 0 },
-            readable,
+            cached,
             decider: Decider::default(),
-            trackers: BTreeMap::new(),
-            spare_tracker: None,
+            searches: BTreeMap::new(),
+            spare_search: None,
             first_search: 0,
             site: 0,
             absorbed: BTreeSet::new(),
@@ -193,7 +197,7 @@ impl DpswSketch {
         let start = number * plan.substream_len();
         let time = Time { start: Some(start), now: start, late: 0 };
         // An event of this substream may have been in a search that began before it, elsewhere.
-        let first_search = number.div_ceil(plan.discovery().map_or(1, PlannedDiscovery::search_len));
+        let first_search = number.div_ceil(plan.search_plan().map_or(1, SearchPlan::search_len));
         Self { is_private: is_private && anew.is_private, site, generation, time, first_search, ..anew }
     }
 
@@ -219,12 +223,11 @@ impl DpswSketch {
     #[must_use]
     pub fn view(&self) -> WindowView {
         let claim = if self.is_private { self.plan.claim() } else { Claim::None };
-        #[cfg(test)]
-        self.open.front().inspect(|open| open.show());
+        planted!(fault::show(self.open.front()));
         let start = self.time.start.unwrap_or(self.time.now);
         WindowView::new(
             Arc::clone(&self.plan),
-            Arc::clone(&self.readable),
+            Arc::clone(&self.cached),
             claim,
             start..self.time.now,
             vec![self.site],
@@ -268,7 +271,7 @@ impl DpswSketch {
         taken: &mut Taken,
     ) -> Result<(), IngestError> {
         let key = self.keys.mapper.fingerprint_key;
-        let needs_keys = self.plan.discovery().is_some();
+        let needs_keys = self.plan.search_plan().is_some();
         let (mut words, mut slices) = ([0; HASHED_AT_ONCE], Vec::new());
         for start in (0..items.len()).step_by(HASHED_AT_ONCE) {
             let words = &mut words[..HASHED_AT_ONCE.min(items.len() - start)];
@@ -309,8 +312,7 @@ impl DpswSketch {
             taken.add(now.len(), self.take_now(self.number, None, now));
             done += now.len();
             let positions = now.len();
-            #[cfg(test)]
-            let positions = fault::positions(positions);
+            planted!(let positions = fault::positions(positions));
             self.pass(positions as u64).map_err(|source| Unsealed { accepted: done, source })?;
         }
         Ok(())
@@ -329,27 +331,27 @@ impl DpswSketch {
         let open = self.open_substream(number);
         let segment = segment.unwrap_or_else(|| open.closed());
         let admitted = open.take(segment, run, &plan);
-        self.track(number, run, admitted.places.as_deref());
+        self.pin(number, run, admitted.places.as_deref());
         admitted.capped
     }
 
-    fn track(&mut self, number: u64, run: Run<'_>, admitted: Option<&[usize]>) {
+    fn pin(&mut self, number: u64, run: Run<'_>, admitted: Option<&[usize]>) {
         let plan = Arc::clone(&self.plan);
-        if let (Some(discovery), Some(tracker)) = (plan.discovery(), self.tracker(number)) {
-            tracker.take(run, admitted, discovery);
+        if let (Some(search_plan), Some(search)) = (plan.search_plan(), self.search(number)) {
+            search.take(run, admitted, search_plan);
         }
     }
 
     /// The keys of the search of a substream, if they are counted.
-    fn tracker(&mut self, number: u64) -> Option<&mut Tracker> {
-        let discovery = self.plan.discovery()?;
-        let (search, key) = (discovery.search(number), self.keys.mapper.fingerprint_key);
-        if search < self.first_search {
+    fn search(&mut self, number: u64) -> Option<&mut KeySearch> {
+        let search_plan = self.plan.search_plan()?;
+        let (search_number, key) = (search_plan.number_at(number), self.keys.mapper.fingerprint_key);
+        if search_number < self.first_search {
             return None;
         }
-        let spare = &mut self.spare_tracker;
-        let empty = || spare.take().unwrap_or_else(|| Tracker::new(discovery, key));
-        Some(self.trackers.entry(search).or_insert_with(empty))
+        let spare = &mut self.spare_search;
+        let empty = || spare.take().unwrap_or_else(|| KeySearch::new(search_plan, key));
+        Some(self.searches.entry(search_number).or_insert_with(empty))
     }
 
     /// A number for the user with this name, for [`Batch::by`].
@@ -408,9 +410,8 @@ impl DpswSketch {
     /// Seals the ranges that end with the oldest open segment and makes them readable.
     pub(crate) fn close_segment(&mut self) -> Result<(), EntropyError> {
         let open = self.open.front().expect("a substream is always open");
-        #[cfg(test)]
-        fault::table(&mut self.rungs, open.oldest().filter(|_| open.closed() == 0));
-        let seals = open.ending(&self.plan, &self.rungs).len() + usize::from(self.checks_keys());
+        planted!(fault::table(&mut self.levels, open.oldest().filter(|_| open.closed() == 0)));
+        let seals = open.ending(&self.plan, &self.levels).len() + usize::from(self.checks_keys());
         let generators = (0..seals).map(|_| self.generator()).collect::<Result<Vec<_>, _>>()?;
         self.seal_segment(&mut generators.into_iter());
         Ok(())
@@ -419,8 +420,7 @@ impl DpswSketch {
     /// A newly keyed generator, for one seal.
     pub(crate) fn generator(&mut self) -> Result<Generator, EntropyError> {
         let generator = self.noise.generator()?;
-        #[cfg(test)]
-        let generator = fault::generator(generator);
+        planted!(let generator = fault::generator(generator));
         Ok(generator)
     }
 
@@ -428,7 +428,7 @@ impl DpswSketch {
     pub(crate) fn seal_segment(&mut self, generators: &mut impl Iterator<Item = Generator>) {
         let of_keys = self.checks_keys().then(|| generators.next().expect("one was drawn for the keys"));
         let open = self.open.front_mut().expect("a substream is always open");
-        let sealed = open.close_segment(&self.plan, &self.rungs, generators);
+        let sealed = open.close_segment(&self.plan, &self.levels, generators);
         let is_complete = open.next_boundary(&self.plan).is_none();
         let found = of_keys.map(|generator| self.find(generator));
         if !sealed.is_empty() {
@@ -441,27 +441,24 @@ impl DpswSketch {
 
     /// Whether keys are looked at when the oldest open segment ends: with its substream.
     fn checks_keys(&self) -> bool {
-        let Some(discovery) = self.plan.discovery() else { return false };
+        let Some(search_plan) = self.plan.search_plan() else { return false };
         let open = self.open.front().expect("a substream is always open");
         let is_last = open.next_boundary(&self.plan) == Some(self.plan.substream_len());
-        is_last && discovery.checks_at(self.number)
+        is_last && search_plan.checks_at(self.number)
     }
 
     /// Looks at the keys of the oldest open substream's search: those that come out. At its end the search is wiped.
     pub(crate) fn find(&mut self, mut generator: Generator) -> Keys {
-        let discovery = self.plan.discovery().expect("keys are looked at");
-        let (search, listed) = (discovery.search(self.number), self.readable.released.found());
-        let tracker = self.trackers.get_mut(&search);
-        #[cfg(test)]
-        let counts = tracker.as_ref().map(|tracker| tracker.values(discovery)).unwrap_or_default();
-        let found = tracker.map(|tracker| tracker.check(discovery, listed, &mut generator));
+        let search_plan = self.plan.search_plan().expect("keys are looked at");
+        let (search_number, listed) = (search_plan.number_at(self.number), self.cached.released.found());
+        let search = self.searches.get_mut(&search_number);
+        planted!(let counts = tape::counts(search.as_deref(), search_plan));
+        let found = search.map(|search| search.check(search_plan, listed, &mut generator));
         let found = found.unwrap_or(Keys::Range(0));
-        #[cfg(test)]
-        let found = tape::found(found, search, discovery.kind(), &counts);
-        #[cfg(test)]
-        let found = fault::found(found, discovery.kind(), &counts);
-        if discovery.ends_with(self.number) {
-            self.spare_tracker = self.trackers.remove(&search).map(Tracker::cleared);
+        planted!(let found = tape::found(found, search_number, search_plan.kind(), &counts));
+        planted!(let found = fault::found(found, search_plan.kind(), &counts));
+        if search_plan.ends_with(self.number) {
+            self.spare_search = self.searches.remove(&search_number).map(KeySearch::cleared);
         }
         found
     }
@@ -477,31 +474,30 @@ impl DpswSketch {
         }
     }
 
-    /// Decides how finely keys are cut in the oldest open substream, and which are tracked in the next one that no event can
+    /// Decides how finely keys are cut in the oldest open substream, and which are pinned in the next one that no event can
     /// have reached: by what is sealed, and when the clock says so.
     fn decide(&mut self) {
-        let released = &self.readable.released;
-        let Decision { leases, rungs } = self.decider.decide(&self.plan, released);
-        self.rungs = Arc::new(rungs);
-        if self.plan.tracked() == 0 {
+        let released = &self.cached.released;
+        let Decision { pins, levels } = self.decider.decide(&self.plan, released);
+        self.levels = Arc::new(levels);
+        if self.plan.pinned() == 0 {
             return;
         }
-        #[cfg(test)]
-        let leases = Arc::new(fault::leases(Leases::clone(&leases), released.leases(), &self.plan));
+        planted!(let pins = fault::pins(pins, released.pins(), &self.plan));
         let (substreams, found) = (released.substreams().to_vec(), Arc::clone(released.found()));
-        self.readable = Arc::new(self.readable.next(substreams, found, leases));
+        self.cached = Arc::new(self.cached.after_seal(substreams, found, pins));
     }
 
-    /// A substream that can be open: who is tracked there was decided before any event could reach it.
+    /// A substream that can be open: who is pinned there was decided before any event could reach it.
     pub(crate) fn decided(&self, number: u64) -> Decided {
-        let horizon = self.readable.released.leases().horizon();
+        let horizon = self.cached.released.pins().horizon();
         horizon.get(number).expect("every substream that can be open is decided")
     }
 
     /// How items fall on the counters of a substream.
     pub(crate) fn mapping(&self, substream: Decided) -> Mapping {
         let hashed = self.keys.mapping(&self.plan, substream);
-        tracking(self.readable.released.leases(), hashed, substream, &self.plan)
+        pinning(self.cached.released.pins(), hashed, substream, &self.plan)
     }
 
     /// The open substream of this number, not before the oldest.
@@ -509,8 +505,7 @@ impl DpswSketch {
         let index = (number - self.number) as usize;
         while self.open.len() <= index {
             let next = self.number + self.open.len() as u64;
-            #[cfg(test)]
-            fault::opened(&mut self.readable, next, &self.plan);
+            planted!(fault::opened(&mut self.cached, next, &self.plan));
             self.open.push_back(OpenSubstream::new(&self.plan, self.mapping(self.decided(next))));
         }
         &mut self.open[index]
@@ -520,8 +515,8 @@ impl DpswSketch {
     /// released, so there is nothing to give up.
     pub(crate) fn begin_at(&mut self, watermark: u64) {
         self.number = watermark / self.plan.substream_len();
-        let reference = self.readable.released.mapping().clone();
-        self.readable = nothing_released(Leases::new(&self.plan, self.number), reference);
+        let reference = self.cached.released.mapping().clone();
+        self.cached = nothing_released(Pins::new(&self.plan, self.number), reference);
         let first = self.mapping(self.decided(self.number));
         self.open = VecDeque::from([OpenSubstream::new(&self.plan, first)]);
         (self.time.start, self.time.now) = (Some(watermark), watermark);
@@ -534,18 +529,17 @@ impl DpswSketch {
         let given_up = (number - self.number).min(self.open.len() as u64);
         self.open.drain(..given_up as usize);
         self.number = number;
-        if let Some(discovery) = self.plan.discovery() {
-            self.trackers = self.trackers.split_off(&discovery.search(number));
+        if let Some(search_plan) = self.plan.search_plan() {
+            self.searches = self.searches.split_off(&search_plan.number_at(number));
         }
-        let released = &self.readable.released;
+        let released = &self.cached.released;
         let found = Arc::new(released.found().without_substreams());
-        let leases = released.leases().since(number, &self.plan);
-        #[cfg(test)]
-        let leases = fault::jumped(leases, !self.open.is_empty(), &self.plan);
-        let leases = Arc::new(leases);
+        let pins = released.pins().since(number, &self.plan);
+        planted!(let pins = fault::jumped(pins, !self.open.is_empty(), &self.plan));
+        let pins = Arc::new(pins);
         let nothing = Released::new(Vec::new(), released.mapping().clone()).with_found(found);
-        self.readable = Arc::new(Readable::new(nothing.with_leases(leases)));
-        self.rungs = Arc::new(Rungs::first(&self.plan));
+        self.cached = Arc::new(CachedRelease::new(nothing.with_pins(pins)));
+        self.levels = Arc::new(Levels::first(&self.plan));
         if self.open.is_empty() {
             self.open.push_back(OpenSubstream::new(&self.plan, self.mapping(self.decided(number))));
         }
@@ -554,61 +548,56 @@ impl DpswSketch {
     pub(crate) fn release(&mut self, sealed: Vec<(usize, SealedSketch)>, found: Option<Keys>) {
         let open = self.open.front().expect("a substream is always open");
         let (mapping, capped) = (open.mapping(), open.capped(&self.plan));
-        let running = match self.readable.released.substream(self.number) {
+        let running = match self.cached.released.substream(self.number) {
             Some(substream) => substream.with(sealed, &self.plan),
-            None => SealedSubstream::new(self.number, mapping.untracked()).with(sealed, &self.plan),
+            None => SealedSubstream::new(self.number, mapping.unpinned()).with(sealed, &self.plan),
         };
-        let running = running.with_capped(capped).with_rungs(Arc::clone(&self.rungs));
-        #[cfg(test)]
-        let running = fault::released(running);
+        let running = running.with_capped(capped).with_levels(Arc::clone(&self.levels));
+        planted!(let running = fault::released(running));
         let oldest = self.time.now.saturating_sub(self.plan.retained_len());
         let is_kept = |number: u64| oldest < (number + 1) * self.plan.substream_len();
-        let before = self
-            .readable
-            .released
-            .substreams()
-            .iter()
-            .filter(|s| s.number != self.number && is_kept(s.number));
+        let before =
+            self.cached.released.substreams().iter().filter(|s| s.number != self.number && is_kept(s.number));
         let mut substreams: Vec<_> = before.cloned().collect();
         substreams.push(Arc::new(running));
         let listed = self.listed(&substreams, found);
-        let leases = self.readable.released.leases();
-        let leases = match self.plan.tracked() {
-            0 => Arc::clone(leases),
-            _ => Arc::new(leases.since(substreams[0].number, &self.plan)),
+        let pins = self.cached.released.pins();
+        let pins = match self.plan.pinned() {
+            0 => Arc::clone(pins),
+            _ => Arc::new(pins.since(substreams[0].number, &self.plan)),
         };
-        self.readable = Arc::new(self.readable.next(substreams, listed, leases));
+        self.cached = Arc::new(self.cached.after_seal(substreams, listed, pins));
     }
 
     /// Makes found keys readable where nothing is sealed with them.
     pub(crate) fn list(&mut self, found: &Keys) {
-        let (released, by) = (&self.readable.released, self.keys.mapper.fingerprint_key);
-        let tracking = Tracking { plan: &self.plan, leases: released.leases() };
-        let listed = Arc::new(released.found().with_counted(found, released.substreams(), tracking, by));
-        let (substreams, leases) = (released.substreams().to_vec(), Arc::clone(released.leases()));
-        self.readable = Arc::new(self.readable.next(substreams, listed, leases));
+        let (released, by) = (&self.cached.released, self.keys.mapper.fingerprint_key);
+        let counter = FoundCounter { plan: &self.plan, pins: released.pins() };
+        let listed = Arc::new(released.found().with_counted(found, released.substreams(), counter, by));
+        let (substreams, pins) = (released.substreams().to_vec(), Arc::clone(released.pins()));
+        self.cached = Arc::new(self.cached.after_seal(substreams, listed, pins));
     }
 
     /// The list of found keys after these substreams were sealed and these keys came out.
-    fn listed(&self, substreams: &[Arc<SealedSubstream>], found: Option<Keys>) -> Arc<Found> {
-        let (released, found) = (&self.readable.released, found.unwrap_or(Keys::Range(0)));
-        if self.plan.discovery().is_none() {
+    fn listed(&self, substreams: &[Arc<SealedSubstream>], found: Option<Keys>) -> Arc<FoundKeys> {
+        let (released, found) = (&self.cached.released, found.unwrap_or(Keys::Range(0)));
+        if self.plan.search_plan().is_none() {
             return Arc::clone(released.found());
         }
-        let tracking = Tracking { plan: &self.plan, leases: released.leases() };
-        Arc::new(released.found().next(&found, released.substreams(), substreams, tracking))
+        let counter = FoundCounter { plan: &self.plan, pins: released.pins() };
+        Arc::new(released.found().after_seal(&found, released.substreams(), substreams, counter))
     }
 }
 
-/// What a stream shows that begins with these leases: nothing is sealed or found.
-fn nothing_released(leases: Leases, mapping: Mapping) -> Arc<Readable> {
-    Arc::new(Readable::new(Released::new(Vec::new(), mapping).with_leases(Arc::new(leases))))
+/// What a stream shows that begins with these pins: nothing is sealed or found.
+fn nothing_released(pins: Pins, mapping: Mapping) -> Arc<CachedRelease> {
+    Arc::new(CachedRelease::new(Released::new(Vec::new(), mapping).with_pins(Arc::new(pins))))
 }
 
-/// The mapping of a substream with counters of their own for the keys that are tracked there.
-fn tracking(leases: &Leases, hashed: Mapping, substream: Decided, plan: &Plan) -> Mapping {
-    let slots = || Arc::new(leases.slots(substream));
-    Mapping { tracked: (0 < plan.tracked()).then(slots), ..hashed }
+/// The mapping of a substream with counters of their own for the keys that are pinned there.
+fn pinning(pins: &Pins, hashed: Mapping, substream: Decided, plan: &Plan) -> Mapping {
+    let slots = || Arc::new(pins.slots(substream));
+    Mapping { pinned: (0 < plan.pinned()).then(slots), ..hashed }
 }
 
 #[cfg(test)]
@@ -617,17 +606,17 @@ mod tests {
 
     use super::*;
     use crate::bytes::codec::Writer;
-    use crate::item::domain::{Discovery, Domain};
+    use crate::decide::decision::decide;
+    use crate::item::domain::{Domain, SearchSettings};
     use crate::item::keys::Keys;
     use crate::item::value::Kind;
-    use crate::plan::discovery::ListLimits;
+    use crate::plan::search::ListLimits;
     use crate::plan::settings::{
         Clock, CounterLayout, Method, PaperMethod, Settings, SubstreamLen, TimeWindow, TunedMethod, Unit,
         Window,
     };
     use crate::privacy::parameters::{Delta, Epsilon};
     use crate::store::memory::MemoryStore;
-    use crate::view::decide::decide;
 
     fn sketch() -> DpswSketch {
         let method =
@@ -678,23 +667,23 @@ mod tests {
     /// Substreams of ten items, searches of four; without noise a key is found from this count on: nine.
     fn finding(list: usize) -> (DpswSketch, usize) {
         let counters = CounterLayout::Hashed { rows: 2, columns: 32 };
-        let discovery = Discovery { search_len: Some(4), ..Discovery::new(Kind::Integers) };
+        let search_plan = SearchSettings { search_len: Some(4), ..SearchSettings::new(Kind::Integers) };
         let settings = Settings {
             epsilon: Epsilon::new(30.0).expect("in range"),
             delta: Delta::new(1e-9).ok(),
-            domain: Domain::Discovered(discovery),
+            domain: Domain::Found(search_plan),
             method: Some(Method::Tuned(TunedMethod { substreams: 5, counters, ..TunedMethod::default() })),
             ..sketch().plan().settings().clone()
         };
         let plan = Plan::new(settings).expect("a valid plan");
         let plan = plan.with_list(ListLimits { keys: list, bytes: 1000 });
-        let least = plan.discovery().expect("keys are found").threshold() as usize + 3;
+        let least = plan.search_plan().expect("keys are found").threshold() as usize + 3;
         (DpswSketch::with_noise(plan, Noise::off()).expect("noise is off"), least)
     }
 
     fn found(sketch: &DpswSketch) -> Vec<String> {
         let mut keys: Vec<String> =
-            sketch.readable.released.found().keys().iter().map(|key| key.to_string()).collect();
+            sketch.cached.released.found().keys().iter().map(|key| key.to_string()).collect();
         keys.sort();
         keys
     }
@@ -704,7 +693,7 @@ mod tests {
         let (mut sketch, least) = finding(9);
         let secret = |sketch: &DpswSketch| {
             let mut writer = Writer::new(b"TESTTEST", 1);
-            sketch.trackers.values().for_each(|tracker| tracker.write(&mut writer));
+            sketch.searches.values().for_each(|search| search.write(&mut writer));
             writer.finish()
         };
         sketch.extend(Batch::integers(&[7; 10])).expect("valid items");
@@ -739,10 +728,10 @@ mod tests {
         assert_eq!(found(&sketch), ["7"]);
     }
 
-    /// The same with this many keys tracked.
-    fn tracking(list: usize, tracked: u32, rungs: u32) -> DpswSketch {
+    /// The same with this many keys pinned.
+    fn pinning(list: usize, pinned: u32, levels: u32) -> DpswSketch {
         let counters = CounterLayout::Hashed { rows: 2, columns: 32 };
-        let method = TunedMethod { substreams: 5, counters, tracked, rungs, ..TunedMethod::default() };
+        let method = TunedMethod { substreams: 5, counters, pinned, levels, ..TunedMethod::default() };
         let settings = Settings {
             method: Some(Method::Tuned(method)),
             window: Window::Items(200),
@@ -756,59 +745,59 @@ mod tests {
     /// A key with counters of its own is seen in no hashed ones: without those of its own a rare key would take its place in the
     /// list.
     #[test]
-    fn a_found_key_stays_listed_while_it_is_tracked() {
-        for rungs in [1, 3] {
-            let mut sketch = tracking(1, 2, rungs);
+    fn a_found_key_stays_listed_while_it_is_pinned() {
+        for levels in [1, 3] {
+            let mut sketch = pinning(1, 2, levels);
             let by = sketch.keys.mapper.fingerprint_key;
             let item = |i: u64| if i % 10 < 6 { 7 } else { 100 + i / 40 };
             for step in 0..80_u64 {
                 let items: Vec<u64> = (40 * step..40 * (step + 1)).map(item).collect();
                 sketch.extend(Batch::integers(&items)).expect("valid items");
                 assert_eq!(found(&sketch), ["7"], "step {step}");
-                let sums = sketch.readable.released.found().sums();
+                let sums = sketch.cached.released.found().sums();
                 assert!(step < 5 || (100..180).contains(&sums[0]), "step {step}: {sums:?}");
             }
-            assert!(sketch.readable.released.leases().slot(by.integer(7), 80).is_some());
+            assert!(sketch.cached.released.pins().slot(by.integer(7), 80).is_some());
         }
     }
 
-    /// Keys come and go so fast that all leases are in use.
+    /// Keys come and go so fast that all pins are in use.
     #[test]
-    fn a_sketch_with_tracked_keys_holds_no_more_than_planned() {
-        for (rungs, tracked) in [(1, 8), (3, 8), (3, 40)] {
-            let mut sketch = tracking(20, tracked, rungs);
-            let mut leases_most = 0;
+    fn a_sketch_with_pinned_keys_holds_no_more_than_planned() {
+        for (levels, pinned) in [(1, 8), (3, 8), (3, 40)] {
+            let mut sketch = pinning(20, pinned, levels);
+            let mut pins_most = 0;
             for step in 0..200_u64 {
                 let items: Vec<u64> = (0..13).map(|i| step / 6 * 2 + i % 3).collect();
                 sketch.extend(Batch::integers(&items)).expect("valid items");
-                let released = &sketch.readable.released;
-                let places = |s: &Arc<SealedSubstream>| 4 * s.rungs().listed().count();
+                let released = &sketch.cached.released;
+                let places = |s: &Arc<SealedSubstream>| 4 * s.levels().listed().count();
                 let cells = |s: &Arc<SealedSubstream>| -> usize {
                     s.sketches().iter().map(|(_, sketch)| 2 * sketch.cells().len()).sum()
                 };
                 let sealed: usize = released.substreams().iter().map(|s| cells(s) + places(s)).sum();
                 let arrays = sketch.open.iter().map(|open| open.segments().count() + open.ranges().count());
                 let open = 4 * arrays.sum::<usize>() * sketch.plan.counters_len();
-                let leases = released.leases().iter().len();
+                let pins = released.pins().iter().len();
                 let found = released.found().keys().len() * 16;
-                let held = sealed + open + 16 * leases + found;
+                let held = sealed + open + 16 * pins + found;
                 assert!(
                     held as u64 <= sketch.plan.sketch_bytes(),
                     "{held} of {}",
                     sketch.plan.sketch_bytes()
                 );
-                assert!(leases <= sketch.plan.leases_max());
-                leases_most = leases_most.max(leases);
+                assert!(pins <= sketch.plan.pins_max());
+                pins_most = pins_most.max(pins);
             }
-            assert!(tracked != 8 || leases_most == sketch.plan.leases_max(), "{leases_most}");
+            assert!(pinned != 8 || pins_most == sketch.plan.pins_max(), "{pins_most}");
         }
     }
 
-    /// What is tracked next does not depend on when the list got its keys, which a restored stream does not know.
+    /// What is pinned next does not depend on when the list got its keys, which a restored stream does not know.
     #[test]
-    fn a_stream_that_forgets_what_it_worked_out_tracks_the_same_keys() {
-        for (list, rungs) in [(3, 1), (5, 3)] {
-            let [mut one, mut other] = [tracking(list, 2, rungs), tracking(list, 2, rungs)];
+    fn a_stream_that_forgets_what_it_worked_out_pins_the_same_keys() {
+        for (list, levels) in [(3, 1), (5, 3)] {
+            let [mut one, mut other] = [pinning(list, 2, levels), pinning(list, 2, levels)];
             let mut seen = BTreeSet::new();
             for step in 0..120_u64 {
                 let item = |i: u64| (i * i + step / 6) % 11 % 5 + (step / 17) % 3;
@@ -818,7 +807,7 @@ mod tests {
                 }
                 other.decider = Decider::default();
                 assert!(one.view().to_bytes() == other.view().to_bytes(), "step {step}");
-                seen.extend(one.readable.released.leases().iter().map(|(key, _, _)| key));
+                seen.extend(one.cached.released.pins().iter().map(|(key, _, _)| key));
             }
             assert!(2 < seen.len(), "{seen:?}");
         }
@@ -828,9 +817,9 @@ mod tests {
     #[test]
     fn decisions_follow_from_plan_and_release_alone() {
         let window = TimeWindow { len: 256, lateness: 20, clock: Clock::Caller, expected_items: 256 };
-        let levels = rungs(Window::Time(window)).0.plan().settings().clone();
+        let levels = levels(Window::Time(window)).0.plan().settings().clone();
         let counters = CounterLayout::Hashed { rows: 2, columns: 32 };
-        let method = TunedMethod { substreams: 4, counters, tracked: 4, rungs: 3, ..TunedMethod::default() };
+        let method = TunedMethod { substreams: 4, counters, pinned: 4, levels: 3, ..TunedMethod::default() };
         let pinned = levels.clone().with_method(method);
         for settings in [levels, pinned] {
             let plan = Plan::new(settings).expect("a plan");
@@ -845,7 +834,7 @@ mod tests {
                     sketch.advance(now).expect("a clock");
                     let item = first + step / 9;
                     sketch.extend(Batch::integers(&[item; 150]).at(&[now; 150])).expect("in time");
-                    let released = &sketch.readable.released;
+                    let released = &sketch.cached.released;
                     let decision = decide(&plan, released);
                     assert_eq!(decider.decide(&plan, released), decision, "step {step}");
                     decisions.push(decision);
@@ -870,9 +859,9 @@ mod tests {
             ..paper.plan().settings().clone()
         };
         // A window that is no multiple of a substream leaves one while the next is running.
-        let tracking = [1, 3].map(|rungs| tracking(9, 2, rungs).plan().settings().clone());
-        let tracking = tracking.map(|settings| Settings { window: Window::Items(45), ..settings });
-        let plans = [paper(1), paper(2)].into_iter().chain(tracking).map(Plan::new);
+        let pinning = [1, 3].map(|levels| pinning(9, 2, levels).plan().settings().clone());
+        let pinning = pinning.map(|settings| Settings { window: Window::Items(45), ..settings });
+        let plans = [paper(1), paper(2)].into_iter().chain(pinning).map(Plan::new);
         let plans: Vec<Plan> = plans.collect::<Result<_, _>>().expect("valid plans");
         for plan in [finding(9).0.plan().clone()].into_iter().chain(plans) {
             let mut sketch = DpswSketch::with_noise(plan, Noise::seeded(2)).expect("seeded");
@@ -880,7 +869,7 @@ mod tests {
                 let items: Vec<u64> = (0..7).map(|i| (step / 9 + i / 5) % 6).collect();
                 sketch.extend(Batch::integers(&items)).expect("valid items");
                 let loaded = WindowView::from_bytes(&sketch.view().to_bytes()).expect("valid bytes");
-                assert_eq!(loaded.readable.released.found(), sketch.readable.released.found(), "{step}");
+                assert_eq!(loaded.cached.released.found(), sketch.cached.released.found(), "{step}");
             }
             assert!(1 < found(&sketch).len());
         }
@@ -961,7 +950,7 @@ mod tests {
             Window::Time(TimeWindow { len: 100, lateness: 100, clock: Clock::Caller, expected_items: 1000 });
         settings.delta = Delta::new(1e-9).ok();
         settings.domain =
-            Domain::Discovered(Discovery { search_len: Some(2), ..Discovery::new(Kind::Integers) });
+            Domain::Found(SearchSettings { search_len: Some(2), ..SearchSettings::new(Kind::Integers) });
         let counters = CounterLayout::Hashed { rows: 2, columns: 8 };
         settings.method =
             Some(Method::Tuned(TunedMethod { substreams: 5, counters, ..TunedMethod::default() }));
@@ -970,9 +959,9 @@ mod tests {
         sketch.advance(1000).expect("a clock");
         // Substreams of twenty ticks, in pairs: 50 and 51, then 54 and 55.
         sketch.extend(Batch::integers(&[1, 1]).at(&[1000, 1100])).expect("in time");
-        assert!(sketch.trackers.keys().eq(&[25, 27]));
+        assert!(sketch.searches.keys().eq(&[25, 27]));
         sketch.jump_to(54);
-        assert!(sketch.trackers.keys().eq(&[27]));
+        assert!(sketch.searches.keys().eq(&[27]));
     }
 
     #[test]
@@ -1007,18 +996,18 @@ mod tests {
         let mut sketch = DpswSketch::new(plan).expect("the system has randomness");
         sketch.extend(Batch::integers(&[3; 20])).expect("valid items");
         let cells = |number| {
-            sketch.readable.released.substream(number).and_then(|s| s.sketch(0)).map(SealedSketch::cells)
+            sketch.cached.released.substream(number).and_then(|s| s.sketch(0)).map(SealedSketch::cells)
         };
         assert!(cells(0).is_some());
         assert_ne!(cells(0), cells(1));
     }
 
-    /// Substreams of 64 items, in up to eight nodes; 0 comes most of the time, 1 in every second substream.
-    fn rungs(window: Window) -> (DpswSketch, Vec<u64>) {
+    /// Substreams of 64 items, in up to eight slices; 0 comes most of the time, 1 in every second substream.
+    fn levels(window: Window) -> (DpswSketch, Vec<u64>) {
         let method = TunedMethod {
             substreams: 4,
             counters: CounterLayout::Identity,
-            rungs: 4,
+            levels: 4,
             ..TunedMethod::default()
         };
         let settings = Settings {
@@ -1039,59 +1028,59 @@ mod tests {
         (DpswSketch::with_noise(plan, Noise::off()).expect("noise is off"), (0..1024).map(item).collect())
     }
 
-    fn check_nodes(sketch: &DpswSketch, items: &[u64], end: u64) {
-        for substream in sketch.readable.released.substreams() {
+    fn check_slices(sketch: &DpswSketch, items: &[u64], end: u64) {
+        for substream in sketch.cached.released.substreams() {
             for place in 0..40 {
-                let rung = substream.rungs().rung(place);
-                let mut nodes = 0;
+                let level = substream.levels().level(place);
+                let mut slices = 0;
                 for (range, planned) in sketch.plan.ranges().iter().enumerate() {
-                    let node = substream.node(place, range, &sketch.plan);
+                    let slice = substream.slice(place, range, &sketch.plan);
                     let Range { start, end: planned_end } = planned.offsets();
                     let origin = substream.number * 64;
                     let span = (origin + start).min(end)..(origin + planned_end).min(end);
                     let exact =
                         span.clone().filter(|&i| items[i as usize] == u64::from(place)).count() as i64;
-                    if sketch.plan.rungs().rung_of(range) == rung {
-                        nodes += u32::from(node.is_some());
-                        assert_eq!(node.unwrap_or(exact), exact, "{place} in {span:?}");
-                        assert_eq!(node.is_some(), !span.is_empty(), "{place} in {span:?}");
+                    if sketch.plan.levels().level_of(range) == level {
+                        slices += u32::from(slice.is_some());
+                        assert_eq!(slice.unwrap_or(exact), exact, "{place} in {span:?}");
+                        assert_eq!(slice.is_some(), !span.is_empty(), "{place} in {span:?}");
                     } else {
-                        assert!(node.is_none_or(|node| node == 0), "{place} counts twice in {span:?}");
+                        assert!(slice.is_none_or(|slice| slice == 0), "{place} counts twice in {span:?}");
                     }
                 }
-                assert!(0 < nodes);
+                assert!(0 < slices);
             }
         }
     }
 
     #[test]
-    fn every_item_counts_in_one_node_of_its_key() {
-        let (mut sketch, items) = rungs(Window::Items(256));
+    fn every_item_counts_in_one_slice_of_its_key() {
+        let (mut sketch, items) = levels(Window::Items(256));
         sketch.extend(Batch::integers(&items)).expect("valid items");
-        check_nodes(&sketch, &items, 1024);
-        let last = sketch.readable.released.substreams().last().expect("sealed").rungs();
-        assert!(1 < last.rung(0) && last.rung(4) == 0, "{last:?}");
-        let first = Rungs::first(&sketch.plan);
-        assert_eq!((first.rung(0), first.rung(3)), (1, 1), "nothing is known at first");
+        check_slices(&sketch, &items, 1024);
+        let last = sketch.cached.released.substreams().last().expect("sealed").levels();
+        assert!(1 < last.level(0) && last.level(4) == 0, "{last:?}");
+        let first = Levels::first(&sketch.plan);
+        assert_eq!((first.level(0), first.level(3)), (1, 1), "nothing is known at first");
     }
 
     #[test]
-    fn a_stream_that_is_over_inside_a_node_seals_what_is_open_of_each_key() {
+    fn a_stream_that_is_over_inside_a_slice_seals_what_is_open_of_each_key() {
         for end in [1, 3, 8, 15, 16, 40, 64, 65, 100, 511, 700, 705, 1000] {
-            let (mut sketch, items) = rungs(Window::Items(256));
+            let (mut sketch, items) = levels(Window::Items(256));
             sketch.extend(Batch::integers(&items[..end])).expect("valid items");
-            let readable = sketch.finish().expect("noise is off").readable;
-            let (mut sketch, _) = rungs(Window::Items(256));
-            sketch.readable = readable;
-            check_nodes(&sketch, &items, end as u64);
+            let cached = sketch.finish().expect("noise is off").cached;
+            let (mut sketch, _) = levels(Window::Items(256));
+            sketch.cached = cached;
+            check_slices(&sketch, &items, end as u64);
         }
     }
 
     #[test]
-    fn late_and_early_events_end_in_one_node_of_their_key() {
+    fn late_and_early_events_end_in_one_slice_of_their_key() {
         let window =
             Window::Time(TimeWindow { len: 256, lateness: 20, clock: Clock::Caller, expected_items: 256 });
-        let (mut sketch, items) = rungs(window);
+        let (mut sketch, items) = levels(window);
         sketch.advance(0).expect("a clock");
         for (now, block) in items.chunks(20).enumerate() {
             // The newest of a block first, and two blocks ahead of the clock.
@@ -1104,6 +1093,6 @@ mod tests {
             sketch.advance(start.saturating_sub(20)).expect("a clock");
         }
         sketch.advance(1024).expect("a clock");
-        check_nodes(&sketch, &items, 1024);
+        check_slices(&sketch, &items, 1024);
     }
 }

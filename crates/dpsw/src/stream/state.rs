@@ -1,4 +1,19 @@
 //! The secret state of a running stream: saved by consuming the sketch, sealed with the caller's key.
+//!
+//! ```text
+//! "DPSWSECR"  version u16  generation u64  nonce of 24 bytes      in the clear, and authenticated
+//! encrypted, padded to a length that the plan fixes:
+//!
+//! "DPSWOPEN"  version u16
+//! view        what is released, as in `bytes/view.rs`
+//! stream key  bytes
+//! number u64  start u64 or none  now u64  late u64       the oldest open substream, and the clock
+//! absorbed    count, then of each: substream u64, id of partial counters
+//! [levels]    of the oldest open substream
+//! open        count, then of each: closed segments; segments and ranges with their counters; caps or none
+//! searches    first u64, count, then of each: number u64, keys with counts and lasting noise
+//! checksum
+//! ```
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,7 +23,7 @@ use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
 use zeroize::Zeroizing;
 
 use crate::bytes::codec::{Reader, Writer};
-use crate::bytes::view::{read_rungs, read_view, write_rungs, write_view};
+use crate::bytes::view::{read_levels, read_view, write_levels, write_view};
 use crate::error::{SnapshotError, StateError};
 use crate::item::hash::StreamKey;
 use crate::item::mapping::Mapping;
@@ -16,25 +31,17 @@ use crate::noise::generator::Noise;
 use crate::plan::structure::Plan;
 use crate::privacy::parameters::Claim;
 use crate::secret::counters::Counters;
+use crate::secret::key_search::KeySearch;
 use crate::secret::partial::PartialId;
 use crate::secret::substream::OpenSubstream;
-use crate::secret::tracker::Tracker;
 use crate::stream::clock::TIME_MAX;
 use crate::stream::freshness::{FreshnessStore, ID_LEN, StateId};
 use crate::stream::sketch::{DpswSketch, Time};
-#[cfg(test)]
-use crate::testing::fault;
 use crate::view::window_view::{Sealed, WindowView};
 
 const MAGIC: &[u8; 8] = b"DPSWSECR";
 const INNER_MAGIC: &[u8; 8] = b"DPSWOPEN";
-const VERSION: u16 = 5;
-/// Version 1 had no padding.
-const VERSION_UNPADDED: u16 = 1;
-/// The version of the secret part: that of the view that it begins with.
-const INNER_VERSION: u16 = crate::bytes::view::VERSION;
-/// In version 1, that of the first two versions of states, searches had no checks before their end.
-const INNER_VERSION_UNCHECKED: u16 = 1;
+const VERSION: u16 = 1;
 
 /// The key under which states are saved; the caller keeps it apart from them. Wiped when dropped.
 pub struct StateKey(Zeroizing<[u8; 32]>);
@@ -62,7 +69,7 @@ const LENGTH_LEN: usize = 8;
 /// The secret part without views, ids, open substreams and keys takes at most this many bytes.
 const FIXED_LEN: u64 = 256;
 /// Bytes of the keys of a search beside the keys themselves.
-const TRACKER_FIXED_LEN: u64 = 32;
+const SEARCH_FIXED_LEN: u64 = 32;
 /// Bytes before the encrypted part: magic word, version, generation, nonce.
 const HEADER_LEN: usize = 18 + ID_LEN;
 
@@ -149,7 +156,7 @@ impl DpswSketch {
 
     /// A stream that goes on after one that was saved, where no store knows whether that one continued elsewhere. What another
     /// process sealed since is unknown, so this one gives up all that the state holds: what is open, what was released, which
-    /// keys were found or are tracked, which users have sent enough. The plan, the hash keys, the site and the number of the
+    /// keys were found or are pinned, which users have sent enough. The plan, the hash keys, the site and the number of the
     /// generation are left. It starts anew at the first substream that begins at or after this position or time; nothing after
     /// it may ever have been released.
     ///
@@ -175,8 +182,7 @@ impl DpswSketch {
         // How many substreams are open depends on events, so where the stream goes on must not depend on it.
         let number = resume_at.div_ceil(self.plan.substream_len());
         let sketch = self.begun_anew(number);
-        #[cfg(test)]
-        fault::goes(fault::Fault::QuietAfterResume);
+        planted!(fault::resumed());
         Ok(sketch)
     }
 
@@ -192,24 +198,24 @@ impl DpswSketch {
         let view = self.view().to_bytes().len() as u64;
         let ids = self.absorbed.len() as u64 * (8 + PartialId::LEN as u64);
         let open = self.plan.open_substreams_max() * OpenSubstream::len_max(&self.plan);
-        let rungs: u64 = self.rungs.finer().iter().map(|places| 8 + 4 * places.len() as u64).sum();
-        FIXED_LEN + rungs + view + ids + open + self.trackers_len_max()
+        let levels: u64 = self.levels.finer().iter().map(|places| 8 + 4 * places.len() as u64).sum();
+        FIXED_LEN + levels + view + ids + open + self.searches_len_max()
     }
 
-    fn trackers_len_max(&self) -> u64 {
-        let Some(discovery) = self.plan.discovery() else { return 0 };
-        let running = discovery.running();
+    fn searches_len_max(&self) -> u64 {
+        let Some(search_plan) = self.plan.search_plan() else { return 0 };
+        let running = search_plan.running();
         let all = if self.plan.has_public_totals() {
-            let arrivals = self.trackers.values().map(Tracker::arrivals);
-            arrivals.map(|arrivals| Tracker::len_max(discovery, arrivals)).sum()
+            let arrivals = self.searches.values().map(KeySearch::arrivals);
+            arrivals.map(|arrivals| KeySearch::len_max(search_plan, arrivals)).sum()
         } else {
-            running * Tracker::len_max(discovery, discovery.items_max())
+            running * KeySearch::len_max(search_plan, search_plan.items_max())
         };
-        running * TRACKER_FIXED_LEN + all
+        running * SEARCH_FIXED_LEN + all
     }
 
     fn to_secret(&self) -> Vec<u8> {
-        let mut writer = Writer::new(INNER_MAGIC, INNER_VERSION);
+        let mut writer = Writer::new(INNER_MAGIC, VERSION);
         write_view(&mut writer, &self.view());
         writer.bytes(self.keys.stream.expose());
         writer.u64(self.number);
@@ -221,22 +227,22 @@ impl DpswSketch {
             writer.u64(*substream);
             id.write(&mut writer);
         }
-        if 1 < self.plan.rungs().count() {
-            write_rungs(&mut writer, &self.rungs);
+        if 1 < self.plan.levels().count() {
+            write_levels(&mut writer, &self.levels);
         }
         writer.len(self.open.len());
         self.open.iter().for_each(|open| open.write(&mut writer));
         writer.u64(self.first_search);
-        writer.len(self.trackers.len());
-        for (search, tracker) in &self.trackers {
-            writer.u64(*search);
-            tracker.write(&mut writer);
+        writer.len(self.searches.len());
+        for (search_number, search) in &self.searches {
+            writer.u64(*search_number);
+            search.write(&mut writer);
         }
         writer.finish()
     }
 
     fn from_secret(secret: &[u8], noise: Noise) -> Result<Self, SnapshotError> {
-        let mut reader = Reader::of_versions(secret, INNER_MAGIC, INNER_VERSION_UNCHECKED..=INNER_VERSION)?;
+        let mut reader = Reader::new(secret, INNER_MAGIC, VERSION)?;
         let view = read_view(&mut reader)?;
         let key = reader
             .bytes()?
@@ -249,11 +255,11 @@ impl DpswSketch {
         sketch.absorbed = (0..ids)
             .map(|_| Ok((reader.u64()?, PartialId::read(&mut reader)?)))
             .collect::<Result<BTreeSet<_>, SnapshotError>>()?;
-        sketch.rungs = Arc::new(read_rungs(&mut reader, &sketch.plan)?);
-        sketch.readable = Arc::clone(&view.readable);
+        sketch.levels = Arc::new(read_levels(&mut reader, &sketch.plan)?);
+        sketch.cached = Arc::clone(&view.cached);
         let count = reader.len(8)?;
         sketch.read_open(&mut reader, count)?;
-        sketch.read_trackers(&mut reader)?;
+        sketch.read_searches(&mut reader)?;
         reader.finish()?;
         sketch.take_view(&view)?;
         Ok(sketch)
@@ -266,7 +272,7 @@ impl DpswSketch {
         self.open.clear();
         for index in 0..count as u64 {
             let number = self.number.checked_add(index).ok_or(SnapshotError::Truncated)?;
-            let decided = self.readable.released.leases().horizon().get(number);
+            let decided = self.cached.released.pins().horizon().get(number);
             let decided =
                 decided.ok_or(SnapshotError::invalid("an open substream lies beyond what is decided"))?;
             let mapping = self.mapping(decided);
@@ -275,81 +281,83 @@ impl DpswSketch {
         Ok(())
     }
 
-    fn read_trackers(&mut self, reader: &mut Reader<'_>) -> Result<(), SnapshotError> {
-        if reader.version() == INNER_VERSION_UNCHECKED {
-            return self.give_up_searches(reader);
-        }
+    fn read_searches(&mut self, reader: &mut Reader<'_>) -> Result<(), SnapshotError> {
         self.first_search = reader.u64()?;
         let count = reader.len(8)?;
         let plan = Arc::clone(&self.plan);
         let key = self.keys.mapper.fingerprint_key;
         for _ in 0..count {
-            let search = reader.u64()?;
-            let discovery = plan.discovery().filter(|discovery| {
+            let search_number = reader.u64()?;
+            let search_plan = plan.search_plan().filter(|search_plan| {
                 let last = self.number.saturating_add(self.open.len() as u64 - 1);
-                let running = discovery.search(self.number)..=discovery.search(last);
-                self.first_search <= search && running.contains(&search)
+                let running = search_plan.number_at(self.number)..=search_plan.number_at(last);
+                self.first_search <= search_number && running.contains(&search_number)
             });
-            let discovery = discovery.ok_or(SnapshotError::invalid("a search for keys is not running"))?;
-            let tracker = Tracker::read(reader, discovery, key)?;
-            if self.trackers.insert(search, tracker).is_some() {
+            let search_plan =
+                search_plan.ok_or(SnapshotError::invalid("a search for keys is not running"))?;
+            let search = KeySearch::read(reader, search_plan, key)?;
+            if self.searches.insert(search_number, search).is_some() {
                 return Err(SnapshotError::invalid("a search occurs twice"));
             }
         }
         Ok(())
     }
 
-    /// Gives up the searches of an earlier version that may have begun: the next one that no event can have reached goes on.
-    fn give_up_searches(&mut self, reader: &mut Reader<'_>) -> Result<(), SnapshotError> {
-        let kind = self.plan.settings().domain.kind();
-        for _ in 0..reader.len(8)? {
-            let _search = reader.u64()?;
-            Tracker::skip(reader, kind)?;
-        }
-        let last = self.number.saturating_add(self.plan.open_substreams_max() - 1);
-        self.first_search =
-            self.plan.discovery().map_or(0, |discovery| discovery.search(last).saturating_add(1));
-        Ok(())
-    }
-
-    /// Whether nothing that is released can be sealed again from what is open.
-    fn stands_right(&self, start: u64, view: &WindowView) -> bool {
-        let front = self.open.front().expect("a substream is always open");
-        let sealed = front.sealed_until(&self.plan);
-        let now = self.time.now;
-        let is_new = |sealed_range: Sealed<'_>| {
-            let offsets = self.plan.ranges()[sealed_range.range()].offsets();
-            sealed_range.substream() < self.number
-                || (sealed_range.substream() == self.number && offsets.end <= sealed)
-        };
-        view.stream.end == now
-            && view.finished().is_none()
-            && self.time.start.is_none_or(|begin| begin <= now)
-            && (self.time.start.is_none() || start + sealed <= now)
-            && (self.time.start.is_none() || now <= self.next_boundary())
-            && self.open.iter().skip(1).all(|open| open.closed() == 0)
+    /// Whether the open substreams, the clock and the released view belong together, so that nothing that is released can be
+    /// sealed again from what is open.
+    fn continues_view(&self, start: u64, view: &WindowView) -> bool {
+        self.ends_with(view)
+            && self.has_clock_within_segment(start)
+            && self.has_closed_only_first()
             && self.has_decided(view)
-            && view.sealed().all(is_new)
+            && view.sealed().all(|sealed| self.is_past(&sealed))
     }
 
-    /// Whether it is decided for each substream that can be open which keys are tracked there, and for no other.
+    /// Whether the view stops at this moment of the stream, and the stream goes on.
+    fn ends_with(&self, view: &WindowView) -> bool {
+        view.stream.end == self.time.now && view.finished().is_none()
+    }
+
+    /// Whether the clock is in the oldest segment that is not sealed, if the stream has begun.
+    fn has_clock_within_segment(&self, start: u64) -> bool {
+        let Some(begin) = self.time.start else { return true };
+        let now = self.time.now;
+        begin <= now && start + self.sealed_offset() <= now && now <= self.next_boundary()
+    }
+
+    /// Segments are closed in order, so those of later substreams are all open.
+    fn has_closed_only_first(&self) -> bool {
+        self.open.iter().skip(1).all(|open| open.closed() == 0)
+    }
+
+    /// Whether a released range was sealed before what is open.
+    fn is_past(&self, sealed: &Sealed<'_>) -> bool {
+        let offsets = self.plan.ranges()[sealed.range()].offsets();
+        sealed.substream() < self.number
+            || (sealed.substream() == self.number && offsets.end <= self.sealed_offset())
+    }
+
+    fn sealed_offset(&self) -> u64 {
+        self.open.front().expect("a substream is always open").sealed_until(&self.plan)
+    }
+
+    /// Whether it is decided for each substream that can be open which keys are pinned there, and for no other.
     fn has_decided(&self, view: &WindowView) -> bool {
-        view.readable.released.leases().horizon().ends_for(self.number, &self.plan)
+        view.cached.released.pins().horizon().ends_for(self.number, &self.plan)
     }
 
     fn take_view(&mut self, view: &WindowView) -> Result<(), SnapshotError> {
         let start = self.number.checked_mul(self.plan.substream_len());
-        let is_right = start.is_some_and(|start| self.stands_right(start, view)) && view.sites.len() == 1;
-        let fingerprint =
-            view.readable.released.mapping().fingerprint_key == self.keys.mapper.fingerprint_key;
+        let is_right = start.is_some_and(|start| self.continues_view(start, view)) && view.sites.len() == 1;
+        let fingerprint = view.cached.released.mapping().fingerprint_key == self.keys.mapper.fingerprint_key;
+        // PRIVACY.md: rule 10. A state whose parts disagree could release a range a second time, with other noise.
         if !(is_right && fingerprint) {
             return Err(SnapshotError::invalid("its parts do not fit together"));
         }
         self.site = view.sites[0];
         self.is_private = self.is_private && view.claim != Claim::None;
-        self.readable = Arc::clone(&view.readable);
-        #[cfg(test)]
-        fault::redraw(&mut self.readable);
+        self.cached = Arc::clone(&view.cached);
+        planted!(fault::redraw(&mut self.cached));
         Ok(())
     }
 }
@@ -373,7 +381,7 @@ fn open(bytes: &[u8], key: &StateKey) -> Result<(u64, StateId, Zeroizing<Vec<u8>
     }
     let (header, sealed) = bytes.split_at_checked(HEADER_LEN).ok_or(SnapshotError::Truncated)?;
     let found = u16::from_le_bytes([header[8], header[9]]);
-    if !(VERSION_UNPADDED..=VERSION).contains(&found) {
+    if found != VERSION {
         return Err(SnapshotError::Version { found, known: VERSION }.into());
     }
     let generation = u64::from_le_bytes(header[10..18].try_into().expect("eight bytes"));
@@ -381,9 +389,7 @@ fn open(bytes: &[u8], key: &StateKey) -> Result<(u64, StateId, Zeroizing<Vec<u8>
     let payload = Payload { msg: sealed, aad: header };
     let secret = key.cipher().decrypt(&XNonce::from(nonce), payload).map_err(|_| StateError::Key)?;
     let mut secret = Zeroizing::new(secret);
-    if found != VERSION_UNPADDED {
-        unpad(&mut secret)?;
-    }
+    unpad(&mut secret)?;
     Ok((generation, StateId(nonce), secret))
 }
 
@@ -450,7 +456,7 @@ fn read_counters(
     let one = |_| {
         let index = usize::try_from(reader.u64()?).ok().filter(|&index| index < limit);
         let index = index.ok_or(SnapshotError::invalid("an index is not in its plan"))?;
-        Ok((index, Counters::read(reader, plan.shape(), plan.tracked())?))
+        Ok((index, Counters::read(reader, plan.shape(), plan.pinned())?))
     };
     (0..count).map(one).collect()
 }
@@ -460,7 +466,7 @@ mod tests {
     use super::*;
     use crate::error::StoreError;
     use crate::item::batch::Batch;
-    use crate::item::domain::{Discovery, Domain};
+    use crate::item::domain::{Domain, SearchSettings};
     use crate::item::keys::Keys;
     use crate::item::run::Run;
     use crate::item::value::Kind;
@@ -469,7 +475,7 @@ mod tests {
         Window,
     };
     use crate::privacy::parameters::{Delta, Epsilon};
-    use crate::sealed::rungs::Rungs;
+    use crate::sealed::levels::Levels;
     use crate::store::memory::MemoryStore;
 
     fn running() -> DpswSketch {
@@ -501,7 +507,7 @@ mod tests {
             unit: Unit::Users { per_substream: 3 },
             epsilon: Epsilon::new(20.0).expect("in range"),
             delta: Delta::new(1e-9).ok(),
-            domain: Domain::Discovered(Discovery { search_len: Some(2), ..Discovery::new(Kind::Bytes) }),
+            domain: Domain::Found(SearchSettings { search_len: Some(2), ..SearchSettings::new(Kind::Bytes) }),
             method: Some(Method::Tuned(TunedMethod { substreams: 5, counters, ..TunedMethod::default() })),
             retention: 1,
         };
@@ -517,7 +523,7 @@ mod tests {
     /// The secret part of one sketch with the view of another before it.
     fn spliced(shown: &DpswSketch, open: &DpswSketch) -> Vec<u8> {
         let of_view = |sketch: &DpswSketch| {
-            let mut writer = Writer::new(INNER_MAGIC, INNER_VERSION);
+            let mut writer = Writer::new(INNER_MAGIC, VERSION);
             write_view(&mut writer, &sketch.view());
             let mut bytes = writer.finish();
             bytes.truncate(bytes.len() - 4);
@@ -567,7 +573,7 @@ mod tests {
                 let plan = Arc::clone(&sketch.plan);
                 let mut noise = Noise::off();
                 let mut generators = std::iter::repeat_with(|| noise.generator().expect("off"));
-                sketch.open[1].close_segment(&plan, &Rungs::default(), &mut generators);
+                sketch.open[1].close_segment(&plan, &Levels::default(), &mut generators);
             }),
             ("no substream is open", |sketch| sketch.open.clear()),
             ("more are open than the plan allows", |sketch| {
@@ -579,7 +585,7 @@ mod tests {
                 let mut noise = Noise::off();
                 let mut generators = std::iter::repeat_with(|| noise.generator().expect("off"));
                 while sketch.open[0].next_boundary(&plan).is_some() {
-                    sketch.open[0].close_segment(&plan, &Rungs::default(), &mut generators);
+                    sketch.open[0].close_segment(&plan, &Levels::default(), &mut generators);
                 }
                 sketch.time.now = 1050;
             }),
@@ -624,32 +630,17 @@ mod tests {
     fn keys_of_a_search_that_is_over_are_refused() {
         // Seventy items: substreams of twenty, searches of two; the fourth substream runs, in the second search.
         let sketch = running_users();
-        assert_eq!((sketch.number, sketch.trackers.keys().copied().collect::<Vec<_>>()), (3, vec![1]));
+        assert_eq!((sketch.number, sketch.searches.keys().copied().collect::<Vec<_>>()), (3, vec![1]));
         assert!(is_taken(&sketch, &sketch));
-        for search in [0, 2] {
+        for search_number in [0, 2] {
             let mut changed = running_users();
-            let tracker = changed.trackers.remove(&1).expect("the running search");
-            changed.trackers.insert(search, tracker);
-            assert!(!is_taken(&sketch, &changed), "search {search}");
+            let search = changed.searches.remove(&1).expect("the running search");
+            changed.searches.insert(search_number, search);
+            assert!(!is_taken(&sketch, &changed), "search {search_number}");
         }
         let mut given_up = running_users();
         given_up.first_search = 2;
         assert!(!is_taken(&sketch, &given_up), "a search that was given up goes on");
-    }
-
-    #[test]
-    fn searches_of_an_earlier_version_are_given_up_as_far_as_events_can_have_reached() {
-        let mut sketch = running_users();
-        for (number, first_search) in [(2, 2), (3, 2), (4, 3)] {
-            let mut writer = Writer::new(b"TESTTEST", 1);
-            writer.len(0);
-            let bytes = writer.finish();
-            let mut reader = Reader::new(&bytes, b"TESTTEST", 1).expect("a frame");
-            sketch.number = number;
-            sketch.give_up_searches(&mut reader).expect("no search");
-            // Searches of two substreams, of which one is open.
-            assert_eq!(sketch.first_search, first_search, "substream {number}");
-        }
     }
 
     #[test]
@@ -681,8 +672,8 @@ mod tests {
     }
 
     fn written_len(write: impl FnOnce(&mut Writer)) -> u64 {
-        let frame = Writer::new(INNER_MAGIC, INNER_VERSION).finish().len();
-        let mut writer = Writer::new(INNER_MAGIC, INNER_VERSION);
+        let frame = Writer::new(INNER_MAGIC, VERSION).finish().len();
+        let mut writer = Writer::new(INNER_MAGIC, VERSION);
         write(&mut writer);
         (writer.finish().len() - frame) as u64
     }
@@ -716,19 +707,19 @@ mod tests {
         settings.window =
             Window::Time(TimeWindow { len: 100, lateness: 30, clock: Clock::Caller, expected_items: 100 });
         settings.domain =
-            Domain::Discovered(Discovery { search_len: Some(2), ..Discovery::new(Kind::Integers) });
+            Domain::Found(SearchSettings { search_len: Some(2), ..SearchSettings::new(Kind::Integers) });
         let plan = Plan::new(settings).expect("a valid plan");
         let sketch = DpswSketch::with_noise(plan, Noise::off()).expect("off");
-        let discovery = sketch.plan.discovery().expect("keys are found");
-        assert!(1 < discovery.running());
-        let items: Vec<u64> = (0..2 * discovery.items_max()).collect();
-        let mut tracker = Tracker::new(discovery, sketch.keys.mapper.fingerprint_key);
-        tracker.take(Run::integers(&items), None, discovery);
+        let search_plan = sketch.plan.search_plan().expect("keys are found");
+        assert!(1 < search_plan.running());
+        let items: Vec<u64> = (0..2 * search_plan.items_max()).collect();
+        let mut search = KeySearch::new(search_plan, sketch.keys.mapper.fingerprint_key);
+        search.take(Run::integers(&items), None, search_plan);
         let longest = written_len(|writer| {
             writer.u64(0);
-            tracker.write(writer);
+            search.write(writer);
         });
-        assert_eq!(sketch.trackers_len_max(), discovery.running() * longest);
+        assert_eq!(sketch.searches_len_max(), search_plan.running() * longest);
     }
 
     #[test]

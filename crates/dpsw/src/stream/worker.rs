@@ -32,7 +32,7 @@ pub struct Worker {
     origin: Origin,
 }
 
-/// What a worker made of events.
+/// The partial counters that a worker made of events.
 #[non_exhaustive]
 pub struct Counted {
     /// One for each substream of the range, oldest first, also where nothing happened; after [`Worker::follow`], one for each
@@ -51,7 +51,7 @@ impl std::fmt::Debug for Counted {
     }
 }
 
-/// How many events lie outside a range.
+/// The numbers of events outside a range.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub struct Outside {
     /// Before its start.
@@ -97,7 +97,7 @@ impl Worker {
         if !time.clock.is_callers() {
             return Err(PartialError::EventsClock);
         }
-        let sees_keys = plan.discovery().is_some() || 0 < plan.tracked();
+        let sees_keys = plan.search_plan().is_some() || 0 < plan.pinned();
         if sees_keys || plan.settings().unit.per_substream().is_some() {
             return Err(PartialError::UsersOrKeys);
         }
@@ -169,8 +169,7 @@ impl Worker {
         for number in listed {
             substreams.entry(number).or_default();
         }
-        #[cfg(test)]
-        let substreams = crate::testing::fault::worked(substreams, outside);
+        planted!(let substreams = fault::worked(substreams, outside));
         let partial = |(substream, segments)| PartialCounters {
             origin: self.origin,
             substream,
@@ -215,7 +214,7 @@ impl Worker {
         len: usize,
         words: Option<(Kind, &[u64])>,
     ) {
-        // Workers have plans without tracked keys, where everything is decided.
+        // Workers have plans without pinned keys, where everything is decided.
         let decided = Horizon::EVERYTHING.get(substream).expect("all substreams");
         let mapping = counting.mappings.entry(substream);
         let mapping = mapping.or_insert_with(|| self.keys.mapping(&self.plan, decided));

@@ -18,23 +18,26 @@ use crate::item::run::Run;
 use crate::item::value::{Item, Kind};
 use crate::noise::generator::{Generator, Noise};
 use crate::noise::law::Law;
-use crate::plan::discovery::PlannedDiscovery;
 use crate::plan::range::WHOLE;
+use crate::plan::search::SearchPlan;
 use crate::plan::settings::Unit;
 use crate::plan::structure::Plan;
 use crate::ratio::Ratio;
-use crate::sealed::found::Kept;
-use crate::sealed::leases::Leases;
+use crate::sealed::found::FoundKey;
+use crate::sealed::levels::Levels;
+use crate::sealed::pins::Pins;
 use crate::sealed::released::Released;
-use crate::sealed::rungs::Rungs;
 use crate::sealed::sketch::SealedSketch;
 use crate::sealed::substream::SealedSubstream;
+use crate::secret::caps::Caps;
 use crate::secret::counters::Counters;
+use crate::secret::key_counts::KeyState;
 use crate::secret::partial::Segments;
+use crate::secret::substream::OpenSubstream;
 use crate::stream::worker::Outside;
 use crate::testing::replay::tape;
+use crate::view::cached_release::CachedRelease;
 use crate::view::estimate::Estimate;
-use crate::view::readable::Readable;
 
 /// One mistake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -98,25 +101,25 @@ pub(crate) enum Fault {
     /// An item over a user's cap takes no position.
     ShiftedPositions,
     /// Which keys are cut finely follows from what their substream has counted so far.
-    OpenRungs,
-    /// The nodes of a substream are sealed again with its end.
-    NodesTwice,
-    /// Users may send as much in every node as in a substream.
-    CapPerNode,
-    /// Tracked keys count in the rows as well.
-    TrackedTwice,
-    /// Who is tracked follows from what was counted, open substreams included, without noise.
-    OpenLeases,
-    /// Nobody is tracked in a substream that an event opens ahead of the clock.
-    EarlyLeases,
-    /// The counters of tracked keys get half of their noise.
+    OpenLevels,
+    /// The slices of a substream are sealed again with its end.
+    SlicesTwice,
+    /// Users may send as much in every slice as in a substream.
+    CapPerSlice,
+    /// Pinned keys count in the rows as well.
+    PinnedTwice,
+    /// Who is pinned follows from what was counted, open substreams included, without noise.
+    OpenPins,
+    /// Nobody is pinned in a substream that an event opens ahead of the clock.
+    EarlyPins,
+    /// The counters of pinned keys get half of their noise.
     HalfOwnNoise,
     /// A stream that is over seals again what was sealed before.
     FinishedTwice,
     /// A stream is over where the newest substream that is open ends.
     FinishedByOpen,
-    /// When a stream is over, the nodes that are open get no noise.
-    QuietNodesAtFinish,
+    /// When a stream is over, the slices that are open get no noise.
+    QuietSlicesAtFinish,
     /// When a stream is over, what is left of its last substream gets no noise.
     QuietWholeAtFinish,
     /// A stream that was resumed gets no noise.
@@ -129,8 +132,8 @@ pub(crate) enum Fault {
     QuietOnceAbsorbed,
     /// Keys that come out with an odd count are not listed.
     ListedByCounts,
-    /// A jump of the clock drops all leases, unless an event opened the substream where it lands.
-    JumpedLeases,
+    /// A jump of the clock drops all pins, unless an event opened the substream where it lands.
+    JumpedPins,
 }
 
 /// Keys of the mistakes with few of them.
@@ -156,7 +159,7 @@ thread_local! {
     static NEWEST: RefCell<(Vec<i32>, u64)> = RefCell::default();
     /// Of the substream before and of this one.
     static SENT: RefCell<[Users; 2]> = RefCell::default();
-    /// What was counted since it was last decided who is tracked, by fingerprint.
+    /// What was counted since it was last decided who is pinned, by fingerprint.
     static COUNTED: RefCell<HashMap<u64, u64>> = RefCell::default();
     /// How many items of the last batch count.
     static ADMITTED: Cell<usize> = const { Cell::new(0) };
@@ -190,10 +193,35 @@ pub(crate) fn begins() {
 }
 
 /// A stream goes where it may get no noise from now on.
-pub(crate) fn goes(where_quiet: Fault) {
+fn goes(where_quiet: Fault) {
     if is(where_quiet) {
         QUIET.set(true);
     }
+}
+
+/// Partial counters were absorbed.
+pub(crate) fn absorbed() {
+    goes(Fault::QuietOnceAbsorbed);
+}
+
+/// The clock jumped.
+pub(crate) fn clock_jumped() {
+    goes(Fault::QuietAfterJump);
+}
+
+/// A stream was resumed.
+pub(crate) fn resumed() {
+    goes(Fault::QuietAfterResume);
+}
+
+/// A stream begins inside a substream.
+pub(crate) fn begun_inside() {
+    goes(Fault::QuietWhereBegun);
+}
+
+/// Counters before they get their noise.
+pub(crate) fn exact(counters: &[i32]) -> Vec<i32> {
+    counters.to_vec()
 }
 
 /// What becomes of the generator of a seal.
@@ -203,7 +231,7 @@ pub(crate) fn generator(generator: Generator) -> Generator {
 
 /// What becomes of the generator of a range that is sealed because its stream is over.
 pub(crate) fn short(generator: Generator, range: usize) -> Generator {
-    let quiet = if range == WHOLE { Fault::QuietWholeAtFinish } else { Fault::QuietNodesAtFinish };
+    let quiet = if range == WHOLE { Fault::QuietWholeAtFinish } else { Fault::QuietSlicesAtFinish };
     if is(quiet) { generator.silenced() } else { generator }
 }
 
@@ -217,13 +245,9 @@ pub(crate) fn found(found: Keys, kind: Kind, counts: &tape::Counts) -> Keys {
     Keys::collect(kind, found.iter().filter(|item| !is_odd(item)))
 }
 
-/// What a jump of the clock leaves of leases; `is_open` where an event opened the substream in which it lands.
-pub(crate) fn jumped(leases: Leases, is_open: bool, plan: &Plan) -> Leases {
-    if is(Fault::JumpedLeases) && !is_open {
-        Leases::new(plan, leases.horizon().range().start)
-    } else {
-        leases
-    }
+/// What a jump of the clock leaves of pins; `is_open` where an event opened the substream in which it lands.
+pub(crate) fn jumped(pins: Pins, is_open: bool, plan: &Plan) -> Pins {
+    if is(Fault::JumpedPins) && !is_open { Pins::new(plan, pins.horizon().range().start) } else { pins }
 }
 
 /// What becomes of a plan.
@@ -235,10 +259,10 @@ pub(crate) fn planned(plan: Plan) -> Plan {
         Some(Fault::FewSubstreams) if unit.per_substream().is_some() => {
             plan.with_laws(|_, law| scaled(law, touched.min(3), touched))
         }
-        Some(Fault::HalfOwnNoise) if 0 < plan.tracked() => {
+        Some(Fault::HalfOwnNoise) if 0 < plan.pinned() => {
             plan.with_laws(|plan, law| if law == plan.own_law() { scaled(law, 1, 2) } else { law })
         }
-        Some(Fault::WholeTwice) => match plan.settings().domain.discovery().and_then(|keys| keys.share) {
+        Some(Fault::WholeTwice) => match plan.settings().domain.search().and_then(|keys| keys.share) {
             Some(share) => {
                 let (taken, of) = (share.numerator(), share.denominator());
                 plan.with_laws(|_, law| scaled(law, of - taken, of))
@@ -308,43 +332,43 @@ pub(crate) fn counted(cells: &mut [i32], kind: Kind, words: &[u64], mapping: &Ma
                 }
             }
         }
-        Some(Fault::TrackedTwice) => {
-            let tracked = words.iter().map(fingerprint).filter(|key| mapping.own_cell(*key).is_some());
-            tracked.flat_map(|key| mapping.rows().cells(key)).for_each(|cell| cells[cell] += 1);
+        Some(Fault::PinnedTwice) => {
+            let pinned = words.iter().map(fingerprint).filter(|key| mapping.own_cell(*key).is_some());
+            pinned.flat_map(|key| mapping.rows().cells(key)).for_each(|cell| cells[cell] += 1);
         }
-        Some(Fault::OpenLeases) => COUNTED.with_borrow_mut(|counted| {
+        Some(Fault::OpenPins) => COUNTED.with_borrow_mut(|counted| {
             words.iter().map(fingerprint).for_each(|key| *counted.entry(key).or_default() += 1);
         }),
         _ => {}
     }
 }
 
-/// Who is tracked next, after this is decided of the leases before: by the counts of the two keys that came most often.
-pub(crate) fn leases(decided: Leases, before: &Leases, plan: &Plan) -> Leases {
-    if !is(Fault::OpenLeases) {
+/// Who is pinned next, after this is decided of the pins before: by the counts of the two keys that came most often.
+pub(crate) fn pins(decided: Arc<Pins>, before: &Pins, plan: &Plan) -> Arc<Pins> {
+    if !is(Fault::OpenPins) {
         return decided;
     }
     let counted = COUNTED.take();
     let mut frequent: Vec<u64> = counted.keys().copied().collect();
     frequent.sort_unstable_by_key(|key| (Reverse(counted[key]), *key));
     frequent.truncate(2);
-    before.clone().next(&frequent, plan)
+    Arc::new(before.clone().with_next_substream(&frequent, plan))
 }
 
-/// Who is tracked in a substream that an event opens.
-pub(crate) fn opened(readable: &mut Arc<Readable>, number: u64, plan: &Plan) {
-    if !is(Fault::EarlyLeases) {
+/// Who is pinned in a substream that an event opens.
+pub(crate) fn opened(cached: &mut Arc<CachedRelease>, number: u64, plan: &Plan) {
+    if !is(Fault::EarlyPins) {
         return;
     }
-    let released = &readable.released;
+    let released = &cached.released;
     let others = |(fingerprint, slot, range): (u64, u32, Range<u64>)| {
         let parts = [range.start..range.end.min(number), range.start.max(number + 1)..range.end];
         parts.into_iter().filter(|part| !part.is_empty()).map(move |part| (fingerprint, slot, part))
     };
-    let leases: Vec<_> = released.leases().iter().flat_map(others).collect();
-    if let Some(leases) = Leases::from_parts(plan, released.leases().horizon().range(), &leases) {
+    let pins: Vec<_> = released.pins().iter().flat_map(others).collect();
+    if let Some(pins) = Pins::from_parts(plan, released.pins().horizon().range(), &pins) {
         let (substreams, found) = (released.substreams().to_vec(), Arc::clone(released.found()));
-        *readable = Arc::new(readable.next(substreams, found, Arc::new(leases)));
+        *cached = Arc::new(cached.after_seal(substreams, found, Arc::new(pins)));
     }
 }
 
@@ -378,7 +402,7 @@ pub(crate) fn positions(positions: usize) -> usize {
 }
 
 /// What becomes of how often a summary was lowered, and of what is taken off every count.
-pub(crate) fn reduced(lowered: u64, reduction: u64, stored: &[u32], plan: &PlannedDiscovery) -> (u64, u64) {
+pub(crate) fn reduced(lowered: u64, reduction: u64, stored: &[u32], plan: &SearchPlan) -> (u64, u64) {
     match (PLANTED.get(), plan.limit()) {
         (Some(Fault::PlainSummary), _) => (0, reduction),
         (Some(Fault::SummaryWhenFull), None) if FEW_KEYS < stored.len() => {
@@ -392,9 +416,9 @@ pub(crate) fn reduced(lowered: u64, reduction: u64, stored: &[u32], plan: &Plann
     }
 }
 
-/// Whether a search looks at the key at this place, in order of arrival.
-pub(crate) fn is_seen(place: usize) -> bool {
-    !is(Fault::FirstKeysCap) || place < FEW_KEYS
+/// The keys that a search looks at, in order of arrival.
+pub(crate) fn looked_at<T>(keys: impl Iterator<Item = T>) -> impl Iterator<Item = T> {
+    keys.take(if is(Fault::FirstKeysCap) { FEW_KEYS } else { usize::MAX })
 }
 
 /// What becomes of the threshold of found keys.
@@ -411,51 +435,62 @@ pub(crate) fn fresh(fresh: u64) -> u64 {
     if is(Fault::OneNoise) { 0 } else { fresh }
 }
 
-/// Whether a key gets its lasting noise again at every check.
-pub(crate) fn redraws_at_checks() -> bool {
-    is(Fault::LastingNoisePerCheck)
+/// A key is checked: it may get its lasting noise again.
+pub(crate) fn checked(standing: &mut KeyState) {
+    if *standing != KeyState::OUT && is(Fault::LastingNoisePerCheck) {
+        *standing = KeyState::NEW;
+    }
 }
 
-/// Whether a key gets its lasting noise again after a restore.
-pub(crate) fn redraws_after_restore() -> bool {
-    is(Fault::LastingNoiseAfterRestore)
+/// What becomes of a key after a restore: it may get its lasting noise again.
+pub(crate) fn restored(standing: KeyState) -> KeyState {
+    if is(Fault::LastingNoiseAfterRestore) { KeyState::NEW } else { standing }
 }
 
-/// Whether a key that was released is looked at again.
-pub(crate) fn looks_again() -> bool {
-    is(Fault::LooksAgain)
+/// What is known of a key before it is released.
+pub(crate) fn standing(standing: KeyState) -> KeyState {
+    standing
+}
+
+/// A key was released: it may be looked at again.
+pub(crate) fn released_key(standing: &mut KeyState, before: KeyState) {
+    if is(Fault::LooksAgain) {
+        *standing = before;
+    }
 }
 
 /// What becomes of the list of found keys.
-pub(crate) fn listed(kept: &mut [Kept<'_>]) {
+pub(crate) fn listed(kept: &mut [FoundKey<'_>]) {
     if is(Fault::PlainOrder) {
         kept.sort_unstable_by_key(|kept| kept.item);
     }
 }
 
 /// Which keys are cut finely in a substream that has counted this so far: the two that came most often.
-pub(crate) fn table(rungs: &mut Arc<Rungs>, open: Option<&Counters>) {
-    let Some(counters) = open.filter(|_| is(Fault::OpenRungs)) else { return };
+pub(crate) fn table(levels: &mut Arc<Levels>, open: Option<&Counters>) {
+    let Some(counters) = open.filter(|_| is(Fault::OpenLevels)) else { return };
     let (exact, _) = counters.exact();
     let mut places: Vec<u32> = (0..exact.len() as u32).collect();
     places.sort_by_key(|&place| -exact[place as usize]);
-    let mut finer = vec![Vec::new(); rungs.finer().len()];
+    let mut finer = vec![Vec::new(); levels.finer().len()];
     finer[0] = places[..2].to_vec();
-    *rungs = Arc::new(Rungs::of(finer));
+    *levels = Arc::new(Levels::from_lists(finer));
 }
 
 /// What becomes of a substream that is released.
 pub(crate) fn released(substream: SealedSubstream) -> SealedSubstream {
     let is_complete = substream.sketch(WHOLE).is_some();
-    if is(Fault::NodesTwice) && is_complete { noised_again(&substream) } else { substream }
+    if is(Fault::SlicesTwice) && is_complete { noised_again(&substream) } else { substream }
 }
 
-/// Whether the caps of users start anew with every node.
-pub(crate) fn caps_each_node() -> bool {
-    is(Fault::CapPerNode)
+/// A slice ends: the caps of users may start anew.
+pub(crate) fn cut(caps: Option<&mut Caps>) {
+    if let Some(caps) = caps.filter(|_| is(Fault::CapPerSlice)) {
+        caps.turn_over();
+    }
 }
 
-/// What becomes of the counters of some keys that are sealed in a node.
+/// What becomes of the counters of some keys that are sealed in a slice.
 pub(crate) fn sealed_keys(sealed: SealedSketch, exact: &[i32], law: Law) -> SealedSketch {
     if is(Fault::ExactTotals) { sealed } else { self::sealed(sealed, exact, 0, law) }
 }
@@ -474,7 +509,7 @@ pub(crate) fn sealed(sealed: SealedSketch, exact: &[i32], total: u64, law: Law) 
         }
         Some(Fault::ExactTotals) => return remade(&noisy, Some(total)),
         Some(
-            Fault::NoisePerQuestion | Fault::NoiseAfterRestore | Fault::FinishedTwice | Fault::NodesTwice,
+            Fault::NoisePerQuestion | Fault::NoiseAfterRestore | Fault::FinishedTwice | Fault::SlicesTwice,
         ) => {
             EXACT.with_borrow_mut(|all| all.insert(first_cells(&noisy).to_vec(), (exact.to_vec(), law)));
         }
@@ -526,22 +561,22 @@ fn redrawn_minimum(substream: &SealedSubstream, item: Item<'_>) -> f64 {
 }
 
 /// What becomes of everything sealed when a stream is restored.
-pub(crate) fn redraw(readable: &mut Arc<Readable>) {
+pub(crate) fn redraw(cached: &mut Arc<CachedRelease>) {
     if is(Fault::SeedInState) {
-        let newest = readable.released.substreams().last().and_then(|newest| newest.sketches().last());
+        let newest = cached.released.substreams().last().and_then(|newest| newest.sketches().last());
         NEWEST.set(
             newest.map_or_else(Default::default, |(_, newest)| (first_cells(&newest.cells()).to_vec(), 0)),
         );
     }
     if is(Fault::NoiseAfterRestore) {
-        seal_again(readable);
+        seal_again(cached);
     }
 }
 
 /// What becomes of everything sealed when a stream is over.
-pub(crate) fn finished(readable: &mut Arc<Readable>) {
+pub(crate) fn finished(cached: &mut Arc<CachedRelease>) {
     if is(Fault::FinishedTwice) {
-        seal_again(readable);
+        seal_again(cached);
     }
 }
 
@@ -551,12 +586,12 @@ pub(crate) fn end(end: u64, open: u64) -> u64 {
 }
 
 /// Draws new noise for everything that is sealed.
-fn seal_again(readable: &mut Arc<Readable>) {
-    let released = &readable.released;
+fn seal_again(cached: &mut Arc<CachedRelease>) {
+    let released = &cached.released;
     let substreams =
         released.substreams().iter().map(|substream| Arc::new(noised_again(substream))).collect();
     let again = Released::new(substreams, released.mapping().clone());
-    *readable = Arc::new(Readable::new(again.with_leases(Arc::clone(released.leases()))));
+    *cached = Arc::new(CachedRelease::new(again.with_pins(Arc::clone(released.pins()))));
 }
 
 /// A substream with new noise.
@@ -572,7 +607,7 @@ fn noised_again(substream: &SealedSubstream) -> SealedSubstream {
     let sketches = substream.sketches().iter().map(sketch).collect();
     SealedSubstream::from_parts(substream.number, substream.mapping.clone(), sketches)
         .with_capped(substream.capped())
-        .with_rungs(Arc::clone(substream.rungs()))
+        .with_levels(Arc::clone(substream.levels()))
 }
 
 /// Some of the exact counters behind sealed ones, with new noise.
@@ -591,9 +626,9 @@ fn first_cells(noisy: &[i32]) -> &[i32] {
 }
 
 /// Shows open counters to the answers of this thread.
-pub(crate) fn show(mapping: &Mapping, counters: Option<&Counters>) {
-    if is(Fault::OpenAnswers) {
-        OPEN.set(counters.map(|counters| (mapping.clone(), counters.exact().0.to_vec())));
+pub(crate) fn show(open: Option<&OpenSubstream>) {
+    if let Some(open) = open.filter(|_| is(Fault::OpenAnswers)) {
+        OPEN.set(open.oldest().map(|counters| (open.mapping().clone(), counters.exact().0.to_vec())));
     }
 }
 

@@ -3,3 +3,4 @@
 pub(crate) mod fault;
 mod oracle;
 pub(crate) mod replay;
+pub(crate) use replay::tape;

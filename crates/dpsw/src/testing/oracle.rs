@@ -1,4 +1,4 @@
-//! Algorithms 1-3 of the paper, line by line with 1-based positions and the readings of ARCHITECTURE.md, as the
+//! Algorithms 1-3 of the paper, line by line with 1-based positions and the readings of docs/design/architecture.md, as the
 //! oracle of the engine. Noise is off.
 
 use proptest::prelude::*;

@@ -12,7 +12,7 @@ use crate::words::grouped;
 /// The probability with which an [`Estimate`] keeps its error bound.
 pub const CONFIDENCE: f64 = 0.95;
 
-/// How often an item occurred in a window.
+/// The estimate of how often an item occurred in a window.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Estimate {
@@ -64,7 +64,7 @@ impl Deviations {
     }
 }
 
-/// Which keys count as heavy hitters.
+/// The side on which the threshold of heavy hitters errs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Certainty {
@@ -106,6 +106,7 @@ impl Estimate {
             Some(deviations) if self.error_bound.is_finite() => {
                 (self.tail, (distance - WHOLE_COUNTS) / deviations.total())
             }
+            // The paper's bounds come without a law; a normal one of the same 95 % stands in.
             _ => (Tail::NORMAL, distance / self.error_bound * NORMAL_95),
         };
         if 0.0 < deviations { tail.beyond(deviations) } else { 0.5 }
@@ -136,7 +137,7 @@ pub(crate) const WHOLE_COUNTS: f64 = 0.5;
 /// The normal quantile of a two-sided 95 % interval.
 pub(crate) const NORMAL_95: f64 = 1.96;
 
-/// What a list shows of a row. The largest of many noisy numbers are large because of their noise; this takes it into account
+/// A row as a list shows it. The largest of many noisy numbers are large because of their noise; this takes it into account
 /// that the row was chosen for its size.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
@@ -164,13 +165,19 @@ impl Shown {
 
     /// What is shown of an item that was chosen beforehand: counts are not negative.
     pub(crate) fn plain(estimate: &Estimate) -> Self {
-        Self::around(estimate.value, estimate.error_bound)
+        Self::with_reach(estimate.value, estimate.error_bound)
     }
 
     /// An estimate that may be off by so much either way; counts are not negative.
-    pub(crate) fn around(value: f64, reach: f64) -> Self {
-        let [value, lower, upper] = [value, value - reach, value + reach].map(|end| end.max(0.0));
-        Self::new(value, lower, upper)
+    pub(crate) fn with_reach(value: f64, reach: f64) -> Self {
+        Self::new(value.max(0.0), (value - reach).max(0.0), (value + reach).max(0.0))
+    }
+
+    /// An estimate that is off by more with these probabilities, downwards and upwards; counts are not negative.
+    pub(crate) fn with_chances(estimate: &Estimate, [below, above]: [f64; 2]) -> Self {
+        let lower = estimate.value - estimate.reach(below);
+        let upper = estimate.value + estimate.reach(above);
+        Self::new(estimate.value.max(0.0), lower.max(0.0), upper.max(0.0))
     }
 
     /// Whether the key may not have occurred at all.
@@ -210,6 +217,7 @@ impl fmt::Display for Estimate {
 impl fmt::Display for Ranked<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Shown { value, lower, upper, marked, .. } = self.shown;
+        // A row whose count may be far smaller is marked, so that nobody reads its digits as certain.
         let mark = if marked { "~" } else { "" };
         let [value, lower, upper] = [value, lower, upper].map(grouped);
         f.pad(&format!("{} {mark}{value} ({lower} to {upper})", self.item))

@@ -4,7 +4,7 @@ use std::ops::Deref;
 
 use crate::view::estimate::{CONFIDENCE, Estimate, Ranked, Shown, WHOLE_COUNTS};
 use crate::view::list_request::Selection;
-use crate::view::prior::{Errors, Posterior, Prior, Row, clumps};
+use crate::view::prior::{CountPrior, Errors, Posterior, Row, pool_clumps};
 
 /// Keys chosen for their size, largest first: those that occurred, and apart from them those that may be noise alone.
 ///
@@ -27,10 +27,11 @@ impl<'a> List<'a> {
         rows.sort_by(|a, b| {
             b.shown.value.total_cmp(&a.shown.value).then(b.estimate.value.total_cmp(&a.estimate.value))
         });
+        // Before the cut: a hidden row must not take the room of one that is shown.
         let (hidden, mut rows): (Vec<_>, Vec<_>) =
             rows.into_iter().partition(|row| selection.is_hidden(&row.shown));
-        let more = rows.len().saturating_sub(selection.most());
-        rows.truncate(selection.most());
+        let more = rows.len().saturating_sub(selection.most_rows());
+        rows.truncate(selection.most_rows());
         Self { rows, hidden, more }
     }
 
@@ -67,69 +68,68 @@ impl<'l, 'a> IntoIterator for &'l List<'a> {
 }
 
 /// What is shown of rows that were chosen from these values.
-pub(crate) fn shown(
+pub(crate) fn show_rows(
     errors: Errors,
     values: &[f64],
     rows: &[(Row, Estimate)],
     selection: &Selection,
 ) -> Vec<Shown> {
-    // Exact counters have nothing to shrink.
+    // PRIVACY.md: rule 41. The request alone decides; and exact counters have nothing to shrink.
     if selection.hides_nothing(values.len()) || errors.base.variance <= 0.0 {
         return rows.iter().map(|(_, estimate)| Shown::plain(estimate)).collect();
     }
     if selection.is_strict() {
-        return strict(rows.iter().map(|(_, estimate)| estimate), values.len(), selection);
+        return show_strictly(rows.iter().map(|(_, estimate)| estimate), values.len(), selection);
     }
-    let clumps = clumps(rows.iter().map(|(row, _)| row.changes));
+    let clumps = pool_clumps(rows.iter().map(|(row, _)| row.changes));
     let clumped: Vec<Row> = rows.iter().map(|(row, _)| row.with_clumps(clumps)).collect();
-    let prior = Prior::new(errors.with_clumps(clumps), values, &clumped);
-    let one = |(row, (_, estimate)): (&Row, &(Row, Estimate))| match prior.posterior(*row) {
+    let prior = CountPrior::new(errors.with_clumps(clumps), values, &clumped);
+    clumped.iter().zip(rows).map(|(row, (_, estimate))| show_row(&prior, row, estimate)).collect()
+}
+
+fn show_row(prior: &CountPrior, row: &Row, estimate: &Estimate) -> Shown {
+    match prior.posterior(*row) {
         Some(Posterior { value, lower, upper }) => {
-            let (lower, upper) = ((lower - WHOLE_COUNTS).max(0.0), upper + WHOLE_COUNTS);
-            Shown::new(value, lower, upper)
+            Shown::new(value, (lower - WHOLE_COUNTS).max(0.0), upper + WHOLE_COUNTS)
         }
-        None => Shown::around(estimate.value, estimate.error_bound.max(row.reach() + WHOLE_COUNTS)),
-    };
-    clumped.iter().zip(rows).map(one).collect()
+        // A row far above all others was not lifted by noise: there is nothing to take back.
+        None => Shown::with_reach(estimate.value, estimate.error_bound.max(row.reach() + WHOLE_COUNTS)),
+    }
 }
 
 /// Intervals of which at most 5 % are wrong on average among the rows that the list shows, whatever the stream is like. Large
 /// estimates are listed, so only the lower tail has to be the shorter the fewer of all keys are shown.
-pub(crate) fn strict<'e>(
+pub(crate) fn show_strictly<'e>(
     estimates: impl Iterator<Item = &'e Estimate> + Clone,
     keys: usize,
     selection: &Selection,
 ) -> Vec<Shown> {
     let side = (1.0 - CONFIDENCE) / 2.0;
-    let share = shown_of(estimates.clone(), keys, side, selection) as f64 / keys.max(1) as f64;
-    let strict = |estimate: &Estimate| {
-        let value = estimate.value;
-        let (down, up) = (estimate.reach(side * share), estimate.reach(side));
-        let [value, lower, upper] = [value, value - down, value + up].map(|end| end.max(0.0));
-        Shown::new(value, lower, upper)
-    };
-    estimates.map(strict).collect()
+    let share = count_shown(estimates.clone(), keys, side, selection) as f64 / keys.max(1) as f64;
+    estimates.map(|estimate| Shown::with_chances(estimate, [side * share, side])).collect()
 }
 
 /// How many rows a strict list shows: the most of which all reach what they must with a lower tail of their share of all keys.
 /// Rows that the list leaves out for what they turn out to be are not shown, so they must not lengthen the tails of the others.
-fn shown_of<'e>(
+fn count_shown<'e>(
     estimates: impl Iterator<Item = &'e Estimate>,
     keys: usize,
     side: f64,
     selection: &Selection,
 ) -> usize {
-    let is_reached = |estimate: &&Estimate| {
-        let [value, upper] = [0.0, estimate.reach(side)].map(|up| (estimate.value + up).max(0.0));
-        selection.is_reached(&Shown::new(value, f64::INFINITY, upper))
-    };
-    let chance =
-        |estimate: &Estimate| selection.least_lower().map_or(0.0, |least| estimate.chance_below(least));
-    let mut chances: Vec<f64> = estimates.filter(is_reached).map(chance).collect();
+    let mut chances = Vec::new();
+    for estimate in estimates {
+        let value = estimate.value.max(0.0);
+        let upper = (estimate.value + estimate.reach(side)).max(0.0);
+        // The lower end is not known yet, so it must not rule a row out.
+        if selection.is_reached(&Shown::new(value, f64::INFINITY, upper)) {
+            chances.push(selection.least_lower().map_or(0.0, |least| estimate.chance_below(least)));
+        }
+    }
     chances.sort_unstable_by(f64::total_cmp);
-    let fits = |(place, chance): &(usize, &f64)| **chance <= side * (place + 1) as f64 / keys as f64;
-    let shown = chances.iter().enumerate().rfind(fits).map_or(0, |(place, _)| place + 1);
-    shown.clamp(1, selection.most().max(1))
+    let mut counts = (1..=chances.len()).rev();
+    let shown = counts.find(|&count| chances[count - 1] <= side * count as f64 / keys as f64);
+    shown.unwrap_or(0).clamp(1, selection.most_rows().max(1))
 }
 
 #[cfg(test)]
@@ -143,7 +143,7 @@ mod tests {
     use crate::ratio::Ratio;
     use crate::view::estimate::{Certainty, Deviations};
     use crate::view::list_request::ListRequest;
-    use crate::view::weights::Changes;
+    use crate::view::tuned::weights::KeyDrift;
 
     fn law() -> Law {
         Law::Laplace { scale: Ratio::new(20, 1).expect("a ratio") }
@@ -177,13 +177,13 @@ mod tests {
 
     /// The list of keys that are named by their place.
     fn list(values: &[f64], selection: &Selection) -> List<'static> {
-        let places = selection.choose(values, |least| 6.0 * errors().deviation(least));
+        let places = selection.choose_indices(values, |least| 6.0 * errors().deviation(least));
         let row = |place: &usize| {
             let value = values[*place];
-            (Row { value, unrest: 0.0, errors: errors(), changes: Changes::default() }, estimate(value))
+            (Row { value, unrest: 0.0, errors: errors(), changes: KeyDrift::default() }, estimate(value))
         };
         let rows: Vec<(Row, Estimate)> = places.iter().map(row).collect();
-        let shown = shown(errors(), values, &rows, selection);
+        let shown = show_rows(errors(), values, &rows, selection);
         let ranked = |((place, (_, estimate)), shown): ((usize, (Row, Estimate)), Shown)| Ranked {
             item: Item::from(place as u64),
             estimate,
@@ -358,7 +358,7 @@ mod tests {
             let excess = (CLUMP - 1.0) * rate + normal(deviation * deviation, &mut generator);
             let value = SHARE * (rate + noise.draw_exactly(&mut generator) as f64);
             let unrest = (excess - deviation).max(0.0) * SHARE * (1.0 - SHARE);
-            let changes = Changes { walk: 0.0, excess, deviation, rate };
+            let changes = KeyDrift { walk: 0.0, excess, deviation, rate };
             (CLUMP * inside, (Row { value, unrest, errors, changes }, estimate(value)))
         };
         (0..300).map(row).unzip()
@@ -374,9 +374,9 @@ mod tests {
             let (counts, rows) = short_window(seed);
             let values: Vec<f64> = rows.iter().map(|(row, _)| row.value).collect();
             let asked = asked(ListRequest::top(20));
-            let places = asked.choose(&values, |_| 0.0);
+            let places = asked.choose_indices(&values, |_| 0.0);
             let chosen: Vec<(Row, Estimate)> = places.iter().map(|&place| rows[place].clone()).collect();
-            let shown = shown(rows[0].0.errors, &values, &chosen, &asked);
+            let shown = show_rows(rows[0].0.errors, &values, &chosen, &asked);
             for (place, Shown { lower, upper, .. }) in places.into_iter().zip(shown) {
                 held += usize::from((lower..=upper).contains(&counts[place]));
                 all += 1;

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use crate::error::QueryError;
 use crate::privacy::parameters::Threshold;
 use crate::view::estimate::{Certainty, Shown};
-use crate::view::ranking::{at_least, largest};
+use crate::view::ranking::{at_least, choose_largest};
 
 /// A request for a list: how many rows, of at least which share, and what to do with rows that may be noise alone.
 ///
@@ -96,19 +96,26 @@ impl Selection {
         if got <= most { Ok(()) } else { Err(QueryError::ManyRows { got, most }) }
     }
 
-    /// The places of the values that rows are made of. Keys are looked at that lie `slack` below a threshold.
-    pub(crate) fn choose(&self, values: &[f64], slack: impl Fn(f64) -> f64) -> Vec<usize> {
+    /// The indices of the values that rows are made of. Keys are looked at that lie `slack` below a threshold.
+    pub(crate) fn choose_indices(&self, values: &[f64], slack: impl Fn(f64) -> f64) -> Vec<usize> {
         match self.least {
             Some(least) => {
                 let low = least - slack(least);
+                // One more than allowed is enough to refuse: only then are the others counted.
+                let most = self.request.in_question_max.saturating_add(1);
+                let indices: Vec<usize> = at_least(values, low).take(most).collect();
+                self.in_question.set(indices.len());
+                if self.check().is_ok() {
+                    return indices;
+                }
                 self.in_question.set(at_least(values, low).count());
-                if self.check().is_ok() { at_least(values, low).collect() } else { Vec::new() }
+                Vec::new()
             }
-            None => largest(values, self.request.most),
+            None => choose_largest(values, self.request.most),
         }
     }
 
-    pub(crate) fn most(&self) -> usize {
+    pub(crate) fn most_rows(&self) -> usize {
         self.request.most
     }
 
@@ -119,6 +126,7 @@ impl Selection {
     /// Whether the request shows every key, whatever is estimated. Soundness of all intervals rests on asking the request
     /// alone: if all keys happen to be listed, they were still chosen.
     pub(crate) fn hides_nothing(&self, keys: usize) -> bool {
+        // PRIVACY.md: rule 41.
         self.request.has_noise && self.least.is_none() && keys <= self.request.most
     }
 

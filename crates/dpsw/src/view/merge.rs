@@ -3,24 +3,24 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::decide::found::FoundCounter;
 use crate::error::MergeError;
 use crate::item::keys::Keys;
 use crate::plan::limits::SITES_MAX;
 use crate::plan::range::WHOLE;
 use crate::plan::structure::Plan;
 use crate::privacy::parameters::Claim;
-use crate::sealed::found::{Found, Kept};
-use crate::sealed::leases::Leases;
+use crate::sealed::found::{FoundKey, FoundKeys};
+use crate::sealed::pins::Pins;
 use crate::sealed::released::Released;
 use crate::sealed::sketch::SealedSketch;
 use crate::sealed::substream::SealedSubstream;
-use crate::view::readable::Readable;
-use crate::view::scores::Tracking;
+use crate::view::cached_release::CachedRelease;
 use crate::view::window_view::WindowView;
 
 impl WindowView {
     /// The view of the union of what several sites count, each with its own noise. Only the substreams that all of
-    /// them have are in it. Where keys are cut into nodes or tracked, each site does so with others, and the view keeps what
+    /// them have are in it. Where keys are cut into slices or pinned, each site does so with others, and the view keeps what
     /// each has sealed: it grows with the sites.
     ///
     /// Sites that are over in the same substream are over together, where the last of them is. Else the view ends where the
@@ -34,22 +34,28 @@ impl WindowView {
         if first.claim == Claim::None {
             return Err(MergeError::NoClaim);
         }
-        others.iter().try_fold(first.clone(), |merged, view| merged.merge_one(view)).and_then(|merged| {
-            if merged.plan.settings().window.time().is_none() {
-                Err(MergeError::CountWindow)
-            } else {
-                Ok(merged)
-            }
-        })
+        let mut merged = first.clone();
+        for view in others {
+            merged = merged.merge_one(view)?;
+        }
+        // Positions of count windows are numbers of items, which mean something else at each site.
+        match merged.plan.settings().window.time() {
+            Some(_) => Ok(merged),
+            None => Err(MergeError::CountWindow),
+        }
     }
 
     fn merge_one(&self, other: &Self) -> Result<Self, MergeError> {
         self.check_mergeable(other)?;
         let finished = self.finished_with(other);
-        let has_more = |number: &u64| finished.is_none() && (self.is_cut(*number) || other.is_cut(*number));
-        let numbers = self.readable.released.substreams().iter().map(|substream| substream.number);
-        let is_common = |number: &u64| other.readable.released.substream(*number).is_some();
-        let common: Vec<u64> = numbers.filter(is_common).filter(|number| !has_more(number)).collect();
+        let mut common = Vec::new();
+        for number in self.cached.released.substreams().iter().map(|substream| substream.number) {
+            // Of a substream in which one site has ended, the other has more than both have together.
+            let has_more = finished.is_none() && (self.is_cut(number) || other.is_cut(number));
+            if other.cached.released.substream(number).is_some() && !has_more {
+                common.push(number);
+            }
+        }
         let end = finished.unwrap_or(self.stream.end.min(other.stream.end));
         // A site that began later has no events before that.
         let start = match common.first() {
@@ -57,51 +63,56 @@ impl WindowView {
             None => self.stream.start.max(other.stream.start),
         };
         let stream = start.min(end)..end;
-        let merged = match self.plan.has_nodes() {
-            false => self.added(other, &common, stream)?,
-            true => {
-                let together = together(&[self, other], &common).ok_or(MergeError::Keys)?;
-                let end = finished.is_none().then_some(end);
-                let sites = [self, other].into_iter().flat_map(Self::each);
-                let sites = sites.map(|site| site.cut(&common, stream.start, end)).collect();
-                Self::of_sites(sites, self.merged(other, together), stream)
-            }
+        let merged = if self.plan.has_slices() {
+            let together = join_substreams(&[self, other], &common).ok_or(MergeError::Keys)?;
+            let end = finished.is_none().then_some(end);
+            let sites = [self, other].into_iter().flat_map(Self::each);
+            let sites = sites.map(|site| site.cut_to(&common, stream.start, end)).collect();
+            Self::of_sites(sites, self.release_together(other, together), stream)
+        } else {
+            self.add_counters(other, &common, stream)?
         };
         Ok(if finished.is_some() { merged.into_finished() } else { merged })
     }
 
     /// Counter by counter.
-    fn added(&self, other: &Self, common: &[u64], stream: Range<u64>) -> Result<Self, MergeError> {
-        let [one, two] = [self, other].map(|view| &view.readable.released);
-        let pairs = common.iter().filter_map(|&number| one.substream(number).zip(two.substream(number)));
-        let substreams =
-            pairs.map(|(one, other)| one.sum(other).map(Arc::new)).collect::<Result<Vec<_>, _>>()?;
-        let released = self.merged(other, substreams);
+    fn add_counters(&self, other: &Self, common: &[u64], stream: Range<u64>) -> Result<Self, MergeError> {
+        let [one, two] = [self, other].map(|view| &view.cached.released);
+        let mut substreams = Vec::new();
+        for &number in common {
+            if let Some((one, two)) = one.substream(number).zip(two.substream(number)) {
+                substreams.push(Arc::new(one.sum_with(two)?));
+            }
+        }
+        let released = self.release_together(other, substreams);
         let mut sites = [&self.sites[..], &other.sites[..]].concat();
         sites.sort_unstable();
-        let readable = Arc::new(Readable::new(released));
-        Ok(Self::new(Arc::clone(&self.plan), readable, self.claim, stream, sites))
+        let cached = Arc::new(CachedRelease::new(released));
+        Ok(Self::new(Arc::clone(&self.plan), cached, self.claim, stream, sites))
     }
 
     /// What both hold together in these substreams.
-    fn merged(&self, other: &Self, substreams: Vec<Arc<SealedSubstream>>) -> Released {
+    fn release_together(&self, other: &Self, substreams: Vec<Arc<SealedSubstream>>) -> Released {
         let found = self.merged_keys(other, &substreams);
-        let mapping = self.readable.released.mapping().clone();
+        let mapping = self.cached.released.mapping().clone();
         Released::new(substreams, mapping).with_found(Arc::new(found))
     }
 
-    /// The view of sites that cut or track different keys, each of which is read for itself, with what they hold together.
+    /// The view of sites that cut or pin different keys, each of which is read for itself, with what they hold together.
     /// What one has found is fitted at all of them.
     pub(crate) fn of_sites(sites: Vec<Self>, together: Released, stream: Range<u64>) -> Self {
-        let with_found = |site: Self| {
-            let released = site.readable.released.clone().with_found(Arc::clone(together.found()));
-            Self::new(site.plan, Arc::new(Readable::new(released)), site.claim, site.stream, site.sites)
-        };
-        let mut sites: Vec<Self> = sites.into_iter().map(with_found).collect();
+        let mut sites: Vec<Self> = sites.into_iter().map(|site| site.with_found(together.found())).collect();
         sites.sort_unstable_by_key(|site| site.sites[0]);
-        let (plan, claim) = (Arc::clone(&sites[0].plan), sites[0].claim);
+        let plan = Arc::clone(&sites[0].plan);
+        let claim = sites[0].claim;
         let numbers = sites.iter().map(|site| site.sites[0]).collect();
-        Self::new(plan, Arc::new(Readable::new(together)), claim, stream, numbers).with_sites(sites)
+        Self::new(plan, Arc::new(CachedRelease::new(together)), claim, stream, numbers).with_sites(sites)
+    }
+
+    /// The same with this list of found keys.
+    fn with_found(self, found: &Arc<FoundKeys>) -> Self {
+        let released = self.cached.released.clone().with_found(Arc::clone(found));
+        Self::new(self.plan, Arc::new(CachedRelease::new(released)), self.claim, self.stream, self.sites)
     }
 
     /// The views that it is made of, each of one site.
@@ -110,21 +121,22 @@ impl WindowView {
     }
 
     /// What it has of these substreams, in which all streams begin at `start`; where they go on, what is sealed at `end`.
-    fn cut(&self, numbers: &[u64], start: u64, end: Option<u64>) -> Self {
-        let kept = |substream: &&Arc<SealedSubstream>| numbers.contains(&substream.number);
-        let sealed = |substream: &Arc<SealedSubstream>| match end {
-            Some(end) => substream.sealed_at(end, &self.plan),
-            None => Arc::clone(substream),
-        };
-        let released = &self.readable.released;
-        let substreams = released.substreams().iter().filter(kept).map(sealed).collect();
+    fn cut_to(&self, numbers: &[u64], start: u64, end: Option<u64>) -> Self {
+        let released = &self.cached.released;
+        let kept = released.substreams().iter().filter(|substream| numbers.contains(&substream.number));
+        let substreams = kept
+            .map(|substream| match end {
+                Some(end) => substream.sealed_at(end, &self.plan),
+                None => Arc::clone(substream),
+            })
+            .collect();
         let end = end.unwrap_or(self.stream.end);
         let stream = self.stream.start.max(start).min(end)..end;
         let first = numbers.first().copied().unwrap_or(end / self.plan.substream_len());
-        let leases = released.leases().since(first, &self.plan);
-        let released = Released::new(substreams, released.mapping().clone()).with_leases(Arc::new(leases));
-        let readable = Arc::new(Readable::new(released));
-        Self::new(Arc::clone(&self.plan), readable, self.claim, stream, self.sites.clone())
+        let pins = released.pins().since(first, &self.plan);
+        let released = Released::new(substreams, released.mapping().clone()).with_pins(Arc::new(pins));
+        let cached = Arc::new(CachedRelease::new(released));
+        Self::new(Arc::clone(&self.plan), cached, self.claim, stream, self.sites.clone())
     }
 
     /// Where both are over, if that is in the same substream.
@@ -140,28 +152,33 @@ impl WindowView {
     }
 
     /// What two sites found, by what each key counts at both together.
-    fn merged_keys(&self, other: &Self, substreams: &[Arc<SealedSubstream>]) -> Found {
-        let by = self.readable.released.mapping().fingerprint_key;
-        let lists = [self, other].map(|view| view.readable.released.found());
-        let mut all: Vec<Kept<'_>> = lists.iter().flat_map(|found| found.kept(by)).collect();
+    fn merged_keys(&self, other: &Self, substreams: &[Arc<SealedSubstream>]) -> FoundKeys {
+        let by = self.cached.released.mapping().fingerprint_key;
+        let lists = [self, other].map(|view| view.cached.released.found());
+        let mut all: Vec<FoundKey<'_>> = lists.iter().flat_map(|found| found.iter_kept(by)).collect();
         all.sort_unstable_by_key(|kept| (kept.hash, kept.item));
         all.dedup_by_key(|kept| kept.item);
         let keys = Keys::collect(self.plan.settings().domain.kind(), all.iter().map(|kept| kept.item));
-        let tracking = Tracking { plan: &self.plan, leases: Leases::none() };
-        Found::default().with_counted(&keys, substreams, tracking, by)
+        let counter = FoundCounter { plan: &self.plan, pins: Pins::none() };
+        FoundKeys::default().with_counted(&keys, substreams, counter, by)
     }
 
-    /// Adds what it holds of all keys in a substream, as if none were cut or tracked.
+    /// Adds what it holds of all keys in a substream, as if none were cut or pinned.
     fn add_totals(&self, number: u64, totals: &mut [i64]) {
-        let released = &self.readable.released;
+        let released = &self.cached.released;
         let Some(substream) = released.substream(number) else { return };
-        if self.plan.tracked() == 0 {
+        if self.plan.pinned() == 0 {
             return substream.add_totals(totals, &self.plan);
         }
-        substream.sketch(WHOLE).iter().for_each(|rows| rows.add_to(totals));
-        for (fingerprint, slot) in released.leases().at(number) {
-            let count = substream.count(slot, substream.rungs().rung(slot), &self.plan);
-            substream.mapping.rows().cells(fingerprint).for_each(|cell| totals[cell] += count);
+        if let Some(rows) = substream.sketch(WHOLE) {
+            rows.add_to(totals);
+        }
+        // A pinned key has nothing in the rows: what it counts goes where it would have fallen.
+        for (fingerprint, slot) in released.pins().at(number) {
+            let count = substream.count(slot, substream.levels().level(slot), &self.plan);
+            for cell in substream.mapping.rows().cells(fingerprint) {
+                totals[cell] += count;
+            }
         }
     }
 
@@ -169,19 +186,19 @@ impl WindowView {
         if self.plan.settings() != other.plan.settings() {
             return Err(MergeError::Plan);
         }
+        // PRIVACY.md: rule 7. Reproducible noise promises nothing, and neither would a sum with it.
         if self.claim == Claim::None || other.claim == Claim::None {
             return Err(MergeError::NoClaim);
         }
+        // Caps are kept per site: a user at two sites would have twice the items that the noise is made for.
         if self.plan.settings().unit.per_substream().is_some() {
             return Err(MergeError::Users);
         }
-        if self.readable.released.mapping().fingerprint_key
-            != other.readable.released.mapping().fingerprint_key
-        {
+        if self.cached.released.mapping().fingerprint_key != other.cached.released.mapping().fingerprint_key {
             return Err(MergeError::Keys);
         }
         if SITES_MAX < self.sites.len() + other.sites.len() {
-            return Err(MergeError::Sites);
+            return Err(MergeError::MergedAnswers);
         }
         match other.sites.iter().find(|site| self.sites.contains(site)) {
             Some(&site) => Err(MergeError::Duplicate { site }),
@@ -190,14 +207,14 @@ impl WindowView {
     }
 }
 
-/// What all views hold of each key in these substreams, each in one node; `None` unless they hash alike.
-pub(crate) fn together(views: &[&WindowView], numbers: &[u64]) -> Option<Vec<Arc<SealedSubstream>>> {
-    numbers.iter().map(|&number| in_one_node(views, number).map(Arc::new)).collect()
+/// What all views hold of each key in these substreams, each in one slice; `None` unless they hash alike.
+pub(crate) fn join_substreams(views: &[&WindowView], numbers: &[u64]) -> Option<Vec<Arc<SealedSubstream>>> {
+    numbers.iter().map(|&number| in_one_slice(views, number).map(Arc::new)).collect()
 }
 
 /// Nothing unless all have sealed it.
-fn in_one_node(views: &[&WindowView], number: u64) -> Option<SealedSubstream> {
-    let substreams = views.iter().filter_map(|view| view.readable.released.substream(number));
+fn in_one_slice(views: &[&WindowView], number: u64) -> Option<SealedSubstream> {
+    let substreams = views.iter().filter_map(|view| view.cached.released.substream(number));
     let mapping = substreams.clone().next()?.mapping.clone();
     if !substreams.clone().all(|substream| substream.mapping.is_like(&mapping)) {
         return None;
@@ -207,7 +224,10 @@ fn in_one_node(views: &[&WindowView], number: u64) -> Option<SealedSubstream> {
         return Some(SealedSubstream::new(number, mapping));
     }
     let mut totals = vec![0; mapping.shape.cells()];
-    views.iter().for_each(|view| view.add_totals(number, &mut totals));
+    for view in views {
+        view.add_totals(number, &mut totals);
+    }
+    // Sealed counters have 32 bits; sums of several may not fit.
     let cells: Vec<i32> =
         totals.iter().map(|&total| total.clamp(i32::MIN.into(), i32::MAX.into()) as i32).collect();
     let items =
@@ -217,33 +237,34 @@ fn in_one_node(views: &[&WindowView], number: u64) -> Option<SealedSubstream> {
 }
 
 impl SealedSubstream {
-    /// Without the nodes that end later.
+    /// Without the slices that end later.
     fn sealed_at(self: &Arc<Self>, end: u64, plan: &Plan) -> Arc<Self> {
         let origin = self.number * plan.substream_len();
-        let is_kept = |range: usize| origin + plan.ranges()[range].offsets().end <= end;
-        if self.sketches().iter().all(|(range, _)| is_kept(*range)) {
+        let mut kept = self.sketches().to_vec();
+        kept.retain(|(range, _)| origin + plan.ranges()[*range].offsets().end <= end);
+        // The same substream keeps what is cached of it.
+        if kept.len() == self.sketches().len() {
             return Arc::clone(self);
         }
-        let kept = self.sketches().iter().filter(|(range, _)| is_kept(*range)).cloned().collect();
         let substream = Self::from_parts(self.number, self.mapping.clone(), kept);
-        Arc::new(substream.with_rungs(Arc::clone(self.rungs())))
+        Arc::new(substream.with_levels(Arc::clone(self.levels())))
     }
 
     /// Counter by counter, range by range.
-    fn sum(&self, other: &Self) -> Result<Self, MergeError> {
+    fn sum_with(&self, other: &Self) -> Result<Self, MergeError> {
         if !self.mapping.is_like(&other.mapping) {
             return Err(MergeError::Keys);
         }
         let both = self.sketches().iter().filter_map(|(range, sketch)| {
             let other = other.sketch(*range)?;
-            Some((*range, Arc::new(sketch.sum(other))))
+            Some((*range, Arc::new(sketch.sum_with(other))))
         });
         Ok(Self::from_parts(self.number, self.mapping.clone(), both.collect()))
     }
 }
 
 impl SealedSketch {
-    fn sum(&self, other: &Self) -> Self {
+    fn sum_with(&self, other: &Self) -> Self {
         let cells: Vec<i32> =
             self.cells().iter().zip(other.cells()).map(|(a, b)| a.saturating_add(b)).collect();
         let items = self.items().zip(other.items()).map(|(a, b)| a.saturating_add(b));

@@ -1,9 +1,11 @@
 //! What the counts of a list's keys are like, learned from all their estimates: a Pólya tree fitted by expectation and
 //! maximisation. It says what a row that was chosen for its size probably counts.
 
+use std::ops::Range;
+
 use crate::noise::tail::{Moments, Tail};
 use crate::view::ranking::at_least;
-use crate::view::weights::Changes;
+use crate::view::tuned::weights::KeyDrift;
 
 /// Keys farther below the smallest row than this many standard errors do not matter to it.
 const FLOOR_REACH: f64 = 12.0;
@@ -53,19 +55,19 @@ impl Errors {
     }
 
     /// The law of all errors of a key with this count, and with this much unrest.
-    fn law(&self, count: f64, unrest: f64) -> Law {
+    fn law_at(&self, count: f64, unrest: f64) -> ErrorLaw {
         let variance = self.variance(count) + unrest;
-        Law::new(Moments { variance, ..self.base })
+        ErrorLaw::new(Moments { variance, ..self.base })
     }
 }
 
 #[derive(Debug)]
-struct Law {
+struct ErrorLaw {
     deviation: f64,
     tail: Tail,
 }
 
-impl Law {
+impl ErrorLaw {
     fn new(moments: Moments) -> Self {
         Self { deviation: moments.variance.sqrt(), tail: Tail::new(moments) }
     }
@@ -85,7 +87,7 @@ pub(crate) struct Row {
     /// By how much it is off besides.
     pub(crate) errors: Errors,
     /// How its counts vary from slice to slice.
-    pub(crate) changes: Changes,
+    pub(crate) changes: KeyDrift,
 }
 
 impl Row {
@@ -98,7 +100,7 @@ impl Row {
 
     /// How far its estimate may be off, if no other key says more.
     pub(crate) fn reach(&self) -> f64 {
-        let law = self.errors.law(self.value, self.unrest.max(0.0));
+        let law = self.errors.law_at(self.value, self.unrest.max(0.0));
         law.tail.reach_95() * law.deviation
     }
 }
@@ -108,16 +110,17 @@ impl Row {
 ///
 /// A few slices show the clumps of one key only where they are as large as chance. Those of many keys together show them
 /// long before. Inside a slice nothing shows them, and a window shorter than a slice has them in full.
-pub(crate) fn clumps(rows: impl Iterator<Item = Changes>) -> f64 {
-    let (mut sum, mut weights) = (0.0, 0.0);
-    for Changes { excess, deviation, rate, .. } in rows.filter(|row| 0.0 < row.deviation) {
+pub(crate) fn pool_clumps(rows: impl Iterator<Item = KeyDrift>) -> f64 {
+    let mut sum = 0.0;
+    let mut weights = 0.0;
+    for KeyDrift { excess, deviation, rate, .. } in rows.filter(|row| 0.0 < row.deviation) {
         sum += rate * excess / deviation.powi(2);
         weights += (rate / deviation).powi(2);
     }
     if 0.0 < weights { (sum / weights).max(0.0) } else { 0.0 }
 }
 
-/// What a row probably counts.
+/// The probable count of a row.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Posterior {
     pub(crate) value: f64,
@@ -129,11 +132,11 @@ impl Posterior {
     /// Adds what the edges of the window make of a count: independent errors, so the squares of the reaches add up.
     fn with_edges(self, errors: Errors, unrest: f64) -> Self {
         let Self { value, lower, upper } = self;
-        let reach = |end: f64, count: f64| {
+        let [below, above] = [(lower, value), (upper, upper)].map(|(end, count)| {
             let variance = errors.chance_per_item * count.max(0.0) + unrest;
             (end - value).hypot(Tail::NORMAL.reach_95() * variance.sqrt())
-        };
-        Self { value, lower: (value - reach(lower, value)).max(0.0), upper: value + reach(upper, upper) }
+        });
+        Self { value, lower: (value - below).max(0.0), upper: value + above }
     }
 }
 
@@ -146,24 +149,28 @@ struct Bin {
 
 /// All estimates that matter to some rows, in regions far apart from one another.
 #[derive(Debug)]
-pub(crate) struct Prior {
+pub(crate) struct CountPrior {
     regions: Vec<Region>,
 }
 
-impl Prior {
+impl CountPrior {
     /// Of all estimates of a list, for the rows that were chosen.
     pub(crate) fn new(errors: Errors, values: &[f64], rows: &[Row]) -> Self {
         let smallest = rows.iter().map(|row| row.value).fold(f64::INFINITY, f64::min);
         let deviation = errors.base.variance.sqrt();
-        let (floor, width) = (smallest - FLOOR_REACH * deviation, deviation * BIN);
-        let bins = bins(values, floor, width);
-        let is_near = |one: &Bin, next: &Bin| next.mean - one.mean <= GAP * deviation;
-        let region = |bins: &[Bin]| {
+        let floor = smallest - FLOOR_REACH * deviation;
+        let width = deviation * BIN;
+        let bins = sort_into_bins(values, floor, width);
+        let mut regions = Vec::new();
+        for bins in bins.chunk_by(|one, next| next.mean - one.mean <= GAP * deviation) {
             let span = bins[0].mean - width..bins[bins.len() - 1].mean + width;
             let inside: Vec<Row> = rows.iter().filter(|row| span.contains(&row.value)).copied().collect();
-            (!inside.is_empty()).then(|| Region::new(errors, bins, span.start, &inside))
-        };
-        Self { regions: bins.chunk_by(is_near).filter_map(region).collect() }
+            // Nobody asks about a region without rows, and fits are dear.
+            if !inside.is_empty() {
+                regions.push(Region::new(errors, bins, span.start, &inside));
+            }
+        }
+        Self { regions }
     }
 
     /// What a row probably counts; `None` if no other key is near it.
@@ -174,37 +181,37 @@ impl Prior {
 }
 
 /// The estimates above a floor by bins of this width, smallest first.
-fn bins(values: &[f64], floor: f64, width: f64) -> Vec<Bin> {
-    let place = |value: f64| ((value - floor) / width) as usize;
-    let above: Vec<f64> = at_least(values, floor).map(|place| values[place]).collect();
-    if above.len() < SORTED_MAX { sorted_bins(above, place) } else { dense_bins(above, place) }
+fn sort_into_bins(values: &[f64], floor: f64, width: f64) -> Vec<Bin> {
+    let above: Vec<f64> = at_least(values, floor).map(|index| values[index]).collect();
+    let bin_of = |value: f64| ((value - floor) / width) as usize;
+    if above.len() < SORTED_MAX { sorted_bins(above, bin_of) } else { dense_bins(above, bin_of) }
 }
 
 /// The bins of few estimates, which most bins hold none of.
-fn sorted_bins(mut values: Vec<f64>, place: impl Fn(f64) -> usize) -> Vec<Bin> {
+fn sorted_bins(mut values: Vec<f64>, bin_of: impl Fn(f64) -> usize) -> Vec<Bin> {
     values.sort_unstable_by(f64::total_cmp);
-    let is_same = |one: &f64, next: &f64| place(*one) < BINS_MAX && place(*one) == place(*next);
-    let bin = |values: &[f64]| {
+    let mut bins = Vec::new();
+    for values in values.chunk_by(|one, next| bin_of(*one) < BINS_MAX && bin_of(*one) == bin_of(*next)) {
         let keys = values.len() as f64;
-        Bin { mean: values.iter().sum::<f64>() / keys, keys }
-    };
-    values.chunk_by(is_same).map(bin).collect()
+        bins.push(Bin { mean: values.iter().sum::<f64>() / keys, keys });
+    }
+    bins
 }
 
-fn dense_bins(values: Vec<f64>, place: impl Fn(f64) -> usize) -> Vec<Bin> {
+fn dense_bins(values: Vec<f64>, bin_of: impl Fn(f64) -> usize) -> Vec<Bin> {
     let mut dense: Vec<(f64, f64)> = Vec::new();
     let mut alone: Vec<f64> = Vec::new();
     for value in values {
-        let place = place(value);
-        if BINS_MAX <= place {
+        let bin = bin_of(value);
+        if BINS_MAX <= bin {
             alone.push(value);
             continue;
         }
-        if dense.len() <= place {
-            dense.resize(place + 1, (0.0, 0.0));
+        if dense.len() <= bin {
+            dense.resize(bin + 1, (0.0, 0.0));
         }
-        dense[place].0 += value;
-        dense[place].1 += 1.0;
+        dense[bin].0 += value;
+        dense[bin].1 += 1.0;
     }
     alone.sort_unstable_by(f64::total_cmp);
     let dense = dense.into_iter().filter(|(_, keys)| 0.0 < *keys);
@@ -214,26 +221,27 @@ fn dense_bins(values: Vec<f64>, place: impl Fn(f64) -> usize) -> Vec<Bin> {
 
 /// The counts that some keys may have, evenly spaced.
 #[derive(Debug, Clone, Copy)]
-struct Counts {
+struct CountGrid {
     bottom: f64,
     step: f64,
     len: usize,
 }
 
-impl Counts {
-    fn at(self, leaf: usize) -> f64 {
+impl CountGrid {
+    fn count_at(self, leaf: usize) -> f64 {
         self.bottom + leaf as f64 * self.step
     }
 
     /// The leaves within a distance of a value.
-    fn near(self, value: f64, distance: f64) -> std::ops::Range<usize> {
-        let place = |at: f64| ((at - self.bottom) / self.step).clamp(0.0, self.len as f64 - 1.0);
-        place(value - distance) as usize..place(value + distance).ceil() as usize + 1
+    fn leaves_near(self, value: f64, distance: f64) -> Range<usize> {
+        let [first, last] = [value - distance, value + distance]
+            .map(|at| ((at - self.bottom) / self.step).clamp(0.0, self.len as f64 - 1.0));
+        first as usize..last.ceil() as usize + 1
     }
 
     /// The ends of what a leaf stands for.
-    fn ends(self, leaf: usize) -> [f64; 2] {
-        [-0.5, 0.5].map(|half| (self.at(leaf) + half * self.step).max(0.0))
+    fn ends_of(self, leaf: usize) -> [f64; 2] {
+        [-0.5, 0.5].map(|half| (self.count_at(leaf) + half * self.step).max(0.0))
     }
 }
 
@@ -242,62 +250,74 @@ impl Counts {
 struct Region {
     least: f64,
     keys: f64,
-    counts: Counts,
+    counts: CountGrid,
     /// The variance that changes add, over the square of the count.
     unrest: f64,
     /// Of noise and collisions.
-    law: Law,
+    law: ErrorLaw,
     tree: Tree,
     prior: Vec<f64>,
 }
 
 impl Region {
     fn new(errors: Errors, bins: &[Bin], least: f64, rows: &[Row]) -> Self {
-        let law = Law::new(errors.base);
+        let law = ErrorLaw::new(errors.base);
         let most = bins[bins.len() - 1].mean;
         let bottom = (least - REACH * law.deviation).max(0.0);
         let top = (most + REACH * law.deviation).max(bottom);
         let step = (law.deviation / 2.0).max((top - bottom) / LEAVES_MAX);
-        let counts = Counts { bottom, step, len: ((top - bottom) / step).ceil() as usize + 1 };
+        let counts = CountGrid { bottom, step, len: ((top - bottom) / step).ceil() as usize + 1 };
         let keys = bins.iter().map(|bin| bin.keys).sum();
         let squares: f64 = rows.iter().map(|row| row.value.max(0.0).powi(2)).sum();
         let unrest = rows.iter().map(|row| row.unrest).sum::<f64>() / squares;
+        // Rows of estimates at or below 0 say nothing about relative changes.
         let unrest = if unrest.is_finite() { unrest.max(0.0) } else { 0.0 };
-        let (tree, prior) = (Tree::default(), Vec::new());
-        let mut region = Self { least, keys, counts, unrest, law, tree, prior };
+        let mut region = Self { least, keys, counts, unrest, law, tree: Tree::default(), prior: Vec::new() };
         if 1.0 < keys {
-            region.fit(bins);
+            region.fit_prior(bins);
         }
         region
     }
 
-    fn fit(&mut self, bins: &[Bin]) {
+    fn fit_prior(&mut self, bins: &[Bin]) {
         self.prior = vec![1.0; self.counts.len];
-        let likelihood = |bin: &Bin| {
-            let band = self.counts.near(bin.mean, BAND * self.law.deviation);
-            let densities = band.clone().map(|leaf| self.law.density(bin.mean - self.counts.at(leaf)));
-            (band.start, densities.collect())
-        };
-        let likelihoods: Vec<(usize, Vec<f64>)> = bins.iter().map(likelihood).collect();
+        let mut likelihoods = Vec::new();
+        for bin in bins {
+            let band = self.counts.leaves_near(bin.mean, BAND * self.law.deviation);
+            likelihoods.push((band.start, self.densities_in(&self.law, bin.mean, band)));
+        }
         let mut before = vec![0.0; self.counts.len];
         for _ in 0..ROUNDS {
-            let mut held = vec![0.0; self.counts.len];
-            for (bin, (start, densities)) in bins.iter().zip(&likelihoods) {
-                let (prior, held) = (&self.prior[*start..], &mut held[*start..]);
-                let sum: f64 = densities.iter().zip(prior).map(|(density, prior)| density * prior).sum();
-                if 0.0 < sum {
-                    let each = densities.iter().zip(prior).zip(held);
-                    each.for_each(|((density, prior), held)| *held += bin.keys * density * prior / sum);
-                }
-            }
+            let held = self.share_out(bins, &likelihoods);
             let moved: f64 = held.iter().zip(&before).map(|(held, before)| (held - before).abs()).sum();
+            // A tree smooths what few keys leave ragged, and follows gaps where there are many.
             self.tree = Tree::new(held.clone());
-            self.prior = self.tree.leaves(self.counts.len);
+            self.prior = self.tree.leaf_weights(self.counts.len);
             if moved < STILL * self.keys {
                 break;
             }
             before = held;
         }
+    }
+
+    /// How probable this estimate is for each of these counts.
+    fn densities_in(&self, law: &ErrorLaw, value: f64, band: Range<usize>) -> Vec<f64> {
+        band.map(|leaf| law.density(value - self.counts.count_at(leaf))).collect()
+    }
+
+    /// How many keys each count holds if they are shared out by the prior; likelihoods begin at a leaf.
+    fn share_out(&self, bins: &[Bin], likelihoods: &[(usize, Vec<f64>)]) -> Vec<f64> {
+        let mut held = vec![0.0; self.counts.len];
+        for (bin, (start, densities)) in bins.iter().zip(likelihoods) {
+            let prior = &self.prior[*start..];
+            let sum: f64 = densities.iter().zip(prior).map(|(density, prior)| density * prior).sum();
+            if 0.0 < sum {
+                for ((density, prior), held) in densities.iter().zip(prior).zip(&mut held[*start..]) {
+                    *held += bin.keys * density * prior / sum;
+                }
+            }
+        }
+        held
     }
 
     /// What a row probably counts by what the other keys count, and by its own estimate.
@@ -306,52 +326,66 @@ impl Region {
     /// takes that back. What the window really holds scatters *around* the share, whatever was chosen: the edges make an
     /// interval longer and move nothing.
     fn posterior(&self, row: Row) -> Posterior {
-        let law = Law::new(row.errors.base);
-        let band = self.counts.near(row.value, BAND * law.deviation);
-        let error = |leaf: usize| row.value - self.counts.at(leaf);
-        let own = band.clone().map(|leaf| self.prior[leaf] * self.law.density(error(leaf)));
-        let others = self.tree.without(band.start, &normalised(own.collect()));
-        let posterior = band.clone().zip(others).map(|(leaf, prior)| prior * law.density(error(leaf)));
-        let posterior = self.summary(band.start, &normalised(posterior.collect()));
+        // A row may be cut more finely than most, so its own noise is not that of the list.
+        let law = ErrorLaw::new(row.errors.base);
+        let band = self.counts.leaves_near(row.value, BAND * law.deviation);
+        let mut own = self.densities_in(&self.law, row.value, band.clone());
+        multiply_each(&mut own, &self.prior[band.clone()]);
+        // The prior was learned from this row too; counted twice, its noise would prove itself.
+        let mut posterior = self.tree.weights_without(band.start, &normalise_weights(own));
+        multiply_each(&mut posterior, &self.densities_in(&law, row.value, band.clone()));
+        let posterior = self.summarise(band.start, &normalise_weights(posterior));
         // A few differences may show less unrest than there is; keys of one list are alike.
         let pooled = self.unrest * posterior.value.powi(2);
         posterior.with_edges(row.errors, row.unrest.max(pooled))
     }
 
-    fn summary(&self, first: usize, weights: &[f64]) -> Posterior {
-        let leaves = || weights.iter().enumerate().map(|(place, weight)| (first + place, *weight));
-        let value = leaves().map(|(leaf, weight)| weight * self.counts.at(leaf)).sum();
-        let quantile = |share: f64| {
-            let mut before = 0.0;
-            for (leaf, weight) in leaves() {
-                if share <= before + weight {
-                    let [start, end] = self.counts.ends(leaf);
-                    return start + (end - start) * ((share - before) / weight).clamp(0.0, 1.0);
-                }
-                before += weight;
-            }
-            self.counts.ends(first + weights.len() - 1)[1]
-        };
+    /// The mean and the interval of weights on the leaves from `first` on.
+    fn summarise(&self, first: usize, weights: &[f64]) -> Posterior {
+        let value = (first..).zip(weights).map(|(leaf, weight)| weight * self.counts.count_at(leaf)).sum();
+        // No leaf lies below 0: where it may well be none, the interval must begin there.
         let is_at_zero = self.counts.bottom == 0.0 && first == 0 && SIDE < weights[0];
-        let lower = if is_at_zero { 0.0 } else { quantile(SIDE) };
-        Posterior { value, lower, upper: quantile(1.0 - SIDE) }
+        let lower = if is_at_zero { 0.0 } else { self.quantile(SIDE, first, weights) };
+        Posterior { value, lower, upper: self.quantile(1.0 - SIDE, first, weights) }
+    }
+
+    /// The count below which this share of the weights lies, evenly inside each leaf.
+    fn quantile(&self, share: f64, first: usize, weights: &[f64]) -> f64 {
+        let mut before = 0.0;
+        for (leaf, weight) in (first..).zip(weights) {
+            if share <= before + weight {
+                let [start, end] = self.counts.ends_of(leaf);
+                return start + (end - start) * ((share - before) / weight).clamp(0.0, 1.0);
+            }
+            before += weight;
+        }
+        self.counts.ends_of(first + weights.len() - 1)[1]
+    }
+}
+
+fn multiply_each(values: &mut [f64], factors: &[f64]) {
+    for (value, factor) in values.iter_mut().zip(factors) {
+        *value *= factor;
     }
 }
 
 /// The same weights with the sum 1; even ones if they are all 0.
-fn normalised(mut weights: Vec<f64>) -> Vec<f64> {
+fn normalise_weights(mut weights: Vec<f64>) -> Vec<f64> {
     let sum: f64 = weights.iter().sum();
     let len = weights.len() as f64;
-    weights.iter_mut().for_each(|weight| *weight = if 0.0 < sum { *weight / sum } else { 1.0 / len });
+    for weight in &mut weights {
+        *weight = if 0.0 < sum { *weight / sum } else { 1.0 / len };
+    }
     weights
 }
 
-/// How many keys each subtree of the counts holds: the leaves, then their pairs, up to the root.
+/// The numbers of keys in each subtree of the counts: the leaves, then their pairs, up to the root.
 #[derive(Debug, Default)]
 struct Tree(Vec<Vec<f64>>);
 
 impl Tree {
     fn new(mut leaves: Vec<f64>) -> Self {
+        // Each level halves the one below; leaves beyond the last count hold no key.
         leaves.resize(leaves.len().next_power_of_two(), 0.0);
         let mut levels = vec![leaves];
         while let Some(level) = levels.last().filter(|level| 1 < level.len()) {
@@ -361,35 +395,42 @@ impl Tree {
     }
 
     /// The weight of each of the first leaves.
-    fn leaves(&self, len: usize) -> Vec<f64> {
+    fn leaf_weights(&self, len: usize) -> Vec<f64> {
         let mut weights = vec![1.0];
         for levels in self.0.windows(2).rev() {
             let [children, parents] = levels else { unreachable!("windows of two") };
-            let weight = |child: usize| {
+            let halvings = (0..children.len()).map(|child| {
                 weights[child / 2] * (children[child] + HALF) / (parents[child / 2] + 2.0 * HALF)
-            };
-            weights = (0..children.len()).map(weight).collect();
+            });
+            weights = halvings.collect();
         }
         weights.truncate(len);
         weights
     }
 
     /// The weights of the leaves from `first` on without a key that these weights belong to.
-    fn without(&self, first: usize, own: &[f64]) -> Vec<f64> {
+    fn weights_without(&self, first: usize, own: &[f64]) -> Vec<f64> {
         let mut sums = vec![0.0];
-        own.iter().for_each(|own| sums.push(sums[sums.len() - 1] + own));
-        let own_before = |leaf: usize| sums[leaf.saturating_sub(first).min(own.len())];
-        let held = |level: usize, place: usize| {
-            let own = own_before((place + 1) << level) - own_before(place << level);
-            (self.0[level][place] - own).max(0.0)
-        };
-        let weight = |leaf: usize| {
-            let halving = |level: usize| {
-                (held(level, leaf >> level) + HALF) / (held(level + 1, leaf >> (level + 1)) + 2.0 * HALF)
-            };
-            (0..self.0.len() - 1).map(halving).product()
-        };
-        (first..first + own.len()).map(weight).collect()
+        for weight in own {
+            sums.push(sums[sums.len() - 1] + weight);
+        }
+        let mut weights = Vec::with_capacity(own.len());
+        for leaf in first..first + own.len() {
+            let halvings = (0..self.0.len() - 1).map(|level| {
+                let held = self.held_without(first, &sums, level, leaf);
+                (held + HALF) / (self.held_without(first, &sums, level + 1, leaf) + 2.0 * HALF)
+            });
+            weights.push(halvings.product());
+        }
+        weights
+    }
+
+    /// How many keys the subtree of a leaf holds without one key; `sums` are those of its weights from leaf `first` on.
+    fn held_without(&self, first: usize, sums: &[f64], level: usize, leaf: usize) -> f64 {
+        let subtree = leaf >> level;
+        let [start, end] = [subtree << level, (subtree + 1) << level]
+            .map(|leaf| sums[leaf.saturating_sub(first).min(sums.len() - 1)]);
+        (self.0[level][subtree] - (end - start)).max(0.0)
     }
 }
 
@@ -430,7 +471,7 @@ mod tests {
     }
 
     fn row(value: f64, unrest: f64) -> Row {
-        Row { value, unrest, errors: errors(), changes: Changes::default() }
+        Row { value, unrest, errors: errors(), changes: KeyDrift::default() }
     }
 
     /// How many of the largest 20 hold their count, shown and plainly, over many streams of keys with these counts.
@@ -441,14 +482,14 @@ mod tests {
             let values = estimates(counts, &mut generator(seed));
             let places = largest(&values, 20);
             let rows: Vec<Row> = places.iter().map(|&place| row(values[place], 0.0)).collect();
-            let prior = Prior::new(errors(), &values, &rows);
+            let prior = CountPrior::new(errors(), &values, &rows);
             for (place, row) in places.into_iter().zip(rows) {
                 let shown = prior
                     .posterior(row)
                     .map_or((row.value - plain).max(0.0)..row.value + plain, |posterior| {
                         posterior.lower..posterior.upper
                     });
-                let is_in = |range: std::ops::Range<f64>| {
+                let is_in = |range: Range<f64>| {
                     f64::from(u8::from(range.start <= counts[place] && counts[place] <= range.end))
                 };
                 held[0] += is_in(shown) / (20 * streams) as f64;
@@ -479,7 +520,7 @@ mod tests {
     fn the_largest_of_many_absent_keys_may_be_noise_alone() {
         let values = estimates(&vec![0.0; 20_000], &mut generator(3));
         let rows: Vec<Row> = largest(&values, 20).iter().map(|&place| row(values[place], 0.0)).collect();
-        let prior = Prior::new(errors(), &values, &rows);
+        let prior = CountPrior::new(errors(), &values, &rows);
         for row in rows {
             let Posterior { value, lower, .. } = prior.posterior(row).expect("others are near");
             assert!(lower < 1.0 && value < 0.6 * row.value, "{row:?}: {value} from {lower}");
@@ -490,7 +531,7 @@ mod tests {
     fn a_key_far_above_all_others_stands_alone() {
         let values = [estimates(&vec![0.0; 1000], &mut generator(4)), vec![5000.0]].concat();
         let row = row(5000.0, 0.0);
-        assert_eq!(Prior::new(errors(), &values, &[row]).posterior(row), None);
+        assert_eq!(CountPrior::new(errors(), &values, &[row]).posterior(row), None);
     }
 
     #[test]
@@ -500,7 +541,7 @@ mod tests {
         let width = |unrest: f64| {
             let rows: Vec<Row> =
                 largest(&values, 20).iter().map(|&place| row(values[place], unrest)).collect();
-            let prior = Prior::new(errors(), &values, &rows);
+            let prior = CountPrior::new(errors(), &values, &rows);
             let of = |row: &Row| prior.posterior(*row).map(|posterior| posterior.upper - posterior.lower);
             rows.iter().filter_map(of).sum::<f64>()
         };
@@ -513,8 +554,8 @@ mod tests {
         let own = [0.25, 0.5, 0.25];
         let mut all = others.to_vec();
         all.iter_mut().skip(2).zip(own).for_each(|(all, own)| *all += own);
-        let got = Tree::new(all).without(2, &own);
-        let wanted = &Tree::new(others.to_vec()).leaves(6)[2..5];
+        let got = Tree::new(all).weights_without(2, &own);
+        let wanted = &Tree::new(others.to_vec()).leaf_weights(6)[2..5];
         assert!(
             got.iter().zip(wanted).all(|(got, wanted)| (got - wanted).abs() < 1e-12),
             "{got:?} {wanted:?}"
@@ -536,7 +577,7 @@ mod tests {
     #[test]
     fn bins_hold_every_estimate_above_the_floor_once() {
         let values: Vec<f64> = (0..1000).map(|i| f64::from(i * i % 977)).chain([1e9, 1e9]).collect();
-        let bins = bins(&values, 100.0, 3.0);
+        let bins = sort_into_bins(&values, 100.0, 3.0);
         let above: Vec<f64> = values.into_iter().filter(|value| 100.0 <= *value).collect();
         assert_eq!(bins.iter().map(|bin| bin.keys).sum::<f64>(), above.len() as f64);
         let sum: f64 = bins.iter().map(|bin| bin.keys * bin.mean).sum();

@@ -1,49 +1,57 @@
 //! The largest of many values.
 
-/// Places by their values, largest first; of equal ones the first.
-pub(crate) fn by_value(mut places: Vec<usize>, values: &[f64]) -> Vec<usize> {
-    places.sort_unstable_by(|&a, &b| values[b].total_cmp(&values[a]).then(a.cmp(&b)));
-    places
+use std::cmp::Ordering;
+
+/// Indices by their values, largest first; of equal ones the first.
+pub(crate) fn by_value(mut indices: Vec<usize>, values: &[f64]) -> Vec<usize> {
+    indices.sort_unstable_by(|&a, &b| compare_values(a, b, values));
+    indices
 }
 
-/// The places of the values that are not below the least, ascending. Where few are, most are passed over many at a time.
+fn compare_values(a: usize, b: usize, values: &[f64]) -> Ordering {
+    values[b].total_cmp(&values[a]).then(a.cmp(&b))
+}
+
+/// The indices of the values that are not below the least, ascending. Where few are, most are passed over many at a time.
 pub(crate) fn at_least(values: &[f64], least: f64) -> impl Iterator<Item = usize> {
-    let places = |number: usize| number * AT_ONCE..values.len().min((number + 1) * AT_ONCE);
-    let chunks = values.chunks(AT_ONCE).enumerate();
-    let any = move |chunk: &[f64]| chunk.iter().fold(false, |any, value| any | (least <= *value));
-    chunks
-        .filter(move |(_, chunk)| any(chunk))
-        .flat_map(move |(number, _)| places(number))
-        .filter(move |&place| least <= values[place])
+    let chunks = values.chunks(AT_ONCE).zip((0..).step_by(AT_ONCE));
+    // Without an early end the processor compares many values at once.
+    let large =
+        chunks.filter(move |(chunk, _)| chunk.iter().fold(false, |any, value| any | (least <= *value)));
+    large.flat_map(move |(chunk, first)| {
+        (first..).zip(chunk).filter(move |(_, value)| least <= **value).map(|(index, _)| index)
+    })
 }
 
 /// Values that are looked at together.
 const AT_ONCE: usize = 64;
 
-/// The places of the largest values, of equal ones the first.
-pub(crate) fn largest(values: &[f64], count: usize) -> Vec<usize> {
-    let keep = |places: &mut Vec<usize>| {
-        if 0 < count && count < places.len() {
-            places
-                .select_nth_unstable_by(count - 1, |&a, &b| values[b].total_cmp(&values[a]).then(a.cmp(&b)));
-        }
-        places.truncate(count);
-    };
-    let (mut places, mut least) = (Vec::new(), f64::NEG_INFINITY);
-    for (place, value) in values.iter().enumerate().filter(|_| 0 < count) {
+/// The indices of the largest values, of equal ones the first.
+pub(crate) fn choose_largest(values: &[f64], count: usize) -> Vec<usize> {
+    let mut indices = Vec::new();
+    let mut least = f64::NEG_INFINITY;
+    for (index, value) in values.iter().enumerate().filter(|_| 0 < count) {
         if least <= *value {
-            places.push(place);
+            indices.push(index);
         }
-        if places.len() == count.saturating_mul(2).max(CHOSEN_AT_ONCE) {
-            keep(&mut places);
-            least = values[places[count.min(places.len()) - 1]];
+        if indices.len() == count.saturating_mul(2).max(CHOSEN_AT_ONCE) {
+            keep_largest(&mut indices, values, count);
+            least = values[indices[count.min(indices.len()) - 1]];
         }
     }
-    keep(&mut places);
-    places
+    keep_largest(&mut indices, values, count);
+    indices
 }
 
-/// Places that are gathered before the largest are chosen among them.
+/// Afterwards the smallest of those that are kept is the last one.
+fn keep_largest(indices: &mut Vec<usize>, values: &[f64], count: usize) {
+    if 0 < count && count < indices.len() {
+        indices.select_nth_unstable_by(count - 1, |&a, &b| compare_values(a, b, values));
+    }
+    indices.truncate(count);
+}
+
+/// Indices that are gathered before the largest are chosen among them.
 const CHOSEN_AT_ONCE: usize = 1024;
 
 #[cfg(test)]
@@ -68,7 +76,7 @@ mod tests {
             let mut wanted: Vec<usize> = (0..values.len()).collect();
             wanted.sort_by(|&a, &b| values[b].total_cmp(&values[a]));
             for count in [0, 1, 20, 600, 5000, 10_000, usize::MAX] {
-                let found = by_value(largest(&values, count), &values);
+                let found = by_value(choose_largest(&values, count), &values);
                 assert_eq!(found, wanted[..count.min(values.len())], "{count} of {modulus}");
             }
         }

@@ -50,14 +50,14 @@ impl WindowView {
         if self.plan.settings() != earlier.plan.settings() {
             return Err(SuccessionError::Plan);
         }
-        if self.readable.released.mapping().fingerprint_key
-            != earlier.readable.released.mapping().fingerprint_key
+        if self.cached.released.mapping().fingerprint_key != earlier.cached.released.mapping().fingerprint_key
         {
             return Err(SuccessionError::Keys);
         }
         if self.sites != earlier.sites {
             return Err(SuccessionError::Sites);
         }
+        // PRIVACY.md: rule 34. Nothing follows the end of a stream.
         if let Some(end) = earlier.finished() {
             return Err(SuccessionError::Over { end });
         }
@@ -66,6 +66,7 @@ impl WindowView {
             return Err(SuccessionError::NotLater { end, last });
         }
         let mut sites = self.each().iter().zip(earlier.each());
+        // PRIVACY.md: rule 9. Two seals of one substream would show the same counts under two noises.
         match sites.find_map(|(site, before)| site.sealed_again(before)) {
             Some(substream) => Err(SuccessionError::SealedTwice { substream }),
             None => Ok(()),
@@ -74,21 +75,22 @@ impl WindowView {
 
     /// The first substream that differs from what an earlier view of the same site has.
     fn sealed_again(&self, earlier: &Self) -> Option<u64> {
-        let differs = |before: &SealedSubstream| {
-            let now = self.readable.released.substream(before.number);
-            now.is_some_and(|now| !agree(now, before))
-        };
-        let mut substreams = earlier.readable.released.substreams().iter();
-        substreams.find(|before| differs(before)).map(|before| before.number)
+        for before in earlier.cached.released.substreams() {
+            let now = self.cached.released.substream(before.number);
+            if now.is_some_and(|now| !is_same_seal(now, before)) {
+                return Some(before.number);
+            }
+        }
+        None
     }
 }
 
 /// Whether two states of one substream have the same keys and, in the ranges that both have, the same counters.
-fn agree(now: &SealedSubstream, before: &SealedSubstream) -> bool {
+fn is_same_seal(now: &SealedSubstream, before: &SealedSubstream) -> bool {
     let mut both =
         before.sketches().iter().filter_map(|(range, sketch)| now.sketch(*range).map(|now| (now, &**sketch)));
     row_keys(now) == row_keys(before)
-        && now.rungs() == before.rungs()
+        && now.levels() == before.levels()
         && both.all(|(now, sketch)| now == sketch)
 }
 

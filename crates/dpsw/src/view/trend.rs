@@ -8,7 +8,7 @@ use crate::item::value::Item;
 use crate::view::estimate::Estimate;
 use crate::view::window_view::WindowView;
 
-/// How an item moved, if that is beyond chance.
+/// The direction in which an item moved, if that is beyond chance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// More frequent than before.
@@ -51,11 +51,11 @@ impl WindowView {
                 (newer, older)
             }
         };
-        Ok(compare(now.frequency(item)?, before.frequency(item)?))
+        Ok(compare_estimates(now.frequency(item)?, before.frequency(item)?))
     }
 
     /// The estimates of an item in each retained substream that is complete, oldest first; at the ends those too in
-    /// which the stream began or is over, as far as it reaches into them.
+    /// which the stream began or ended, as far as it reaches into them.
     ///
     /// # Errors
     /// See [`frequency`](Self::frequency).
@@ -66,11 +66,12 @@ impl WindowView {
         let is_first = retained.start == self.stream.start;
         let first = if is_first { retained.start / len } else { retained.start.div_ceil(len) };
         let last = if self.finished().is_some() { retained.end.div_ceil(len) } else { retained.end / len };
-        let one = |number: u64| {
+        let mut history = Vec::new();
+        for number in first..last {
             let end = retained.end.min((number + 1) * len);
-            self.with_window(end - number * len, end)?.frequency(item)
-        };
-        (first..last).map(one).collect()
+            history.push(self.with_window(end - number * len, end)?.frequency(item)?);
+        }
+        Ok(history)
     }
 }
 
@@ -79,9 +80,11 @@ impl WindowView {
 const BEYOND_CHANCE: f64 = 3.0;
 
 /// The counts of an item that does not change differ by chance, besides the errors of their estimates.
-fn compare(now: Estimate, before: Estimate) -> Trend {
-    let variance = |estimate: &Estimate| estimate.standard_error().powi(2) + estimate.value.max(0.0);
-    let bound = BEYOND_CHANCE * (variance(&now) + variance(&before)).sqrt();
+fn compare_estimates(now: Estimate, before: Estimate) -> Trend {
+    // The count is taken for its own variance, as for items that come one by one.
+    let [now_variance, before_variance] =
+        [&now, &before].map(|estimate| estimate.standard_error().powi(2) + estimate.value.max(0.0));
+    let bound = BEYOND_CHANCE * (now_variance + before_variance).sqrt();
     let is_known = now.error_bound.is_finite() && before.error_bound.is_finite();
     let difference = now.value - before.value;
     let direction = match () {

@@ -12,23 +12,32 @@ use crate::plan::structure::{Covering, Plan};
 use crate::privacy::parameters::{Claim, Threshold};
 use crate::sealed::sketch::SealedSketch;
 use crate::sealed::substream::SealedSubstream;
-use crate::view::asked::Asked;
+use crate::view::cached_release::CachedRelease;
 use crate::view::estimate::{Certainty, Estimate, NORMAL_95, Ranked};
-use crate::view::interpolated::Interpolated;
 use crate::view::list::List;
 use crate::view::list_request::{ListRequest, Selection};
-use crate::view::nearest::Nearest;
-use crate::view::readable::Readable;
-use crate::view::reading::Reading;
-use crate::view::sites::Sites;
+use crate::view::merged_answers::MergedAnswers;
+use crate::view::paper::answers::PaperAnswers;
+use crate::view::question::Question;
+use crate::view::tuned::answers::TunedAnswers;
+use crate::view::tuned::window_model::WindowModel;
 
-/// What can be seen of a stream at one position: immutable, cheap to clone, safe to share.
+/// A stream as it can be seen at one position: immutable, cheap to clone, safe to share.
 ///
-/// It holds sealed sketches only, so asking any number of questions costs no further privacy.
+/// It holds sealed sketches only, so asking any number of questions costs no further privacy. Views taken at the same position
+/// share their sketches and what was computed from them, and a view with another window ([`last`](Self::last),
+/// [`as_of`](Self::as_of)) shares them too: narrowing a window copies nothing.
+///
+/// Every answer is a function of the plan, the window and what is released. So a view that is written to bytes and loaded
+/// elsewhere answers the same to the last bit, and whoever has the bytes can check an answer. Nothing that is still being
+/// counted can reach a view: what happens after the last seal is predicted, never read.
+///
+/// A view of one site reads its sketches directly. A merged view may hold one view for each site: sites that pin or cut different
+/// keys cannot be added up counter by counter.
 #[derive(Debug, Clone)]
 pub struct WindowView {
     pub(crate) plan: Arc<Plan>,
-    pub(crate) readable: Arc<Readable>,
+    pub(crate) cached: Arc<CachedRelease>,
     pub(crate) claim: Claim,
     /// From where the stream began to where it stood when the view was taken, in items or ticks.
     pub(crate) stream: Range<u64>,
@@ -36,34 +45,45 @@ pub struct WindowView {
     is_finished: bool,
     /// Where the events were counted, ascending.
     pub(crate) sites: Vec<u64>,
-    /// The view of each site, where each one cuts other keys finely: then `readable` has what all of them hold together, each
-    /// substream in one node.
+    /// The view of each site, where each one cuts other keys finely: then `cached` has what all of them hold together, each
+    /// substream in one slice.
     pub(crate) apart: Arc<[WindowView]>,
     /// The length asked for; the window is shorter while the stream is.
     window_len: u64,
     window: Range<u64>,
     /// How the window is interpolated, once it was asked.
-    reading: OnceLock<Arc<Reading>>,
+    model: OnceLock<Arc<WindowModel>>,
 }
 
 impl WindowView {
     pub(crate) fn new(
         plan: Arc<Plan>,
-        readable: Arc<Readable>,
+        cached: Arc<CachedRelease>,
         claim: Claim,
         stream: Range<u64>,
         sites: Vec<u64>,
     ) -> Self {
         let window_len = plan.settings().window.len();
         let window = last_of(&stream, window_len);
-        let (is_finished, apart, reading) = (false, Arc::default(), OnceLock::new());
-        Self { plan, readable, claim, stream, is_finished, sites, apart, window_len, window, reading }
+        Self {
+            plan,
+            cached,
+            claim,
+            stream,
+            is_finished: false,
+            sites,
+            apart: Arc::default(),
+            window_len,
+            window,
+            model: OnceLock::new(),
+        }
     }
 
     /// The same of sites that are read apart.
     pub(crate) fn with_sites(self, apart: Vec<Self>) -> Self {
-        let (window_len, window) = (self.window_len, self.window.clone());
-        Self { apart: apart.into(), ..self }.at(window_len, window)
+        let window_len = self.window_len;
+        let window = self.window.clone();
+        Self { apart: apart.into(), ..self }.at_window(window_len, window)
     }
 
     /// The same of a stream that is over.
@@ -120,7 +140,7 @@ impl WindowView {
     pub fn retained(&self) -> Range<u64> {
         let retained = last_of(&self.stream, self.plan.retained_len());
         let kept =
-            self.readable.released.substreams().first().map_or(0, |s| s.number * self.plan.substream_len());
+            self.cached.released.substreams().first().map_or(0, |s| s.number * self.plan.substream_len());
         retained.start.max(kept)..retained.end
     }
 
@@ -145,20 +165,21 @@ impl WindowView {
     }
 
     pub(crate) fn with_window(&self, window_len: u64, end: u64) -> Result<Self, QueryError> {
+        // A window that begins before the stream is shorter, not refused.
         let window = last_of(&(self.stream.start..end), window_len);
         let retained = self.retained();
         if window.start < retained.start || retained.end < window.end {
             return Err(QueryError::NotRetained { asked: window, retained });
         }
-        Ok(self.at(window_len, window))
+        Ok(self.at_window(window_len, window))
     }
 
-    fn at(&self, window_len: u64, window: Range<u64>) -> Self {
+    fn at_window(&self, window_len: u64, window: Range<u64>) -> Self {
         let apart = self.apart.iter().map(|site| {
             let Range { start, end } = site.stream;
-            site.at(window_len, window.start.clamp(start, end)..window.end.clamp(start, end))
+            site.at_window(window_len, window.start.clamp(start, end)..window.end.clamp(start, end))
         });
-        Self { apart: apart.collect(), window_len, window, reading: OnceLock::new(), ..self.clone() }
+        Self { apart: apart.collect(), window_len, window, model: OnceLock::new(), ..self.clone() }
     }
 
     /// How often an item occurred in the window. A few reads per substream.
@@ -167,10 +188,9 @@ impl WindowView {
     /// The stream counts the other kind of item, or has identity counters and the item is not in the public domain.
     pub fn frequency<'i>(&self, item: impl Into<Item<'i>>) -> Result<Estimate, QueryError> {
         let item = item.into();
-        self.check(item)?;
+        self.check_item(item)?;
         let estimate = self.answers().frequency(item);
-        #[cfg(test)]
-        let estimate = crate::testing::fault::answer(&self.readable.released, item, estimate);
+        planted!(let estimate = fault::answer(&self.cached.released, item, estimate));
         Ok(estimate)
     }
 
@@ -192,7 +212,7 @@ impl WindowView {
     /// There is no list: keys can only be asked for by name. Or more keys come into question than the request allows; then no row
     /// was made.
     pub fn list(&self, request: ListRequest) -> Result<List<'_>, QueryError> {
-        let selection = self.selection(request);
+        let selection = self.select_for(request);
         let list = self.answers().list(self.keys()?, &selection);
         selection.check().map(|()| list)
     }
@@ -206,8 +226,8 @@ impl WindowView {
         candidates: &[Item<'i>],
         request: ListRequest,
     ) -> Result<List<'i>, QueryError> {
-        candidates.iter().try_for_each(|&item| self.check(item))?;
-        Ok(self.answers().list_among(candidates, &self.selection(request)))
+        candidates.iter().try_for_each(|&item| self.check_item(item))?;
+        Ok(self.answers().list_among(candidates, &self.select_for(request)))
     }
 
     /// The keys, public or found, whose count reaches the threshold, largest first; in the paper's method
@@ -220,7 +240,7 @@ impl WindowView {
         T: TryInto<Threshold>,
         ParameterError: From<T::Error>,
     {
-        self.list(ListRequest::heavy_hitters(checked(threshold)?))
+        self.list(ListRequest::heavy_hitters(check_threshold(threshold)?))
     }
 
     /// The same with a choice on which side to err.
@@ -232,7 +252,7 @@ impl WindowView {
         T: TryInto<Threshold>,
         ParameterError: From<T::Error>,
     {
-        self.list(ListRequest::heavy_hitters(checked(threshold)?).with_certainty(certainty))
+        self.list(ListRequest::heavy_hitters(check_threshold(threshold)?).with_certainty(certainty))
     }
 
     /// The `count` keys, public or found, with the largest estimates, largest first. See [`list`](Self::list).
@@ -256,7 +276,7 @@ impl WindowView {
         T: TryInto<Threshold>,
         ParameterError: From<T::Error>,
     {
-        self.list_among(candidates, ListRequest::heavy_hitters(checked(threshold)?))
+        self.list_among(candidates, ListRequest::heavy_hitters(check_threshold(threshold)?))
     }
 
     /// The keys that may be listed: the public ones, or those that were found so far.
@@ -264,10 +284,10 @@ impl WindowView {
     /// # Errors
     /// There is no list: keys can only be asked for by name.
     pub fn keys(&self) -> Result<&Keys, QueryError> {
-        self.readable.released.keys(&self.plan).ok_or(QueryError::NoDomain)
+        self.cached.released.keys(&self.plan).ok_or(QueryError::NoDomain)
     }
 
-    /// Every sealed sketch that the view holds, oldest first; where keys are cut into nodes, those of each site one after the
+    /// Every sealed sketch that the view holds, oldest first; where keys are cut into slices, those of each site one after the
     /// other. All answers come from these.
     pub fn sealed(&self) -> impl Iterator<Item = Sealed<'_>> {
         let lone = self.apart.is_empty().then_some(self);
@@ -276,26 +296,26 @@ impl WindowView {
     }
 
     fn sealed_here(&self) -> impl Iterator<Item = Sealed<'_>> {
-        self.readable.released.substreams().iter().flat_map(move |substream| {
+        self.cached.released.substreams().iter().flat_map(move |substream| {
             let sketches = substream.sketches().iter();
             sketches.map(move |(range, sketch)| Sealed { view: self, substream, range: *range, sketch })
         })
     }
 
-    fn check(&self, item: Item<'_>) -> Result<(), QueryError> {
+    fn check_item(&self, item: Item<'_>) -> Result<(), QueryError> {
         let wanted = self.plan.settings().domain.kind();
         if item.kind() != wanted {
             return Err(QueryError::Kind { wanted, got: item.kind() });
         }
-        if self.readable.released.knows(item) { Ok(()) } else { Err(QueryError::NotInDomain) }
+        if self.cached.released.knows(item) { Ok(()) } else { Err(QueryError::NotInDomain) }
     }
 
-    fn selection(&self, request: ListRequest) -> Selection {
-        Selection::new(request, request.threshold.map(|threshold| self.least(threshold)))
+    fn select_for(&self, request: ListRequest) -> Selection {
+        Selection::new(request, request.threshold.map(|threshold| self.least_count(threshold)))
     }
 
     /// The smallest estimate of a heavy hitter.
-    fn least(&self, threshold: Threshold) -> f64 {
+    fn least_count(&self, threshold: Threshold) -> f64 {
         let fraction = threshold.get() - self.plan.threshold_slack();
         self.counted().map_or(f64::INFINITY, |items| fraction * items as f64)
     }
@@ -314,15 +334,17 @@ impl WindowView {
     #[must_use]
     pub fn items(&self) -> Option<u64> {
         let items = match (self.plan.settings().window, self.plan.covering()) {
-            (Window::Items(_), Covering::Nearest) => self.window_len,
-            (Window::Items(_), Covering::Interpolated) => self.window.end - self.window.start,
+            (Window::Items(_), Covering::PaperAnswers) => self.window_len,
+            (Window::Items(_), Covering::TunedAnswers) => self.window.end - self.window.start,
             (Window::Time(_), _) => self.answers().items(),
         };
+        // Shares of a total that may be noise alone would mean nothing.
         (self.total_noise() < items as f64).then_some(items)
     }
 
     /// What the noise alone makes of the total of a time window, at 95 %; nothing where totals are public.
     fn total_noise(&self) -> f64 {
+        // PRIVACY.md: rule 18. Where presence is private, the total is as noisy as its counters.
         if self.plan.has_public_totals() {
             return 0.0;
         }
@@ -335,29 +357,29 @@ impl WindowView {
 
     fn answers(&self) -> Answers<'_> {
         match self.plan.covering() {
-            Covering::Nearest => Answers::Nearest(Nearest::new(self.asked())),
-            Covering::Interpolated if self.apart.is_empty() => Answers::Interpolated(self.interpolated()),
-            Covering::Interpolated => {
-                let apart = self.apart.iter().map(Self::interpolated).collect();
-                Answers::Sites(Sites { together: self.interpolated(), apart })
+            Covering::PaperAnswers => Answers::Paper(PaperAnswers::new(self.question())),
+            Covering::TunedAnswers if self.apart.is_empty() => Answers::Tuned(self.tuned_answers()),
+            Covering::TunedAnswers => {
+                let apart = self.apart.iter().map(Self::tuned_answers).collect();
+                Answers::Merged(MergedAnswers { together: self.tuned_answers(), apart })
             }
         }
     }
 
-    fn asked(&self) -> Asked<'_> {
-        Asked {
+    fn question(&self) -> Question<'_> {
+        Question {
             plan: &self.plan,
-            readable: &self.readable,
+            cached: &self.cached,
             stream: &self.stream,
             window: &self.window,
             noises: self.sites.len() as f64,
         }
     }
 
-    fn interpolated(&self) -> Interpolated<'_> {
-        let asked = self.asked();
-        let reading = self.reading.get_or_init(|| Arc::new(asked.reading()));
-        Interpolated { asked, reading, is_whole: self.is_whole() }
+    fn tuned_answers(&self) -> TunedAnswers<'_> {
+        let question = self.question();
+        let model = self.model.get_or_init(|| Arc::new(question.make_model()));
+        TunedAnswers { question, model, is_whole: self.is_whole() }
     }
 
     /// Whether the window is the one that the plan is for.
@@ -366,65 +388,65 @@ impl WindowView {
     }
 }
 
-/// How the questions of a window are answered.
+/// The answers of the method in use.
 enum Answers<'a> {
-    Nearest(Nearest<'a>),
-    Interpolated(Interpolated<'a>),
-    Sites(Sites<'a>),
+    Paper(PaperAnswers<'a>),
+    Tuned(TunedAnswers<'a>),
+    Merged(MergedAnswers<'a>),
 }
 
 impl Answers<'_> {
     fn span(&self) -> Range<u64> {
         match self {
-            Self::Nearest(nearest) => nearest.span(),
-            Self::Interpolated(interpolated) => interpolated.span(),
-            Self::Sites(sites) => sites.span(),
+            Self::Paper(paper) => paper.span(),
+            Self::Tuned(tuned) => tuned.span(),
+            Self::Merged(merged) => merged.span(),
         }
     }
 
     fn frequency(&self, item: Item<'_>) -> Estimate {
         match self {
-            Self::Nearest(nearest) => nearest.frequency(item),
-            Self::Interpolated(interpolated) => interpolated.frequency(item),
-            Self::Sites(sites) => sites.frequency(item),
+            Self::Paper(paper) => paper.frequency(item),
+            Self::Tuned(tuned) => tuned.frequency(item),
+            Self::Merged(merged) => merged.frequency(item),
         }
     }
 
     fn items(&self) -> u64 {
         match self {
-            Self::Nearest(nearest) => nearest.items(),
-            Self::Interpolated(interpolated) => interpolated.items(),
-            Self::Sites(sites) => sites.items(),
+            Self::Paper(paper) => paper.items(),
+            Self::Tuned(tuned) => tuned.items(),
+            Self::Merged(merged) => merged.items(),
         }
     }
 
     /// Events of the window that the caps of users left out.
     fn capped(&self) -> Option<u64> {
         match self {
-            Self::Nearest(_) => None,
-            Self::Interpolated(interpolated) => interpolated.capped(),
-            Self::Sites(sites) => sites.capped(),
+            Self::Paper(_) => None,
+            Self::Tuned(tuned) => tuned.capped(),
+            Self::Merged(merged) => merged.capped(),
         }
     }
 
     fn list<'k>(&self, keys: &'k Keys, selection: &Selection) -> List<'k> {
         match self {
-            Self::Nearest(nearest) => nearest.list(keys, selection),
-            Self::Interpolated(interpolated) => interpolated.list(keys, selection),
-            Self::Sites(sites) => sites.list(keys, selection),
+            Self::Paper(paper) => paper.list(keys, selection),
+            Self::Tuned(tuned) => tuned.list(keys, selection),
+            Self::Merged(merged) => merged.list(keys, selection),
         }
     }
 
     fn list_among<'i>(&self, candidates: &[Item<'i>], selection: &Selection) -> List<'i> {
         match self {
-            Self::Nearest(nearest) => nearest.list_among(candidates, selection),
-            Self::Interpolated(interpolated) => interpolated.list_among(candidates, selection),
-            Self::Sites(sites) => sites.list_among(candidates, selection),
+            Self::Paper(paper) => paper.list_among(candidates, selection),
+            Self::Tuned(tuned) => tuned.list_among(candidates, selection),
+            Self::Merged(merged) => merged.list_among(candidates, selection),
         }
     }
 }
 
-fn checked<T>(threshold: T) -> Result<Threshold, ParameterError>
+fn check_threshold<T>(threshold: T) -> Result<Threshold, ParameterError>
 where
     T: TryInto<Threshold>,
     ParameterError: From<T::Error>,
@@ -465,19 +487,23 @@ impl Sealed<'_> {
         self.sketch
     }
 
-    /// The indices of an item's counters: one per row, or none outside a public list and in nodes of other keys.
+    /// The indices of an item's counters: one per row, or none outside a public list and in slices of other keys.
     pub fn cells<'i>(&self, item: impl Into<Item<'i>>) -> Vec<usize> {
-        let (item, plan) = (item.into(), &self.view.plan);
-        let Sealed { substream: SealedSubstream { mapping, number, .. }, range, .. } = *self;
-        let own = |place| self.substream.rungs().cell(place, range, plan);
-        if plan.tracked() == 0 {
-            return mapping.cells(item).filter_map(own).collect();
+        let item = item.into();
+        let SealedSubstream { mapping, number, .. } = self.substream;
+        if self.view.plan.pinned() == 0 {
+            return mapping.cells(item).filter_map(|key_index| self.own_cell(key_index)).collect();
         }
-        let slot = self.view.readable.released.leases().slot(mapping.fingerprint_key.item(item), *number);
-        match (slot, range) {
-            (Some(slot), 1..) => own(slot as usize).into_iter().collect(),
+        let slot = self.view.cached.released.pins().slot(mapping.fingerprint_key.item(item), *number);
+        // PRIVACY.md: rule 33. An item falls on counters of its own or on hashed ones, never on both.
+        match (slot, self.range) {
+            (Some(slot), 1..) => self.own_cell(slot as usize).into_iter().collect(),
             (None, WHOLE) => mapping.cells(item).collect(),
             _ => Vec::new(),
         }
+    }
+
+    fn own_cell(&self, key_index: usize) -> Option<usize> {
+        self.substream.levels().cell_of(key_index, self.range, &self.view.plan)
     }
 }

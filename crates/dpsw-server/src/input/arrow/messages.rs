@@ -10,7 +10,7 @@ use crate::input::arrow::schema::Cursor;
 
 const CONTINUATION: [u8; 4] = [0xff; 4];
 
-/// What follows the schema.
+/// A message behind the schema.
 pub(crate) enum Part<'b> {
     Rows(Columns<'b>),
     /// The values that places of a dictionary stand for, or more of them.
@@ -32,7 +32,7 @@ pub(crate) struct Columns<'b> {
     pub(crate) rows: usize,
 }
 
-/// Goes through the messages of a body.
+/// The messages of a body, one after the other.
 pub(crate) struct Messages<'b> {
     body: &'b [u8],
     at: usize,
@@ -111,7 +111,8 @@ impl<'b> Columns<'b> {
         let buffers = self.batch.buffers().unwrap_or_default();
         let buffer = (index < buffers.len()).then(|| buffers.get(index)).ok_or(InputError::Arrow)?;
         let number = |value: i64| usize::try_from(value).map_err(|_| InputError::Arrow);
-        let (offset, len) = (number(buffer.offset())?, number(buffer.length())?);
+        let offset = number(buffer.offset())?;
+        let len = number(buffer.length())?;
         let end = offset.checked_add(len).filter(|end| *end <= self.bytes).ok_or(InputError::Arrow)?;
         Ok(self.start + offset..self.start + end)
     }

@@ -61,7 +61,9 @@ impl<'w> Stream<'w> {
     /// Reads the wanted columns.
     pub(crate) fn read(self) -> Result<Events, InputError> {
         let Self { body, wanted, start, mut readers, rows, .. } = self;
-        readers.iter_mut().for_each(|reader| reader.reserve(rows));
+        for reader in &mut readers {
+            reader.reserve(rows);
+        }
         let mut messages = Messages::new(&body, start);
         while let Some(part) = messages.part()? {
             readers.iter_mut().try_for_each(|reader| reader.take(&body, &part))?;
@@ -107,7 +109,7 @@ fn measure(
     Ok((rows, bytes.iter().sum()))
 }
 
-/// What is wanted of a column.
+/// The kind of values that is wanted of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wants {
     Text,
@@ -135,7 +137,7 @@ fn wants(wanted: &Wanted) -> impl Iterator<Item = Wants> {
     items.chain(time).chain(wanted.user.iter().map(|_| Wants::Text))
 }
 
-/// Reads one column, message by message.
+/// The reader of one column, message by message.
 struct Reader {
     shape: Shape,
     at: Cursor,
@@ -164,7 +166,8 @@ impl Reader {
             (Wants::Integers, _) => Values::Integers(IntegersBuilder::default()),
             (Wants::Times, _) => Values::Times(Vec::new()),
         };
-        let (dictionary, key_len_max) = (Dictionary::default(), limits.key_len_max);
+        let dictionary = Dictionary::default();
+        let key_len_max = limits.key_len_max;
         Ok(Self { shape, at, dictionary, values, key_len_max })
     }
 

@@ -34,7 +34,7 @@ pub(crate) enum Data {
     Runs { ends: Whole, runs: Range<usize>, values: Box<Piece> },
 }
 
-/// Where the text of a value lies.
+/// The place of a value's text.
 #[derive(Debug)]
 pub(crate) struct Span {
     /// In the whole body.
@@ -64,7 +64,8 @@ impl Piece {
     }
 
     fn plain(columns: &Columns<'_>, leaf: Leaf, at: Cursor) -> Result<Self, InputError> {
-        let (len, first) = (columns.node(at.nodes)?.0, columns.first_buffer(at)?);
+        let len = columns.node(at.nodes)?.0;
+        let first = columns.first_buffer(at)?;
         let values = columns.buffer(first + 1)?;
         let data = match leaf {
             Leaf::Texts(width) => Data::Texts { offsets: values, width, bytes: columns.buffer(first + 2)? },
@@ -78,7 +79,8 @@ impl Piece {
     }
 
     fn places(columns: &Columns<'_>, places: Whole, at: Cursor) -> Result<Self, InputError> {
-        let (len, first) = (columns.node(at.nodes)?.0, columns.first_buffer(at)?);
+        let len = columns.node(at.nodes)?.0;
+        let first = columns.first_buffer(at)?;
         let data = Data::Places(places, columns.buffer(first + 1)?);
         Ok(Self { len, present: present(columns, at, first)?, data })
     }
@@ -137,7 +139,8 @@ impl Piece {
         }
         let wanted = self.len.checked_add(1).ok_or(InputError::Arrow)?;
         let offsets = sized(offsets.clone(), wanted, width)?;
-        let (mut last, most) = (0, bytes.len() as u64);
+        let mut last = 0;
+        let most = bytes.len() as u64;
         for offset in body[offsets].chunks_exact(width).take(wanted) {
             let offset = unsigned(offset);
             if offset < last || most < offset {
@@ -188,7 +191,8 @@ impl Piece {
         let Data::Runs { ends, runs, values } = &self.data else { return (self, row) };
         let runs = &body[runs.clone()];
         let end = |index: usize| number(&runs[index * ends.width..][..ends.width], *ends);
-        let (mut low, mut high) = (0, values.len);
+        let mut low = 0;
+        let mut high = values.len;
         while low < high {
             let middle = low + (high - low) / 2;
             if end(middle) <= row as i128 {
@@ -307,13 +311,22 @@ fn bit(bits: &[u8], index: usize) -> bool {
 }
 
 /// An integer of up to eight bytes without a sign.
+#[inline]
 fn unsigned(bytes: &[u8]) -> u64 {
+    // Offsets and most integers have four or eight bytes; copying a length that is not known ahead costs more than reading.
+    if let Ok(word) = <[u8; 4]>::try_from(bytes) {
+        return u32::from_le_bytes(word).into();
+    }
+    if let Ok(word) = <[u8; 8]>::try_from(bytes) {
+        return u64::from_le_bytes(word);
+    }
     let mut word = [0; 8];
     word[..bytes.len()].copy_from_slice(bytes);
     u64::from_le_bytes(word)
 }
 
 fn number(bytes: &[u8], whole: Whole) -> i128 {
-    let (value, unused) = (unsigned(bytes), 64 - 8 * whole.width as u32);
+    let value = unsigned(bytes);
+    let unused = 64 - 8 * whole.width as u32;
     if whole.is_signed { i128::from((value << unused).cast_signed() >> unused) } else { i128::from(value) }
 }

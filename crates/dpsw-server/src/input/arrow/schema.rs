@@ -4,7 +4,7 @@ use arrow_ipc::{Endianness, Field, Int, MetadataVersion, Schema, TimeUnit, Type,
 
 use crate::input::InputError;
 
-/// How many parts of a record batch come before a field.
+/// The numbers of parts of a record batch that come before a field.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Cursor {
     pub(crate) nodes: usize,
@@ -14,7 +14,7 @@ pub(crate) struct Cursor {
     pub(crate) views: usize,
 }
 
-/// What a column is made of.
+/// The make-up of a column.
 #[derive(Debug, Clone)]
 pub(crate) enum Shape {
     Plain(Leaf),
@@ -162,7 +162,8 @@ fn shape(field: Field<'_>) -> Option<Shape> {
     if field.type_type() == Type::RunEndEncoded {
         let children = field.children()?;
         let mut children = children.iter();
-        let (ends, values) = (children.next()?, children.next()?);
+        let ends = children.next()?;
+        let values = children.next()?;
         let Leaf::Whole(ends) = leaf(ends)? else { return None };
         let values = shape(values).filter(|values| !matches!(values, Shape::Runs { .. }))?;
         return Some(Shape::Runs { ends, values: Box::new(values) });

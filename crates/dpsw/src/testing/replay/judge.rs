@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use crate::noise::law::Law;
-use crate::plan::discovery::PlannedDiscovery;
+use crate::plan::search::SearchPlan;
 use crate::plan::settings::{Method, NoiseChoice};
 use crate::plan::structure::Plan;
 use crate::privacy::accounting::{lattice_delta, paper_rho, zcdp_rho};
@@ -85,7 +85,7 @@ fn overspent(plan: &Plan, first: &Tape, second: &Tape) -> Vec<String> {
         }
     }
     let epsilon = plan.settings().epsilon.get();
-    let of_keys = plan.discovery().map_or(0.0, |discovery| epsilon * discovery.share().to_f64());
+    let of_keys = plan.search_plan().map_or(0.0, |search_plan| epsilon * search_plan.share().to_f64());
     let mut complaints = Vec::new();
     let keys = keys_epsilon(plan, &looks);
     if of_keys * (1.0 + MARGIN) < keys {
@@ -115,7 +115,7 @@ fn laplace_overspent(seals: &[(&Seal, &Seal)], epsilon: f64) -> Option<String> {
 
 /// By ρ; or where all counters of one law move by one, by the exact sum over the lattice.
 fn gaussian_overspent(plan: &Plan, seals: &[(&Seal, &Seal)], epsilon: f64) -> Option<String> {
-    let of_keys = plan.discovery().map_or(0.0, PlannedDiscovery::delta);
+    let of_keys = plan.search_plan().map_or(0.0, SearchPlan::delta);
     let delta = plan.settings().delta?.get() - of_keys;
     let (epsilon, delta) = (Epsilon::new(epsilon).ok()?, Delta::new(delta).ok()?);
     let variance = |seal: &Seal| if let Law::Gaussian { variance } = seal.law { variance } else { 0 };
@@ -141,7 +141,7 @@ fn gaussian_overspent(plan: &Plan, seals: &[(&Seal, &Seal)], epsilon: f64) -> Op
 
 /// What keys lose: counts that grow are covered by the fresh noise, those that shrink by the lasting noise.
 fn keys_epsilon(plan: &Plan, looks: &[(&Look, &Look)]) -> f64 {
-    let Some(discovery) = plan.discovery() else { return 0.0 };
+    let Some(search_plan) = plan.search_plan() else { return 0.0 };
     let mut most: BTreeMap<u64, [u64; 2]> = BTreeMap::new();
     for (one, other) in looks {
         let known = most.entry(one.search).or_default();
@@ -149,7 +149,7 @@ fn keys_epsilon(plan: &Plan, looks: &[(&Look, &Look)]) -> f64 {
         *known = [known[0].max(now[0]), known[1].max(now[1])];
     }
     let sum = |side: usize| most.values().map(|grown| grown[side]).sum::<u64>() as f64;
-    let (lasting, fresh) = (discovery.lasting_scale().to_f64(), discovery.fresh_scale().to_f64());
+    let (lasting, fresh) = (search_plan.lasting_scale().to_f64(), search_plan.fresh_scale().to_f64());
     let loss = |grown: f64, shrunk: f64| grown / fresh + shrunk / lasting;
     loss(sum(0), sum(1)).max(loss(sum(1), sum(0)))
 }

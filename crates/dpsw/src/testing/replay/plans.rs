@@ -1,9 +1,9 @@
 //! Every kind of plan, made small.
 
-use crate::item::domain::{Discovery, Domain, Tracking};
+use crate::item::domain::{Domain, SearchCounts, SearchSettings};
 use crate::item::keys::Keys;
 use crate::item::value::Kind as ItemKind;
-use crate::plan::discovery::ListLimits;
+use crate::plan::search::ListLimits;
 use crate::plan::settings::{
     Clock, CounterLayout, Grid, Method, NoiseChoice, PaperMethod, Settings, SubstreamLen, TimeWindow,
     TunedMethod, Unit, Window,
@@ -51,16 +51,16 @@ enum Methods {
     HashedGaussian,
     Paper,
     PaperIdentity,
-    Rungs,
-    Tracked,
-    TrackedRungs,
+    Levels,
+    Pinned,
+    PinnedLevels,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Domains {
     Numbers,
     Texts,
-    Asked,
+    Question,
     FoundNumbers,
     FoundTexts,
     FoundBySummary,
@@ -76,14 +76,14 @@ const METHODS: [Methods; 9] = [
     Methods::HashedGaussian,
     Methods::Paper,
     Methods::PaperIdentity,
-    Methods::Rungs,
-    Methods::Tracked,
-    Methods::TrackedRungs,
+    Methods::Levels,
+    Methods::Pinned,
+    Methods::PinnedLevels,
 ];
 const DOMAINS: [Domains; 6] = [
     Domains::Numbers,
     Domains::Texts,
-    Domains::Asked,
+    Domains::Question,
     Domains::FoundNumbers,
     Domains::FoundTexts,
     Domains::FoundBySummary,
@@ -119,7 +119,7 @@ impl Kind {
 
     fn settings(&self, dice: &mut Dice) -> Settings {
         let substreams = 2 + dice.below(3);
-        // With three rungs a substream is cut in four.
+        // With three levels a substream is cut in four.
         let len = 4 * (2 + dice.below(4));
         let per_substream = 1 + dice.below(2) as u32;
         Settings {
@@ -150,28 +150,28 @@ impl Kind {
 
     fn domain(&self, dice: &mut Dice) -> Domain {
         let search_len = Some(*dice.one_of(&[1, 3]));
-        let found = |kind, tracking| {
-            Domain::Discovered(Discovery {
-                tracking,
+        let found = |kind, counting| {
+            Domain::Found(SearchSettings {
+                counting,
                 search_len,
                 key_len_max: KEY_LEN_MAX,
-                ..Discovery::new(kind)
+                ..SearchSettings::new(kind)
             })
         };
         match self.domain {
             Domains::Numbers => Domain::Public(Keys::Range(KEYS)),
             Domains::Texts => Domain::Public(Keys::from((0..KEYS).map(text).collect::<Vec<_>>())),
-            Domains::Asked => Domain::Asked(ItemKind::Bytes),
-            Domains::FoundNumbers => found(ItemKind::Integers, Tracking::Exact),
-            Domains::FoundTexts => found(ItemKind::Bytes, Tracking::Exact),
-            Domains::FoundBySummary => found(ItemKind::Bytes, Tracking::Summary { keys: 6 }),
+            Domains::Question => Domain::Asked(ItemKind::Bytes),
+            Domains::FoundNumbers => found(ItemKind::Integers, SearchCounts::Exact),
+            Domains::FoundTexts => found(ItemKind::Bytes, SearchCounts::Exact),
+            Domains::FoundBySummary => found(ItemKind::Bytes, SearchCounts::Summary { keys: 6 }),
         }
     }
 
     fn method(&self, substreams: u64, len: u64, dice: &mut Dice) -> Method {
         let hashed = CounterLayout::Hashed { rows: 1 + dice.below(3) as u32, columns: 16 };
-        let tuned = |counters, noise, rungs, tracked| {
-            Method::Tuned(TunedMethod { substreams, counters, noise, rungs, tracked })
+        let tuned = |counters, noise, levels, pinned| {
+            Method::Tuned(TunedMethod { substreams, counters, noise, levels, pinned })
         };
         let paper = |counters| {
             let (substream, grid) = (SubstreamLen::Items(len), Grid::Units(len / 2));
@@ -184,9 +184,9 @@ impl Kind {
             Methods::HashedGaussian => tuned(hashed, NoiseChoice::Gaussian, 1, 0),
             Methods::Paper => paper(hashed),
             Methods::PaperIdentity => paper(CounterLayout::Identity),
-            Methods::Rungs => tuned(CounterLayout::Identity, NoiseChoice::Laplace, 3, 0),
-            Methods::Tracked => tuned(hashed, NoiseChoice::Laplace, 1, 4),
-            Methods::TrackedRungs => tuned(hashed, NoiseChoice::Laplace, 3, 4),
+            Methods::Levels => tuned(CounterLayout::Identity, NoiseChoice::Laplace, 3, 0),
+            Methods::Pinned => tuned(hashed, NoiseChoice::Laplace, 1, 4),
+            Methods::PinnedLevels => tuned(hashed, NoiseChoice::Laplace, 3, 4),
         }
     }
 }

@@ -134,7 +134,7 @@ impl Story {
         Self { begun_for, events, steps, early }
     }
 
-    /// An event that opens a substream, in which the clock then lands. Enough is sealed before for keys to be tracked there.
+    /// An event that opens a substream, in which the clock then lands. Enough is sealed before for keys to be pinned there.
     pub(super) fn early_before_jump(plan: &Plan, dice: &mut Dice) -> Self {
         let before = vec![Operation::Restore; plan.open_substreams_max() as usize];
         Self::told(&[before, vec![Operation::EarlyBeforeJump]].concat(), plan, dice)

@@ -7,6 +7,8 @@ use crate::item::keys::Keys;
 use crate::item::value::{Item, Kind};
 use crate::noise::generator::Generator;
 use crate::noise::law::Law;
+use crate::plan::search::SearchPlan;
+use crate::secret::key_search::KeySearch;
 
 /// Counts of keys, in the order of their arrival.
 pub(crate) type Counts = Vec<(Vec<u8>, u64)>;
@@ -83,6 +85,16 @@ pub(crate) fn sealed(exact: Vec<i32>, noisy: &mut [i32], law: Law, generator: &G
         let (noisy, draws) = (noisy.to_vec(), generator.words());
         tape.entries.push(Entry::Seal(Seal { law, exact, noisy, draws }));
     });
+}
+
+/// Notes that random bytes are taken: two for each word.
+pub(crate) fn note_words(words: &mut usize, bytes: usize) {
+    *words += bytes / 2;
+}
+
+/// The counts of a search that is to be looked at.
+pub(crate) fn counts(search: Option<&KeySearch>, plan: &SearchPlan) -> Counts {
+    search.map(|search| search.values(plan)).unwrap_or_default()
 }
 
 /// What becomes of the keys that come out of a search with these counts.

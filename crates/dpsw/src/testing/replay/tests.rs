@@ -136,16 +136,16 @@ fn has_workers(plan: &Plan) -> bool {
     Operation::of(plan).contains(&Operation::Work)
 }
 
-fn has_nodes(plan: &Plan) -> bool {
-    plan.has_nodes()
+fn has_slices(plan: &Plan) -> bool {
+    plan.has_slices()
 }
 
-fn is_tracked(plan: &Plan) -> bool {
-    0 < plan.tracked()
+fn is_pinned(plan: &Plan) -> bool {
+    0 < plan.pinned()
 }
 
 fn is_found(plan: &Plan) -> bool {
-    plan.discovery().is_some()
+    plan.search_plan().is_some()
 }
 
 fn is_private(plan: &Plan) -> bool {
@@ -165,7 +165,7 @@ fn mistakes_are_caught_by_the_fixed_set() {
     let full = |fault, has_it: fn(&Plan) -> bool| (fault, Tale::Full, has_it);
     let plants = [
         // Noise that is missing somewhere.
-        full(Fault::QuietNodesAtFinish, has_nodes),
+        full(Fault::QuietSlicesAtFinish, has_slices),
         full(Fault::QuietWholeAtFinish, any),
         full(Fault::QuietAfterResume, any),
         full(Fault::QuietAfterJump, is_timed),
@@ -177,24 +177,24 @@ fn mistakes_are_caught_by_the_fixed_set() {
         full(Fault::AddRemoveNoise, any),
         full(Fault::FewSubstreams, is_by_users),
         full(Fault::WholeTwice, is_found),
-        full(Fault::HalfOwnNoise, is_tracked),
+        full(Fault::HalfOwnNoise, is_pinned),
         // Drawn again.
         full(Fault::NoisePerQuestion, any),
         full(Fault::NoiseAfterRestore, any),
-        full(Fault::NodesTwice, has_nodes),
+        full(Fault::SlicesTwice, has_slices),
         full(Fault::FinishedTwice, any),
         // Exact counts, and what follows from them.
         full(Fault::ListedByCounts, is_found),
         full(Fault::OpenAnswers, any),
         full(Fault::ExactTotals, is_private),
         full(Fault::ExactBound, is_private),
-        full(Fault::OpenLeases, is_tracked),
-        (Fault::JumpedLeases, Tale::EarlyBeforeJump, |plan| is_timed(plan) && is_tracked(plan)),
+        full(Fault::OpenPins, is_pinned),
+        (Fault::JumpedPins, Tale::EarlyBeforeJump, |plan| is_timed(plan) && is_pinned(plan)),
         // Events that count where they should not.
         full(Fault::CountedTwice, any),
-        full(Fault::TrackedTwice, is_tracked),
+        full(Fault::PinnedTwice, is_pinned),
         full(Fault::SlidingCap, is_by_users),
-        full(Fault::CapPerNode, |plan| is_by_users(plan) && has_nodes(plan)),
+        full(Fault::CapPerSlice, |plan| is_by_users(plan) && has_slices(plan)),
     ];
     let mut missed = Vec::new();
     for (fault, tale, has_it) in plants {
