@@ -440,14 +440,14 @@ impl Conversation {
     /// The level of a key in a substream.
     fn level(&self, substream: &SealedSubstream, key: usize) -> f64 {
         let place = substream.mapping.cells(self.keys.get(key)).next();
-        place.map_or(0.0, |place| f64::from(substream.levels().level(place as u32)))
+        place.map_or(0.0, |place| f64::from(substream.levels().level_of(place as u32)))
     }
 
     /// One more than the level of a pinned key, and 0 if it is not pinned.
     fn pinned_level(&self, released: &Released, key: usize, number: u64) -> f64 {
         let fingerprint = released.mapping().fingerprint_key.item(self.keys.get(key));
-        let Some(slot) = released.pins().slot(fingerprint, number) else { return 0.0 };
-        f64::from(1 + released.substream(number).map_or(0, |substream| substream.levels().level(slot)))
+        let Some(slot) = released.pins().slot_at(fingerprint, number) else { return 0.0 };
+        f64::from(1 + released.substream(number).map_or(0, |substream| substream.levels().level_of(slot)))
     }
 
     fn answers(&self, view: &WindowView) -> Result<[Estimate; 2], AuditError> {

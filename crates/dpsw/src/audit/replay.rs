@@ -47,7 +47,7 @@ impl Replay {
         }
         self.jump_to(view.stream.end / len, plan);
         let first = released.pins().horizon().range().start;
-        wrong + u64::from(**released.pins() != self.pins.since(first, plan))
+        wrong + u64::from(**released.pins() != self.pins.kept_since(first, plan))
     }
 
     pub(super) fn levels(&self) -> &Levels {
@@ -57,7 +57,7 @@ impl Replay {
     /// If the clock jumped here, it passed over what was open before this substream.
     fn jump_to(&mut self, number: u64, plan: &Plan) {
         if self.number < number {
-            *self = Self { pins: self.pins.since(number, plan), ..Self::new(plan, number) };
+            *self = Self { pins: self.pins.kept_since(number, plan), ..Self::new(plan, number) };
         }
     }
 
@@ -68,7 +68,7 @@ impl Replay {
         self.substreams.push(Arc::clone(substream));
         let oldest = (self.number * len).saturating_sub(plan.retained_len());
         self.substreams.retain(|kept| oldest < (kept.number + 1) * len);
-        let pins = Arc::new(self.pins.since(self.substreams[0].number, plan));
+        let pins = Arc::new(self.pins.kept_since(self.substreams[0].number, plan));
         let released = Released::new(self.substreams.clone(), substream.mapping.clone()).with_pins(pins);
         let Decision { pins, levels } = decide(plan, &released);
         (self.pins, self.levels) = (Pins::clone(&pins), levels);

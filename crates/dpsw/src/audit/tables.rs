@@ -58,7 +58,7 @@ impl Tables {
     }
 
     fn note(&mut self, view: &WindowView, substream: &Arc<SealedSubstream>) {
-        let pinned = view.cached.released.pins().at(substream.number).collect();
+        let pinned = view.cached.released.pins().keys_at(substream.number).collect();
         self.substreams.insert(substream.number, ShownSubstream { substream: Arc::clone(substream), pinned });
     }
 
@@ -123,7 +123,7 @@ impl ShownSubstream {
         let mut rows: Vec<i64> = whole.into_iter().map(i64::from).collect();
         for (fingerprint, &slot) in &self.pinned {
             if !other.pinned.contains_key(fingerprint) {
-                let held = self.substream.count(slot, self.substream.levels().level(slot), plan);
+                let held = self.substream.count_key(slot, self.substream.levels().level_of(slot), plan);
                 for cell in self.substream.mapping.hashed_cells(*fingerprint) {
                     rows[cell] += held;
                 }
@@ -154,7 +154,7 @@ fn distance(one: &ShownSubstream, other: &ShownSubstream, plan: &Plan) -> u64 {
 
 /// Of a key at these places.
 fn distance_of_key(one: (&SealedSubstream, u32), other: (&SealedSubstream, u32), plan: &Plan) -> u64 {
-    let level = one.0.levels().level(one.1).min(other.0.levels().level(other.1));
+    let level = one.0.levels().level_of(one.1).min(other.0.levels().level_of(other.1));
     let slices = plan.levels().ranges_of(level);
     let pairs = slices.filter_map(|slice| held(one, slice, plan).zip(held(other, slice, plan)));
     pairs.map(|(one, other)| one.abs_diff(other)).sum()
@@ -162,11 +162,11 @@ fn distance_of_key(one: (&SealedSubstream, u32), other: (&SealedSubstream, u32),
 
 /// What a substream holds of a key in a slice that is at least as long as those of the key; `None` if some of that is open.
 fn held((substream, place): (&SealedSubstream, u32), slice: usize, plan: &Plan) -> Option<i64> {
-    let (levels, own) = (plan.levels(), substream.levels().level(place));
+    let (levels, own) = (plan.levels(), substream.levels().level_of(place));
     let level = levels.level_of(slice);
     let part = slice - levels.ranges_of(level).start;
     let first = levels.ranges_of(own).start + (part << (own - level));
-    (first..first + (1 << (own - level))).map(|range| substream.slice(place, range, plan)).sum()
+    (first..first + (1 << (own - level))).map(|range| substream.count_in_slice(place, range, plan)).sum()
 }
 
 fn strays(shown: &ShownSubstream, plan: &Plan) -> u64 {
@@ -175,9 +175,9 @@ fn strays(shown: &ShownSubstream, plan: &Plan) -> u64 {
     let mut strays = 0;
     for range in ranges {
         for place in 0..plan.own_len() {
-            let level = shown.substream.levels().level(place);
+            let level = shown.substream.levels().level_of(place);
             let counts = shown.has_key(place, plan) && level == plan.levels().level_of(range);
-            let held = shown.substream.slice(place, range, plan).unwrap_or(0);
+            let held = shown.substream.count_in_slice(place, range, plan).unwrap_or(0);
             strays += u64::from(!counts && held != 0);
         }
     }
@@ -199,7 +199,7 @@ fn due(view: &WindowView, number: u64, levels: &Levels) -> Vec<usize> {
     let is_due = |range: &usize| {
         let offsets = plan.ranges()[*range].offsets();
         let counts = plan.ranges()[*range].role() != Role::Slice
-            || levels.counted(*range, plan) != CountedKeys::Places(&[]);
+            || levels.counted_keys(*range, plan) != CountedKeys::Places(&[]);
         counts && (offsets.end <= now || (view.finished().is_some() && offsets.start < now))
     };
     (0..plan.ranges().len()).filter(is_due).collect()

@@ -443,7 +443,7 @@ impl WalkStep {
 
 /// How much is released, and which keys of the next substream are cut finely follows from that.
 fn released_len(sketch: &DpswSketch) -> usize {
-    let cut: usize = sketch.levels.finer().iter().map(|places| size_of_val(&**places)).sum();
+    let cut: usize = sketch.levels.finer_lists().iter().map(|places| size_of_val(&**places)).sum();
     sketch.view().to_bytes().len() + cut
 }
 

@@ -116,8 +116,8 @@ fn write_substream(writer: &mut Writer, substream: &SealedSubstream, plan: &Plan
 }
 
 pub(crate) fn write_levels(writer: &mut Writer, levels: &Levels) {
-    writer.u32(levels.base());
-    for places in levels.finer() {
+    writer.u32(levels.base_level());
+    for places in levels.finer_lists() {
         writer.len(places.len());
         places.iter().for_each(|&place| writer.u32(place));
     }
@@ -284,7 +284,7 @@ fn read_sketch(
     if items.is_some() != (plan.has_public_totals() && !is_slice) {
         return Err(SnapshotError::invalid("its totals do not fit its unit"));
     }
-    let shape = if is_slice { levels.shape(range, plan) } else { plan.shape() };
+    let shape = if is_slice { levels.slice_shape(range, plan) } else { plan.shape() };
     let cells = reader.cells(shape.cells())?;
     Ok((range, Arc::new(SealedSketch::of_released(shape, &cells, items, plan.width()))))
 }

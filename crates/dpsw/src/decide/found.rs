@@ -27,11 +27,11 @@ impl FoundCounter<'_> {
     fn add_counts(self, times: i64, substream: &SealedSubstream, hashes: &[u64], sums: &mut [i64]) {
         let Some(sketch) = substream.sketch(WHOLE) else { return };
         sketch.visit_minima(substream.mapping.rows(), hashes, |key_index, minimum| {
-            let count = match self.pins.slot(hashes[key_index], substream.number) {
+            let count = match self.pins.slot_at(hashes[key_index], substream.number) {
                 None => minimum.into(),
                 Some(slot) => {
                     // Sums of pinned and of hashed keys are compared: both must hold what an absent key sees.
-                    let own = substream.count(slot, substream.levels().level(slot), self.plan);
+                    let own = substream.count_key(slot, substream.levels().level_of(slot), self.plan);
                     let absent = substream.absent.get_or_init(|| absent_level(sketch, substream.number));
                     own + absent.round() as i64
                 }

@@ -90,7 +90,7 @@ impl LevelChooser {
         self.sums.slide_to(
             window,
             plan.own_len() as usize,
-            |substream| substream.finer(plan),
+            |substream| substream.finer_keys(plan),
             |changes, sums| {
                 for (times, SummedSubstream { substream, details }) in changes {
                     substream.add_totals_times(*times, details, sums, plan);
@@ -119,7 +119,7 @@ impl LevelChooser {
     /// The keys whose counts in the newest substream may be above a limit.
     fn keys_rising(&self, least: f64, plan: &Plan) -> Vec<u32> {
         let newest = self.sums.window().back().expect("the window is not empty");
-        let base = plan.levels().ranges_of(newest.substream.levels().base());
+        let base = plan.levels().ranges_of(newest.substream.levels().base_level());
         let each = least.floor() as i64 / base.len() as i64;
         let mut rising: Vec<u32> = newest.details.iter().map(|key| key.key_index).collect();
         for range in base {
@@ -149,8 +149,8 @@ fn count_of(summed: &SummedSubstream<Vec<Finer>>, key_index: u32, noise: f64, pl
         let key = &summed.details[index];
         return [key.count as f64, noise * f64::from(key.slices)];
     }
-    let base = summed.substream.levels().base();
-    [summed.substream.count(key_index, base, plan) as f64, noise * f64::from(1 << base)]
+    let base = summed.substream.levels().base_level();
+    [summed.substream.count_key(key_index, base, plan) as f64, noise * f64::from(1 << base)]
 }
 
 /// Counts are looked at in blocks first: few are large.

@@ -48,7 +48,7 @@ struct Residual {
 impl Residual {
     fn new(substream: &SealedSubstream, plan: &Plan) -> Self {
         let mut slices = vec![1; plan.own_len() as usize];
-        for (slot, level) in substream.levels().listed() {
+        for (slot, level) in substream.levels().listed_keys() {
             slices[slot as usize] = 1 << level;
         }
         let own = substream.key_totals(plan).into_iter().zip(slices).collect();
@@ -145,7 +145,7 @@ impl PinChooser {
                         sketch.visit_minima(substream.mapping.rows(), found, |key_index, minimum| {
                             rising.push((minimum, found[key_index]));
                         });
-                        rising.retain(|(_, key)| released.pins().slot(*key, substream.number).is_none());
+                        rising.retain(|(_, key)| released.pins().slot_at(*key, substream.number).is_none());
                         details.peel_off(substream, rising);
                     }
                 }
@@ -156,11 +156,11 @@ impl PinChooser {
     /// Keys that are frequent enough to be pinned, the most frequent first.
     fn frequent_keys(&self, plan: &Plan, released: &Released) -> Vec<u64> {
         let pins = released.pins();
-        let last = pins.horizon().last();
+        let last = pins.horizon().last_decided();
         let mut scores: Vec<(f64, u64)> = Vec::new();
         for fingerprint in self.keys_considered(released) {
             let counts = self.counts_of(plan, pins, fingerprint);
-            let is_pinned = pins.slot(fingerprint, last).is_some();
+            let is_pinned = pins.slot_at(fingerprint, last).is_some();
             if counts.stands_out(if is_pinned { STILL_PINNED } else { PINNED_DEVIATIONS }) {
                 scores.push((counts.per_window(plan), fingerprint));
             }
@@ -214,7 +214,7 @@ impl PinChooser {
             return Levels::first(plan);
         }
         let pinned: Vec<(KeyCounts, u32)> =
-            pins.at(oldest).map(|(key, slot)| (self.counts_of(plan, pins, key), slot)).collect();
+            pins.keys_at(oldest).map(|(key, slot)| (self.counts_of(plan, pins, key), slot)).collect();
         let planned = levels_for(plan, pinned.iter().map(|(counts, _)| counts));
         Levels::of_largest(&planned, pinned.iter().map(|(counts, slot)| (counts.per_window(plan), *slot)))
     }

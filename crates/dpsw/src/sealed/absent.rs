@@ -12,7 +12,7 @@ pub(crate) const DEVIATION_SHARE: f64 = 0.159;
 impl SealedSketch {
     /// The smallest counter of each fingerprint, by its index.
     pub(crate) fn visit_minima(&self, rows: Rows<'_>, fingerprints: &[u64], mut put: impl FnMut(usize, i32)) {
-        let Some(cells) = self.narrow() else {
+        let Some(cells) = self.narrow_cells() else {
             return rows.fold_all(fingerprints, &self.cells(), i32::MAX, i32::min, put);
         };
         rows.fold_all(fingerprints, cells, i16::MAX, i16::min, |key_index, minimum| {

@@ -60,7 +60,7 @@ impl Horizon {
     }
 
     /// The newest substream that is decided.
-    pub(crate) fn last(&self) -> u64 {
+    pub(crate) fn last_decided(&self) -> u64 {
         self.end.saturating_sub(1)
     }
 
@@ -75,7 +75,7 @@ impl Horizon {
     }
 
     /// The same from this substream on. Where the clock has jumped beyond what was decided, nobody is pinned.
-    pub(crate) fn since(&self, first: u64, plan: &Plan) -> Self {
+    pub(crate) fn kept_since(&self, first: u64, plan: &Plan) -> Self {
         match plan.pinned() {
             0 => self.clone(),
             _ => Self { start: first.max(self.start), end: self.end.max(first + plan.open_substreams_max()) },
@@ -112,24 +112,24 @@ mod tests {
             |horizon: &Horizon| (0..30).filter(|&number| horizon.get(number).is_some()).collect::<Vec<_>>();
         assert_eq!(decided(&horizon), [7, 8, 9]);
         assert!(horizon.ends_for(7, &plan) && !horizon.ends_for(8, &plan) && !horizon.ends_for(6, &plan));
-        assert_eq!((horizon.last(), horizon.next_oldest_open(&plan)), (9, 8));
+        assert_eq!((horizon.last_decided(), horizon.next_oldest_open(&plan)), (9, 8));
         let next = horizon.with_next();
         assert_eq!(decided(&next), [7, 8, 9, 10]);
         assert!(next.ends_for(8, &plan));
         assert_eq!(
-            decided(&next.since(9, &plan)),
+            decided(&next.kept_since(9, &plan)),
             [9, 10, 11],
             "the clock jumped: nobody is pinned in the last one"
         );
-        assert_eq!(decided(&next.since(8, &plan)), [8, 9, 10]);
-        assert_eq!(decided(&next.since(20, &plan)), [20, 21, 22]);
+        assert_eq!(decided(&next.kept_since(8, &plan)), [8, 9, 10]);
+        assert_eq!(decided(&next.kept_since(20, &plan)), [20, 21, 22]);
         assert_eq!(horizon.get(8).map(Decided::number), Some(8));
     }
 
     #[test]
     fn where_no_key_is_pinned_everything_is_decided() {
         let plan = plan(0);
-        let horizon = Horizon::starting_with(7, &plan).since(9, &plan);
+        let horizon = Horizon::starting_with(7, &plan).kept_since(9, &plan);
         assert_eq!(horizon, Horizon::EVERYTHING);
         assert!([0, 7, 1 << 60].iter().all(|&number| horizon.get(number).is_some()));
         assert!(horizon.ends_for(3, &plan));

@@ -52,27 +52,27 @@ impl Levels {
         is_right.then_some(Self { base, finer })
     }
 
-    pub(crate) fn base(&self) -> u32 {
+    pub(crate) fn base_level(&self) -> u32 {
         self.base
     }
 
     /// The indices of the keys of each level from 1 on.
-    pub(crate) fn finer(&self) -> &[Box<[u32]>] {
+    pub(crate) fn finer_lists(&self) -> &[Box<[u32]>] {
         &self.finer
     }
 
     /// The keys that are in a list, and their levels.
-    pub(crate) fn listed(&self) -> impl Iterator<Item = (u32, u32)> {
+    pub(crate) fn listed_keys(&self) -> impl Iterator<Item = (u32, u32)> {
         (1..).zip(&self.finer).flat_map(|(level, keys)| keys.iter().map(move |&key_index| (key_index, level)))
     }
 
-    pub(crate) fn level(&self, key_index: u32) -> u32 {
+    pub(crate) fn level_of(&self, key_index: u32) -> u32 {
         let listed = (1..).zip(&self.finer).find(|(_, keys)| keys.binary_search(&key_index).is_ok());
         listed.map_or(self.base, |(level, _)| level)
     }
 
     /// The keys that a range counts. The whole has a counter for every key: those of finer levels have counted nothing by then.
-    pub(crate) fn counted(&self, range: usize, plan: &Plan) -> CountedKeys<'_> {
+    pub(crate) fn counted_keys(&self, range: usize, plan: &Plan) -> CountedKeys<'_> {
         match plan.levels().level_of(range) {
             0 => CountedKeys::All,
             level if level == self.base => CountedKeys::All,
@@ -86,17 +86,18 @@ impl Levels {
         if self.finer.is_empty() {
             return Some(key_index);
         }
-        let key =
-            u32::try_from(key_index).ok().filter(|&key| self.level(key) == plan.levels().level_of(range))?;
-        match self.counted(range, plan) {
+        let key = u32::try_from(key_index)
+            .ok()
+            .filter(|&key| self.level_of(key) == plan.levels().level_of(range))?;
+        match self.counted_keys(range, plan) {
             CountedKeys::All => Some(key_index),
             CountedKeys::Places(key_indices) => key_indices.binary_search(&key).ok(),
         }
     }
 
     /// The shape of a slice.
-    pub(crate) fn shape(&self, range: usize, plan: &Plan) -> Shape {
-        match self.counted(range, plan) {
+    pub(crate) fn slice_shape(&self, range: usize, plan: &Plan) -> Shape {
+        match self.counted_keys(range, plan) {
             CountedKeys::All => Shape { rows: 1, columns: plan.own_len() },
             CountedKeys::Places(key_indices) => Shape { rows: 1, columns: key_indices.len() as u32 },
         }

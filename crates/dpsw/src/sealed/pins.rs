@@ -110,19 +110,19 @@ impl Pins {
     }
 
     /// The slot of a key in a substream.
-    pub(crate) fn slot(&self, fingerprint: u64, substream: u64) -> Option<u32> {
+    pub(crate) fn slot_at(&self, fingerprint: u64, substream: u64) -> Option<u32> {
         slot_in(self.slots_of(fingerprint), substream)
     }
 
     /// The keys that have a slot in a substream.
-    pub(crate) fn at(&self, substream: u64) -> impl Iterator<Item = (u64, u32)> {
+    pub(crate) fn keys_at(&self, substream: u64) -> impl Iterator<Item = (u64, u32)> {
         let pins = self.pins.iter().filter(move |pin| self.range_of(pin).contains(&substream));
         pins.map(|pin| (pin.fingerprint, pin.slot))
     }
 
     /// Their slots by fingerprint.
-    pub(crate) fn slots(&self, substream: Decided) -> PinIndex {
-        PinIndex::new(&self.at(substream.number()).collect::<Vec<_>>())
+    pub(crate) fn index_slots(&self, substream: Decided) -> PinIndex {
+        PinIndex::new(&self.keys_at(substream.number()).collect::<Vec<_>>())
     }
 
     fn range_of(&self, pin: &Pin) -> Range<u64> {
@@ -131,9 +131,9 @@ impl Pins {
     }
 
     /// The same from this substream on: those before it are not kept.
-    pub(crate) fn since(&self, first: u64, plan: &Plan) -> Self {
+    pub(crate) fn kept_since(&self, first: u64, plan: &Plan) -> Self {
         let gone = first.saturating_sub(self.horizon.range().start);
-        let horizon = self.horizon.since(first, plan);
+        let horizon = self.horizon.kept_since(first, plan);
         let Ok(gone) = u16::try_from(gone) else { return Self { horizon, pins: Vec::new() } };
         let mut pins = self.pins.clone();
         for pin in &mut pins {
@@ -195,8 +195,8 @@ mod tests {
         plan
     }
 
-    fn at(pins: &Pins, substream: u64) -> Vec<(u64, u32)> {
-        pins.at(substream).collect()
+    fn keys_at(pins: &Pins, substream: u64) -> Vec<(u64, u32)> {
+        pins.keys_at(substream).collect()
     }
 
     /// As they are read back.
@@ -210,17 +210,17 @@ mod tests {
         let pins = Pins::new(&plan, 7);
         assert_eq!((pins.horizon().range(), pins.is_empty()), (7..8, true));
         let pins = pins.with_next_substream(&[30, 10, 20], &plan);
-        assert_eq!(at(&pins, 8), [(10, 1), (20, 2), (30, 0)], "the most frequent ones first");
+        assert_eq!(keys_at(&pins, 8), [(10, 1), (20, 2), (30, 0)], "the most frequent ones first");
         let pins = pins.with_next_substream(&[40, 20, 10], &plan);
-        assert_eq!(at(&pins, 9), [(10, 1), (20, 2), (40, 0)], "30 has left its slot");
-        assert_eq!(at(&pins, 8), [(10, 1), (20, 2), (30, 0)], "what was decided stays");
-        assert_eq!((at(&pins, 7), at(&pins, 10)), (vec![], vec![]));
+        assert_eq!(keys_at(&pins, 9), [(10, 1), (20, 2), (40, 0)], "30 has left its slot");
+        assert_eq!(keys_at(&pins, 8), [(10, 1), (20, 2), (30, 0)], "what was decided stays");
+        assert_eq!((keys_at(&pins, 7), keys_at(&pins, 10)), (vec![], vec![]));
         assert_eq!(pins.horizon().range(), 7..10);
         assert_eq!(pins.slots_of(10).collect::<Vec<_>>(), [(1, 8..10)]);
-        assert_eq!([8, 9, 10].map(|number| pins.slot(40, number)), [None, Some(0), None]);
+        assert_eq!([8, 9, 10].map(|number| pins.slot_at(40, number)), [None, Some(0), None]);
         let ninth = pins.horizon().get(9).expect("decided");
-        let slots = |fingerprint| pins.slots(ninth).find(fingerprint);
-        assert_eq!((pins.slot(15, 8), slots(40), slots(30)), (None, 1, 0));
+        let slots = |fingerprint| pins.index_slots(ninth).find(fingerprint);
+        assert_eq!((pins.slot_at(15, 8), slots(40), slots(30)), (None, 1, 0));
         let again = pins.clone().with_next_substream(&[30], &plan).with_next_substream(&[30], &plan);
         assert_eq!(
             again.slots_of(30).collect::<Vec<_>>(),
@@ -235,14 +235,14 @@ mod tests {
         let plan = plan();
         let all: Vec<u64> = (1..=9).collect();
         let pins = Pins::new(&plan, 0).with_next_substream(&all, &plan);
-        assert_eq!(at(&pins, 1), [(1, 0), (2, 1), (3, 2), (4, 3)], "the most frequent four");
+        assert_eq!(keys_at(&pins, 1), [(1, 0), (2, 1), (3, 2), (4, 3)], "the most frequent four");
         let pins = pins.with_next_substream(&[9, 8, 7, 6], &plan);
-        assert_eq!(at(&pins, 2), [(9, 0)], "what left is remembered, and takes up room");
+        assert_eq!(keys_at(&pins, 2), [(9, 0)], "what left is remembered, and takes up room");
         assert_eq!(pins.iter().len(), plan.pins_max());
         let pins = pins.with_next_substream(&[8, 9], &plan);
-        assert_eq!(at(&pins, 3), [(9, 0)]);
-        let pins = pins.since(2, &plan).with_next_substream(&[8, 9], &plan);
-        assert_eq!(at(&pins, 4), [(8, 1), (9, 0)], "what is no longer kept makes room");
+        assert_eq!(keys_at(&pins, 3), [(9, 0)]);
+        let pins = pins.kept_since(2, &plan).with_next_substream(&[8, 9], &plan);
+        assert_eq!(keys_at(&pins, 4), [(8, 1), (9, 0)], "what is no longer kept makes room");
         assert_eq!(read(&pins, &plan), Some(pins));
     }
 
@@ -253,15 +253,15 @@ mod tests {
             .with_next_substream(&[1, 2], &plan)
             .with_next_substream(&[2], &plan)
             .with_next_substream(&[2, 3], &plan);
-        let later = pins.since(7, &plan);
+        let later = pins.kept_since(7, &plan);
         assert_eq!(later.horizon().range(), 7..9);
         assert_eq!(later.iter().collect::<Vec<_>>(), [(2, 1, 7..9), (3, 0, 8..9)]);
         for number in 7..9 {
-            assert_eq!(at(&later, number), at(&pins, number));
+            assert_eq!(keys_at(&later, number), keys_at(&pins, number));
         }
-        assert_eq!(pins.since(5, &plan), pins);
+        assert_eq!(pins.kept_since(5, &plan), pins);
         for jump in [9, 1000, 1 << 40] {
-            let none = pins.since(jump, &plan);
+            let none = pins.kept_since(jump, &plan);
             assert_eq!(
                 (none.horizon().range(), none.is_empty()),
                 (jump..jump + 1, true),

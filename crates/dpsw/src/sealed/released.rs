@@ -57,7 +57,7 @@ impl Released {
     }
 
     /// Whether an item has counters. Only identity counters leave out items that are not in the list.
-    pub(crate) fn knows(&self, item: Item<'_>) -> bool {
+    pub(crate) fn has_counters_for(&self, item: Item<'_>) -> bool {
         self.mapping.cells(item).next().is_some()
     }
 

@@ -158,7 +158,7 @@ impl SealedSketch {
     }
 
     /// The counters that are stored in 16 bits; `i16::MIN` marks those that are not.
-    pub(crate) fn narrow(&self) -> Option<&[i16]> {
+    pub(crate) fn narrow_cells(&self) -> Option<&[i16]> {
         match &self.cells {
             Cells::Wide(_) => None,
             Cells::Narrow { cells, .. } => Some(cells),
@@ -278,7 +278,7 @@ mod tests {
         let values = [0, 5, -32_767, -32_768, 32_768, 7];
         let shape = Shape { rows: 1, columns: 6 };
         let narrow = SealedSketch::of_released(shape, &values, None, Width::Narrow);
-        assert_eq!(narrow.narrow(), Some(&[0, 5, -32_767, OVERFLOWN, OVERFLOWN, 7][..]));
-        assert_eq!(SealedSketch::of_released(shape, &values, None, Width::Wide).narrow(), None);
+        assert_eq!(narrow.narrow_cells(), Some(&[0, 5, -32_767, OVERFLOWN, OVERFLOWN, 7][..]));
+        assert_eq!(SealedSketch::of_released(shape, &values, None, Width::Wide).narrow_cells(), None);
     }
 }

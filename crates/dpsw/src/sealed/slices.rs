@@ -25,12 +25,12 @@ impl SealedSubstream {
 
     /// Adds what is sealed of each key; where the stream has ended, not all slices are.
     pub(crate) fn add_totals(&self, totals: &mut [i64], plan: &Plan) {
-        self.add_totals_times(1, &self.finer(plan), totals, plan);
+        self.add_totals_times(1, &self.finer_keys(plan), totals, plan);
     }
 
     /// The same so many times, 1 or -1, where the keys that are cut more finely are known.
     pub(crate) fn add_totals_times(&self, times: i64, finer: &[Finer], totals: &mut [i64], plan: &Plan) {
-        for range in plan.levels().ranges_of(self.levels().base()) {
+        for range in plan.levels().ranges_of(self.levels().base_level()) {
             let Some(sketch) = self.sketch(range) else { continue };
             // Two loops that the compiler can unroll are faster than one with a factor.
             if times < 0 { sketch.add_times::<-1>(totals) } else { sketch.add_times::<1>(totals) }
@@ -41,11 +41,11 @@ impl SealedSubstream {
     }
 
     /// The keys that are cut more finely than most.
-    pub(crate) fn finer(&self, plan: &Plan) -> Vec<Finer> {
+    pub(crate) fn finer_keys(&self, plan: &Plan) -> Vec<Finer> {
         let mut finer = Vec::new();
-        for (key_index, level) in self.levels().listed() {
-            let count = self.count(key_index, level, plan);
-            let of_base = self.count(key_index, self.levels().base(), plan);
+        for (key_index, level) in self.levels().listed_keys() {
+            let count = self.count_key(key_index, level, plan);
+            let of_base = self.count_key(key_index, self.levels().base_level(), plan);
             finer.push(Finer { key_index, slices: 1 << level, count, of_base });
         }
         finer.sort_unstable_by_key(|finer| finer.key_index);
@@ -62,13 +62,13 @@ impl SealedSubstream {
     }
 
     /// What the slices of a level hold of a key.
-    pub(crate) fn count(&self, key_index: u32, level: u32, plan: &Plan) -> i64 {
-        plan.levels().ranges_of(level).filter_map(|range| self.slice(key_index, range, plan)).sum()
+    pub(crate) fn count_key(&self, key_index: u32, level: u32, plan: &Plan) -> i64 {
+        plan.levels().ranges_of(level).filter_map(|range| self.count_in_slice(key_index, range, plan)).sum()
     }
 
     /// What a slice holds of a key, if it is sealed and counts the key.
-    pub(crate) fn slice(&self, key_index: u32, range: usize, plan: &Plan) -> Option<i64> {
-        let index = match self.levels().counted(range, plan) {
+    pub(crate) fn count_in_slice(&self, key_index: u32, range: usize, plan: &Plan) -> Option<i64> {
+        let index = match self.levels().counted_keys(range, plan) {
             CountedKeys::All => key_index as usize,
             CountedKeys::Places(key_indices) => key_indices.binary_search(&key_index).ok()?,
         };

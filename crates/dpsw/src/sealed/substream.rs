@@ -57,7 +57,7 @@ impl SealedSubstream {
     }
 
     /// The same with more sketches; once the substream is complete its prefixes are left out.
-    pub(crate) fn with(&self, sealed: Vec<(usize, SealedSketch)>, plan: &Plan) -> Self {
+    pub(crate) fn with_sketches(&self, sealed: Vec<(usize, SealedSketch)>, plan: &Plan) -> Self {
         let new = sealed.into_iter().map(|(index, sketch)| (index, Arc::new(sketch)));
         let mut sketches: Vec<_> = self.sketches.iter().cloned().chain(new).collect();
         if sketches.iter().any(|(index, _)| plan.ranges()[*index].role() == Role::Whole) {
@@ -130,7 +130,7 @@ mod tests {
         let mapping = Mapping { shape, fingerprint_key, columns: Columns::Hashed([1].into()), pinned: None };
         let sealed = (0..plan.ranges().len()).filter(|&index| is_sealed(&plan.ranges()[index].offsets()));
         let sketch = |index| (index, SealedSketch::of_released(shape, &[0; 4], Some(0), Width::Wide));
-        SealedSubstream::new(0, mapping).with(sealed.map(sketch).collect(), plan)
+        SealedSubstream::new(0, mapping).with_sketches(sealed.map(sketch).collect(), plan)
     }
 
     #[test]

@@ -29,7 +29,7 @@ impl std::fmt::Debug for Caps {
 
 impl Drop for Caps {
     fn drop(&mut self) {
-        self.wipe();
+        self.wipe_users();
     }
 }
 
@@ -59,13 +59,13 @@ impl Caps {
         }
         let has_room = self.counts.len() < self.users_max;
         if has_room {
-            self.insert(user, 1, key);
+            self.insert_user(user, 1, key);
         }
         has_room
     }
 
     /// Notes a user who is not known.
-    fn insert(&mut self, user: u64, count: u32, key: FingerprintKey) {
+    fn insert_user(&mut self, user: u64, count: u32, key: FingerprintKey) {
         let hash = |(user, _): &(u64, u32)| key.integer(*user);
         if self.counts.len() == self.counts.capacity() {
             // A table that grows by itself leaves what it held behind.
@@ -73,14 +73,14 @@ impl Caps {
             for entry in &self.counts {
                 larger.insert_unique(hash(entry), *entry, hash);
             }
-            self.wipe();
+            self.wipe_users();
             self.counts = larger;
         }
         self.counts.insert_unique(hash(&(user, count)), (user, count), hash);
     }
 
     /// Wipes all users and forgets them.
-    fn wipe(&mut self) {
+    fn wipe_users(&mut self) {
         for (user, count) in &mut self.counts {
             user.zeroize();
             count.zeroize();
@@ -90,11 +90,11 @@ impl Caps {
 
     /// Goes on with the next substream, where every user starts anew.
     pub(crate) fn turn_over(&mut self) {
-        self.wipe();
+        self.wipe_users();
         self.capped = 0;
     }
 
-    pub(crate) fn write(&self, writer: &mut Writer) {
+    pub(crate) fn write_to(&self, writer: &mut Writer) {
         writer.u64(self.capped);
         writer.len(self.counts.len());
         for (user, count) in &self.counts {
@@ -103,7 +103,11 @@ impl Caps {
         }
     }
 
-    pub(crate) fn read(&mut self, reader: &mut Reader<'_>, key: FingerprintKey) -> Result<(), SnapshotError> {
+    pub(crate) fn read_from(
+        &mut self,
+        reader: &mut Reader<'_>,
+        key: FingerprintKey,
+    ) -> Result<(), SnapshotError> {
         self.capped = reader.u64()?.min(ITEMS_MAX);
         let len = reader.len(12)?;
         for _ in 0..len {
@@ -113,7 +117,7 @@ impl Caps {
             if is_known || count == 0 || self.each < count || self.users_max <= self.counts.len() {
                 return Err(SnapshotError::invalid("its users are repeated, too many or sent too much"));
             }
-            self.insert(user, count, key);
+            self.insert_user(user, count, key);
         }
         Ok(())
     }
@@ -142,7 +146,7 @@ mod tests {
         }
         let bytes = writer.finish();
         let mut caps = Caps::new(each, users_max);
-        caps.read(&mut Reader::new(&bytes, b"TESTTEST", 2)?, key()).map(|()| caps)
+        caps.read_from(&mut Reader::new(&bytes, b"TESTTEST", 2)?, key()).map(|()| caps)
     }
 
     #[test]
@@ -169,11 +173,11 @@ mod tests {
         let mut caps = Caps::new(2, 3);
         admitted(&mut caps, &[1, 1, 2, 1]);
         let mut writer = Writer::new(b"TESTTEST", 2);
-        caps.write(&mut writer);
+        caps.write_to(&mut writer);
         let bytes = writer.finish();
         let mut restored = Caps::new(2, 3);
         let mut reader = Reader::new(&bytes, b"TESTTEST", 2).expect("a frame");
-        restored.read(&mut reader, key()).expect("caps");
+        restored.read_from(&mut reader, key()).expect("caps");
         assert_eq!(admitted(&mut restored, &[1, 2, 2, 3, 4]), [false, true, false, true, false]);
         assert_eq!((caps.capped(), restored.capped()), (1, 4));
         assert_eq!(format!("{caps:?}"), "Caps");

@@ -48,7 +48,7 @@ impl Counters {
     }
 
     /// The counters of keys that have their own: behind hashed ones, if there are some.
-    fn own(&mut self) -> &mut [i32] {
+    fn own_cells(&mut self) -> &mut [i32] {
         let hashed = self.shape.cells();
         let start = if hashed < self.cells.len() { hashed } else { 0 };
         &mut self.cells[start..]
@@ -199,12 +199,16 @@ impl Counters {
     }
 
     /// The exact counts, for bytes that stay inside the trust boundary.
-    pub(crate) fn write(&self, writer: &mut Writer) {
+    pub(crate) fn write_to(&self, writer: &mut Writer) {
         writer.u64(self.items);
         writer.cells(&self.cells);
     }
 
-    pub(crate) fn read(reader: &mut Reader<'_>, shape: Shape, pinned: u32) -> Result<Self, SnapshotError> {
+    pub(crate) fn read_from(
+        reader: &mut Reader<'_>,
+        shape: Shape,
+        pinned: u32,
+    ) -> Result<Self, SnapshotError> {
         let items = reader.u64()?;
         let cells = Zeroizing::new(reader.cells(shape.cells() + pinned as usize)?);
         if ITEMS_MAX < items
@@ -218,15 +222,15 @@ impl Counters {
     /// The same without the counters that are zero, where that is shorter.
     pub(crate) fn write_short(&self, writer: &mut Writer) {
         let varint_len = |value: u32| value.max(1).ilog2() as usize / 7 + 1;
-        let len: usize = self.counted().map(|(gap, count)| varint_len(gap) + varint_len(count)).sum();
+        let len: usize = self.nonzero_cells().map(|(gap, count)| varint_len(gap) + varint_len(count)).sum();
         let is_sparse = 8 + len < 4 * self.cells.len();
         writer.u8(is_sparse.into());
         if !is_sparse {
-            return self.write(writer);
+            return self.write_to(writer);
         }
         writer.u64(self.items);
-        writer.len(self.counted().count());
-        for (gap, count) in self.counted() {
+        writer.len(self.nonzero_cells().count());
+        for (gap, count) in self.nonzero_cells() {
             writer.varint(gap);
             writer.varint(count);
         }
@@ -235,7 +239,7 @@ impl Counters {
     /// What [`write_short`](Self::write_short) wrote of hashed or listed counters.
     pub(crate) fn read_short(reader: &mut Reader<'_>, shape: Shape) -> Result<Self, SnapshotError> {
         if !reader.flag()? {
-            return Self::read(reader, shape, 0);
+            return Self::read_from(reader, shape, 0);
         }
         let (items, count) = (reader.u64()?, reader.len(2)?);
         let out_of_range = || SnapshotError::invalid("its counts are out of range");
@@ -252,7 +256,7 @@ impl Counters {
     }
 
     /// The counters above zero, each as the number of zeros before it and its count.
-    fn counted(&self) -> impl Iterator<Item = (u32, u32)> {
+    fn nonzero_cells(&self) -> impl Iterator<Item = (u32, u32)> {
         let mut next = 0;
         self.cells.iter().enumerate().filter(|(_, count)| **count != 0).map(move |(cell, &count)| {
             let gap = (cell - next) as u32;
@@ -262,7 +266,7 @@ impl Counters {
     }
 
     #[cfg(test)]
-    pub(crate) fn exact(&self) -> (&[i32], u64) {
+    pub(crate) fn exact_counts(&self) -> (&[i32], u64) {
         (&self.cells, self.items)
     }
 
@@ -279,7 +283,7 @@ impl Counters {
         table: &Table,
         generator: Generator,
     ) -> SealedSketch {
-        let own = self.own();
+        let own = self.own_cells();
         let mut taken = Zeroizing::new(match keys {
             CountedKeys::All => own.to_vec(),
             CountedKeys::Places(places) => places.iter().map(|&place| own[place as usize]).collect(),
@@ -377,14 +381,14 @@ mod tests {
                 let mut counters = started(&mapping, items, 0);
                 counters.count_words(Kind::Integers, &ITEMS, &mapping);
                 counters.count_nulls(2);
-                assert_eq!(counters.exact(), (&wanted[..], items + 10), "{mapping:?}");
+                assert_eq!(counters.exact_counts(), (&wanted[..], items + 10), "{mapping:?}");
                 if matches!(mapping.columns, Columns::Range) {
                     continue;
                 }
                 let fingerprints = ITEMS.map(|item| mapping.fingerprint_key.integer(item));
                 let mut counters = started(&mapping, items, 0);
                 counters.count_words(Kind::Bytes, &fingerprints, &mapping);
-                assert_eq!(counters.exact(), (&wanted[..], items + 8), "{mapping:?}");
+                assert_eq!(counters.exact_counts(), (&wanted[..], items + 8), "{mapping:?}");
             }
         }
     }
@@ -425,7 +429,11 @@ mod tests {
                     let mut counters = Counters::new(mapping.shape, 3);
                     counters.items = before;
                     counters.count_words(kind, words, &mapping);
-                    assert_eq!(counters.exact(), (&wanted[..], before + items.len() as u64), "{mapping:?}");
+                    assert_eq!(
+                        counters.exact_counts(),
+                        (&wanted[..], before + items.len() as u64),
+                        "{mapping:?}"
+                    );
                 }
             }
             let mut full = Counters::new(mapping.shape, 3);
@@ -472,16 +480,16 @@ mod tests {
         let mut counters = Counters::new(shape, 0);
         (counters.items, *counters.cells) = (items, cells.to_vec());
         let mut writer = Writer::new(b"TESTTEST", 1);
-        counters.write(&mut writer);
+        counters.write_to(&mut writer);
         let bytes = writer.finish();
-        Counters::read(&mut Reader::new(&bytes, b"TESTTEST", 1)?, shape, 0)
+        Counters::read_from(&mut Reader::new(&bytes, b"TESTTEST", 1)?, shape, 0)
     }
 
     #[test]
     fn saved_counters_that_cannot_be_are_refused() {
         for (items, cells) in [(5, [0, 5]), (ITEMS_MAX, [1, 1 << 30])] {
             let counters = read(items, &cells).expect("counters");
-            assert_eq!(counters.exact(), (&cells[..], items));
+            assert_eq!(counters.exact_counts(), (&cells[..], items));
         }
         for (items, cells) in
             [(5, [0, 6]), (5, [-1, 3]), (ITEMS_MAX + 1, [0, 0]), (1 << 40, [0, (1 << 30) + 1])]
@@ -497,12 +505,12 @@ mod tests {
         for (total, items) in [(Total::Public, Some(9)), (Total::Private, None)] {
             let mut counters = started(&mapping(shape, Columns::Range), 9, 4);
             let copy = counters.copy();
-            assert_eq!(copy.exact(), (&[4, 4][..], 9));
+            assert_eq!(copy.exact_counts(), (&[4, 4][..], 9));
             let generator = || Noise::off().generator().expect("noise is off");
             let sealed = counters.seal(total, Width::Wide, &table, generator());
             assert_eq!((sealed.items(), sealed.cells()), (items, vec![4, 4]));
             counters.clear();
-            assert_eq!(counters.exact(), (&[0, 0][..], 0));
+            assert_eq!(counters.exact_counts(), (&[0, 0][..], 0));
             assert_eq!(format!("{counters:?}"), "Counters(1 x 2)");
         }
     }

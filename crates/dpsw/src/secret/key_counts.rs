@@ -36,17 +36,17 @@ impl KeyState {
     const LASTING_MAX: u32 = u32::MAX - 2;
 
     /// Looked at, with this noise.
-    pub(crate) fn with(lasting: u32) -> Self {
+    pub(crate) fn with_lasting(lasting: u32) -> Self {
         Self(lasting.min(Self::LASTING_MAX))
     }
 
     /// The noise that it got, if it was looked at and not released.
-    pub(super) fn lasting(self) -> Option<u32> {
+    pub(super) fn lasting_noise(self) -> Option<u32> {
         (self.0 <= Self::LASTING_MAX).then_some(self.0)
     }
 
     /// As it is saved.
-    pub(super) fn word(self) -> u32 {
+    pub(super) fn to_word(self) -> u32 {
         self.0
     }
 
@@ -70,9 +70,9 @@ pub(super) trait Key: Sized {
     /// As it is looked up.
     type Borrowed<'a>: Copy;
     fn new(hash: u64, key: Self::Borrowed<'_>, arena: &mut Vec<u8>) -> Self;
-    fn is(&self, hash: u64, key: Self::Borrowed<'_>, arena: &[u8]) -> bool;
-    fn hash(&self, by: FingerprintKey) -> u64;
-    fn item<'a>(&self, arena: &'a [u8]) -> Item<'a>;
+    fn is_equal_to(&self, hash: u64, key: Self::Borrowed<'_>, arena: &[u8]) -> bool;
+    fn hash_by(&self, by: FingerprintKey) -> u64;
+    fn to_item<'a>(&self, arena: &'a [u8]) -> Item<'a>;
     /// Moves its bytes into a new arena.
     fn move_to(&mut self, old: &[u8], new: &mut Vec<u8>);
     fn wipe(&mut self);
@@ -86,15 +86,15 @@ impl Key for u64 {
     }
 
     #[inline]
-    fn is(&self, _: u64, key: u64, _: &[u8]) -> bool {
+    fn is_equal_to(&self, _: u64, key: u64, _: &[u8]) -> bool {
         *self == key
     }
 
-    fn hash(&self, by: FingerprintKey) -> u64 {
+    fn hash_by(&self, by: FingerprintKey) -> u64 {
         by.integer(*self)
     }
 
-    fn item<'a>(&self, _: &'a [u8]) -> Item<'a> {
+    fn to_item<'a>(&self, _: &'a [u8]) -> Item<'a> {
         Item::Integer(*self)
     }
 
@@ -106,7 +106,7 @@ impl Key for u64 {
 }
 
 impl Placed {
-    fn bytes<'a>(&self, arena: &'a [u8]) -> &'a [u8] {
+    fn bytes_in<'a>(&self, arena: &'a [u8]) -> &'a [u8] {
         &arena[self.start as usize..][..self.len as usize]
     }
 }
@@ -121,20 +121,20 @@ impl Key for Placed {
     }
 
     #[inline]
-    fn is(&self, hash: u64, key: &[u8], arena: &[u8]) -> bool {
-        self.hash == hash && are_equal(self.bytes(arena), key)
+    fn is_equal_to(&self, hash: u64, key: &[u8], arena: &[u8]) -> bool {
+        self.hash == hash && are_equal(self.bytes_in(arena), key)
     }
 
-    fn hash(&self, _: FingerprintKey) -> u64 {
+    fn hash_by(&self, _: FingerprintKey) -> u64 {
         self.hash
     }
 
-    fn item<'a>(&self, arena: &'a [u8]) -> Item<'a> {
-        Item::Bytes(self.bytes(arena))
+    fn to_item<'a>(&self, arena: &'a [u8]) -> Item<'a> {
+        Item::Bytes(self.bytes_in(arena))
     }
 
     fn move_to(&mut self, old: &[u8], new: &mut Vec<u8>) {
-        *self = Self::new(self.hash, self.bytes(old), new);
+        *self = Self::new(self.hash, self.bytes_in(old), new);
     }
 
     fn wipe(&mut self) {
@@ -185,22 +185,22 @@ impl<K: Key> KeyTable<K> {
     ) {
         let mut places = [0; BLOCK];
         for (place, index) in places.iter_mut().zip(block.clone()) {
-            *place = at(index).map_or(0, |(hash, _)| self.likely(hash));
+            *place = at(index).map_or(0, |(hash, _)| self.find_likely(hash));
         }
         for (place, index) in places.into_iter().zip(block) {
             let Some((hash, key)) = at(index) else { continue };
-            let is_it = |entry: &&mut Entry<K>| entry.key.is(hash, key, &self.arena);
+            let is_it = |entry: &&mut Entry<K>| entry.key.is_equal_to(hash, key, &self.arena);
             if let Some(entry) = self.entries.get_mut((place as usize).wrapping_sub(1)).filter(is_it) {
                 entry.count = entry.count.saturating_add(1);
-            } else if !self.count(hash, key) {
-                self.insert(hash, key, 1, KeyState::NEW);
+            } else if !self.count_known(hash, key) {
+                self.insert_key(hash, key, 1, KeyState::NEW);
             }
         }
     }
 
     /// The place plus one of a key that is probably the one of this hash; 0 if there is none.
     #[inline]
-    fn likely(&self, hash: u64) -> u32 {
+    fn find_likely(&self, hash: u64) -> u32 {
         let mut slot = self.first_slot(hash);
         while self.slots[slot] != 0 && (self.slots[slot] >> 32) as u32 != hash as u32 {
             slot = (slot + 1) & (self.slots.len() - 1);
@@ -209,20 +209,20 @@ impl<K: Key> KeyTable<K> {
     }
 
     /// Counts a known key; `false` for one that is not known.
-    pub(super) fn count(&mut self, hash: u64, key: K::Borrowed<'_>) -> bool {
-        let Some(place) = self.find(hash, key) else { return false };
+    pub(super) fn count_known(&mut self, hash: u64, key: K::Borrowed<'_>) -> bool {
+        let Some(place) = self.find_entry(hash, key) else { return false };
         let count = &mut self.entries[place as usize].count;
         *count = count.saturating_add(1);
         true
     }
 
     #[inline]
-    pub(super) fn find(&self, hash: u64, key: K::Borrowed<'_>) -> Option<u32> {
+    pub(super) fn find_entry(&self, hash: u64, key: K::Borrowed<'_>) -> Option<u32> {
         let mut slot = self.first_slot(hash);
         loop {
             let held = self.slots[slot];
             let place = (held as u32).checked_sub(1)?;
-            let is_it = || self.entries[place as usize].key.is(hash, key, &self.arena);
+            let is_it = || self.entries[place as usize].key.is_equal_to(hash, key, &self.arena);
             if (held >> 32) as u32 == hash as u32 && is_it() {
                 return Some(place);
             }
@@ -236,17 +236,17 @@ impl<K: Key> KeyTable<K> {
         (hash >> (64 - self.slots.len().trailing_zeros())) as usize
     }
 
-    pub(super) fn insert(&mut self, hash: u64, key: K::Borrowed<'_>, count: u32, standing: KeyState) {
+    pub(super) fn insert_key(&mut self, hash: u64, key: K::Borrowed<'_>, count: u32, standing: KeyState) {
         if self.slots.len() * 3 <= self.entries.len() * 4 {
             self.map_again(self.slots.len() * 2);
         }
         let key = K::new(hash, key, &mut self.arena);
         wipe::push(&mut self.entries, Entry { key, count, standing });
-        self.put(hash, self.entries.len());
+        self.note_entry(hash, self.entries.len());
     }
 
     /// Notes an entry by its place plus one.
-    pub(super) fn put(&mut self, hash: u64, next: usize) {
+    pub(super) fn note_entry(&mut self, hash: u64, next: usize) {
         let mut slot = self.first_slot(hash);
         while self.slots[slot] != 0 {
             slot = (slot + 1) & (self.slots.len() - 1);
@@ -259,21 +259,21 @@ impl<K: Key> KeyTable<K> {
         wipe::reserve(&mut self.slots, slots);
         self.slots.resize(slots, 0);
         for place in 0..self.entries.len() {
-            self.put(self.entries[place].key.hash(self.by), place + 1);
+            self.note_entry(self.entries[place].key.hash_by(self.by), place + 1);
         }
     }
 
     /// Puts back a key; `false` if it is there.
-    pub(super) fn restore(
+    pub(super) fn restore_key(
         &mut self,
         hash: u64,
         key: K::Borrowed<'_>,
         count: u32,
         standing: KeyState,
     ) -> bool {
-        let is_new = self.find(hash, key).is_none();
+        let is_new = self.find_entry(hash, key).is_none();
         if is_new {
-            self.insert(hash, key, count, standing);
+            self.insert_key(hash, key, count, standing);
         }
         is_new
     }
@@ -285,7 +285,7 @@ impl<K: Key> KeyTable<K> {
     }
 
     /// Lowers all counts by one and forgets keys without a count.
-    pub(super) fn lower(&mut self) {
+    pub(super) fn lower_all(&mut self) {
         let before = self.entries.len();
         let mut left = 0;
         for place in 0..before {
@@ -315,15 +315,15 @@ mod tests {
 
     fn counts<K: Key>(keys: &[(u64, K::Borrowed<'_>)]) -> KeyTable<K> {
         let mut counts = KeyTable::new(StreamKey::from_bytes([3; 32]).fingerprint_key());
-        keys.iter().for_each(|&(hash, key)| counts.insert(hash, key, 1, KeyState::NEW));
+        keys.iter().for_each(|&(hash, key)| counts.insert_key(hash, key, 1, KeyState::NEW));
         counts
     }
 
     #[test]
     fn keys_of_one_hash_are_told_apart() {
         let mut counts = counts::<Placed>(&[(7, b"a"), (7, b"b")]);
-        assert_eq!([&b"a"[..], b"b", b"c"].map(|key| counts.find(7, key)), [Some(0), Some(1), None]);
-        assert_eq!([&b"a"[..], b"b", b"c"].map(|key| counts.count(7, key)), [true, true, false]);
+        assert_eq!([&b"a"[..], b"b", b"c"].map(|key| counts.find_entry(7, key)), [Some(0), Some(1), None]);
+        assert_eq!([&b"a"[..], b"b", b"c"].map(|key| counts.count_known(7, key)), [true, true, false]);
         assert_eq!(counts.entries.iter().map(|entry| entry.count).collect::<Vec<_>>(), [2, 2]);
         let keys: [&[u8]; 5] = [b"b", b"c", b"a", b"c", b"b"];
         counts.count_block(0..5, |index| Some((7, keys[index])));
@@ -354,11 +354,11 @@ mod tests {
     #[test]
     fn no_noise_makes_a_key_look_new_or_released() {
         for lasting in [0, 7, u32::MAX - 2, u32::MAX - 1, u32::MAX] {
-            let standing = KeyState::with(lasting);
+            let standing = KeyState::with_lasting(lasting);
             assert!(standing != KeyState::NEW && standing != KeyState::OUT, "{lasting}");
-            assert_eq!(standing.lasting(), Some(lasting.min(u32::MAX - 2)));
+            assert_eq!(standing.lasting_noise(), Some(lasting.min(u32::MAX - 2)));
         }
-        assert_eq!([KeyState::NEW, KeyState::OUT].map(KeyState::lasting), [None, None]);
+        assert_eq!([KeyState::NEW, KeyState::OUT].map(KeyState::lasting_noise), [None, None]);
     }
 
     #[test]

@@ -78,14 +78,14 @@ impl KeySearch {
     }
 
     /// The same, empty, for another search.
-    pub(crate) fn cleared(mut self) -> Self {
+    pub(crate) fn into_empty(mut self) -> Self {
         self.clear();
         self
     }
 
     /// Takes items of the search in order; `admitted` are the places of those that count, unless all do. Those beyond the
     /// search's length, which is a constant of the plan, and keys that are too long are null items here.
-    pub(crate) fn take(&mut self, run: Run<'_>, admitted: Option<&[usize]>, plan: &SearchPlan) {
+    pub(crate) fn take_run(&mut self, run: Run<'_>, admitted: Option<&[usize]>, plan: &SearchPlan) {
         let room = usize::try_from(plan.items_max().saturating_sub(self.arrivals)).unwrap_or(usize::MAX);
         let room = room.min(run.len());
         let places = match admitted {
@@ -124,17 +124,22 @@ impl KeySearch {
     }
 
     /// From a stored count to the one that gets noise.
-    fn value(&self, plan: &SearchPlan) -> impl Fn(u32) -> u64 + use<> {
+    fn value_of_count(&self, plan: &SearchPlan) -> impl Fn(u32) -> u64 + use<> {
         let (lowered, reduction) = (self.lowered, self.reduction(plan));
-        planted!(let (lowered, reduction) = fault::reduced(lowered, reduction, &self.stored(), plan));
+        planted!(let (lowered, reduction) = fault::reduced(lowered, reduction, &self.stored_counts(), plan));
         move |count| u64::from(count).saturating_add(lowered).saturating_sub(reduction)
     }
 
     /// Looks at the keys once: those that come out and are not listed. They are not looked at again. Their order is that of
     /// arrival, which must not be shown.
-    pub(crate) fn check(&mut self, plan: &SearchPlan, listed: &FoundKeys, generator: &mut Generator) -> Keys {
-        let value = self.value(plan);
-        each_kind!(&mut self.counts, counts => check(counts, value, plan, listed, generator))
+    pub(crate) fn check_keys(
+        &mut self,
+        plan: &SearchPlan,
+        listed: &FoundKeys,
+        generator: &mut Generator,
+    ) -> Keys {
+        let value = self.value_of_count(plan);
+        each_kind!(&mut self.counts, counts => check_keys(counts, value, plan, listed, generator))
     }
 
     /// Items of the search so far, null items included.
@@ -155,34 +160,34 @@ impl KeySearch {
 
     /// The stored counts, for planted mistakes.
     #[cfg(test)]
-    fn stored(&self) -> Vec<u32> {
+    fn stored_counts(&self) -> Vec<u32> {
         each_kind!(&self.counts, counts => counts.entries.iter().map(|entry| entry.count).collect())
     }
 
     /// What gets noise, in the order of arrival.
     #[cfg(test)]
-    pub(crate) fn values(&self, plan: &SearchPlan) -> tape::Counts {
-        let value = self.value(plan);
+    pub(crate) fn values_by_key(&self, plan: &SearchPlan) -> tape::Counts {
+        let value = self.value_of_count(plan);
         each_kind!(&self.counts, counts => {
-            let values = counts.entries.iter().map(|entry| (entry.key.item(&counts.arena), value(entry.count)));
+            let values = counts.entries.iter().map(|entry| (entry.key.to_item(&counts.arena), value(entry.count)));
             values.map(|(item, value)| (tape::name(item), value)).collect()
         })
     }
 
-    pub(crate) fn write(&self, writer: &mut Writer) {
+    pub(crate) fn write_to(&self, writer: &mut Writer) {
         writer.u64(self.arrivals);
         writer.u64(self.lowered);
         each_kind!(&self.counts, counts => {
             writer.len(counts.entries.len());
             for entry in &counts.entries {
                 writer.u32(entry.count);
-                writer.u32(entry.standing.word());
-                writer.item(entry.key.item(&counts.arena));
+                writer.u32(entry.standing.to_word());
+                writer.item(entry.key.to_item(&counts.arena));
             }
         });
     }
 
-    pub(crate) fn read(
+    pub(crate) fn read_from(
         reader: &mut Reader<'_>,
         plan: &SearchPlan,
         by: FingerprintKey,
@@ -203,7 +208,7 @@ impl KeySearch {
             let item = reader.item(plan.kind())?;
             let is_short = !matches!(item, Item::Bytes(bytes) if plan.key_len_max() < bytes.len());
             let fits = is_short && 0 < count && u64::from(count) <= plan.items_max();
-            if !fits || !search.restore(by.item(item), item, count, standing) {
+            if !fits || !search.restore_key(by.item(item), item, count, standing) {
                 return Err(SnapshotError::invalid("a key has no right count, is too long or occurs twice"));
             }
         }
@@ -211,10 +216,12 @@ impl KeySearch {
     }
 
     /// Puts back a key; `false` if it is there.
-    fn restore(&mut self, hash: u64, item: Item<'_>, count: u32, standing: KeyState) -> bool {
+    fn restore_key(&mut self, hash: u64, item: Item<'_>, count: u32, standing: KeyState) -> bool {
         match (&mut self.counts, item) {
-            (AnyKeyTable::Integers(counts), Item::Integer(key)) => counts.restore(hash, key, count, standing),
-            (AnyKeyTable::Bytes(counts), Item::Bytes(key)) => counts.restore(hash, key, count, standing),
+            (AnyKeyTable::Integers(counts), Item::Integer(key)) => {
+                counts.restore_key(hash, key, count, standing)
+            }
+            (AnyKeyTable::Bytes(counts), Item::Bytes(key)) => counts.restore_key(hash, key, count, standing),
             _ => false,
         }
     }
@@ -259,20 +266,20 @@ fn count_all<'b, K: Key>(
             .for_each(|start| counts.count_block(start..len.min(start + BLOCK), &at));
     };
     for (hash, key) in (0..len).filter_map(at) {
-        if counts.count(hash, key) {
+        if counts.count_known(hash, key) {
             continue;
         }
         if limit <= counts.entries.len() {
             // The key that has no room is not stored.
             *lowered += 1;
-            counts.lower();
+            counts.lower_all();
         } else {
-            counts.insert(hash, key, 1, KeyState::NEW);
+            counts.insert_key(hash, key, 1, KeyState::NEW);
         }
     }
 }
 
-fn check<K: Key>(
+fn check_keys<K: Key>(
     counts: &mut KeyTable<K>,
     value: impl Fn(u32) -> u64,
     plan: &SearchPlan,
@@ -287,7 +294,7 @@ fn check<K: Key>(
         if !look.comes_out(value(entry.count), &mut entry.standing) {
             continue;
         }
-        let (hash, item) = (entry.key.hash(counts.by), entry.key.item(&counts.arena));
+        let (hash, item) = (entry.key.hash_by(counts.by), entry.key.to_item(&counts.arena));
         if listed.contains(hash, item, counts.by) {
             continue;
         }
@@ -315,7 +322,7 @@ impl<'a> KeyCheck<'a> {
         Self { threshold, lasting, fresh, generator }
     }
 
-    fn fresh(&mut self) -> u64 {
+    fn draw_fresh(&mut self) -> u64 {
         let fresh = self.fresh.draw(self.generator).into();
         planted!(let fresh = fault::fresh(fresh));
         fresh
@@ -329,12 +336,12 @@ impl<'a> KeyCheck<'a> {
         };
         planted!(fault::checked(standing));
         if *standing == KeyState::NEW {
-            *standing = KeyState::with(self.lasting.draw(self.generator));
+            *standing = KeyState::with_lasting(self.lasting.draw(self.generator));
         }
-        let above = standing.lasting().and_then(|lasting| counted.checked_sub(lasting.into()));
+        let above = standing.lasting_noise().and_then(|lasting| counted.checked_sub(lasting.into()));
         match above {
             None | Some(0) => false,
-            Some(above) => self.threshold <= above + self.fresh(),
+            Some(above) => self.threshold <= above + self.draw_fresh(),
         }
     }
 }
@@ -385,13 +392,13 @@ mod tests {
         let mut search = KeySearch::new(plan, key());
         for &item in items {
             if item == NULL {
-                search.take(Run::nulls(1), Some(&[]), plan);
+                search.take_run(Run::nulls(1), Some(&[]), plan);
             } else {
-                search.take(Run::integers(&[item]), None, plan);
+                search.take_run(Run::integers(&[item]), None, plan);
             }
         }
         assert_eq!(search.arrivals, items.len() as u64);
-        let value = search.value(plan);
+        let value = search.value_of_count(plan);
         let AnyKeyTable::Integers(counts) = &search.counts else { unreachable!("integers") };
         let all = counts.entries.iter().map(|entry| (entry.key, value(entry.count)));
         all.filter(|(_, value)| 0 < *value).collect()
@@ -487,14 +494,14 @@ mod tests {
             let plan = plan(counting, Kind::Integers, 10);
             let search_plan = plan.search_plan().expect("search_plan");
             let mut search = KeySearch::new(search_plan, key());
-            search.take(Run::integers(&[1, 1, 1, 2, 1, 1]), None, search_plan);
+            search.take_run(Run::integers(&[1, 1, 1, 2, 1, 1]), None, search_plan);
             let mut writer = Writer::new(b"TESTTEST", 1);
-            search.write(&mut writer);
+            search.write_to(&mut writer);
             let bytes = writer.finish();
             let mut reader = Reader::new(&bytes, b"TESTTEST", 1).expect("a frame");
-            let mut restored = KeySearch::read(&mut reader, search_plan, key()).expect("a search");
+            let mut restored = KeySearch::read_from(&mut reader, search_plan, key()).expect("a search");
             for search in [&mut search, &mut restored] {
-                search.take(Run::integers(&[5; 9]), None, search_plan);
+                search.take_run(Run::integers(&[5; 9]), None, search_plan);
                 let AnyKeyTable::Integers(counts) = &search.counts else { unreachable!("integers") };
                 let counts: Vec<(u64, u32)> = counts.entries.iter().map(|e| (e.key, e.count)).collect();
                 assert_eq!(counts, [(1, 5), (2, 1), (5, 4)], "of nine, four are within the search");
@@ -509,7 +516,7 @@ mod tests {
         let search_plan = plan.search_plan().expect("search_plan");
         let mut search = KeySearch::new(search_plan, key());
         // Of six arrivals those at 0, 3, 4 and 5 count, and the last two lie beyond the search.
-        search.take(Run::integers(&[7, 8, 8, 7, 9, 7]), Some(&[0, 3, 4, 5]), search_plan);
+        search.take_run(Run::integers(&[7, 8, 8, 7, 9, 7]), Some(&[0, 3, 4, 5]), search_plan);
         let AnyKeyTable::Integers(counts) = &search.counts else { unreachable!("integers") };
         let counts: Vec<(u64, u32)> = counts.entries.iter().map(|e| (e.key, e.count)).collect();
         assert_eq!((counts, search.arrivals), (vec![(7, 2)], 6));
@@ -519,7 +526,7 @@ mod tests {
     fn look(search: &mut KeySearch, plan: &SearchPlan, listed: &FoundKeys, noise: Noise) -> Vec<u64> {
         let mut noise = noise;
         let mut generator = noise.generator().expect("no system is needed");
-        let found = search.check(plan, listed, &mut generator);
+        let found = search.check_keys(plan, listed, &mut generator);
         found.iter().filter_map(|item| if let Item::Integer(key) = item { Some(key) } else { None }).collect()
     }
 
@@ -533,15 +540,15 @@ mod tests {
         let exact = plan(SearchCounts::Exact, Kind::Integers, 100);
         let search_plan = exact.search_plan().expect("search_plan");
         let mut search = KeySearch::new(search_plan, key());
-        search.take(Run::integers(&[1, 1, 1, 2, 2, 2, 2]), None, search_plan);
+        search.take_run(Run::integers(&[1, 1, 1, 2, 2, 2, 2]), None, search_plan);
         look(&mut search, search_plan, &FoundKeys::default(), Noise::seeded(1));
         let [(1, rare), (2, frequent)] = standings(&search)[..] else { panic!("two keys") };
-        assert!(rare == KeyState::NEW && frequent.lasting().is_some());
+        assert!(rare == KeyState::NEW && frequent.lasting_noise().is_some());
         // As in the published vector: the first key is left with 1, the other with 0.
         let summary = plan(SearchCounts::Summary { keys: 2 }, Kind::Integers, 6);
         let search_plan = summary.search_plan().expect("search_plan");
         let mut search = KeySearch::new(search_plan, key());
-        search.take(Run::integers(&[0, 1, 0, 2, 3, 0]), None, search_plan);
+        search.take_run(Run::integers(&[0, 1, 0, 2, 3, 0]), None, search_plan);
         look(&mut search, search_plan, &FoundKeys::default(), Noise::seeded(1));
         assert!(standings(&search).iter().all(|(_, standing)| *standing == KeyState::NEW));
     }
@@ -552,15 +559,15 @@ mod tests {
         let search_plan = plan.search_plan().expect("search_plan");
         let mut search = KeySearch::new(search_plan, key());
         let items: Vec<u64> = (0..4000).map(|item| item % 1000).collect();
-        search.take(Run::integers(&items), None, search_plan);
+        search.take_run(Run::integers(&items), None, search_plan);
         look(&mut search, search_plan, &FoundKeys::default(), Noise::seeded(1));
         let before = standings(&search);
         assert!(before.iter().any(|(_, standing)| *standing != before[0].1), "keys have noise of their own");
         let mut writer = Writer::new(b"TESTTEST", 1);
-        search.write(&mut writer);
+        search.write_to(&mut writer);
         let bytes = writer.finish();
         let mut reader = Reader::new(&bytes, b"TESTTEST", 1).expect("a frame");
-        let mut restored = KeySearch::read(&mut reader, search_plan, key()).expect("a search");
+        let mut restored = KeySearch::read_from(&mut reader, search_plan, key()).expect("a search");
         for (seed, search) in [(2, &mut search), (3, &mut restored)] {
             look(search, search_plan, &FoundKeys::default(), Noise::seeded(seed));
             assert!(standings(search) == before);
@@ -570,11 +577,11 @@ mod tests {
     #[test]
     fn noise_that_is_larger_than_any_count_stays_so() {
         for lasting in [u32::MAX, u32::MAX - 1, u32::MAX - 2, i32::MAX as u32] {
-            let standing = KeyState::with(lasting);
-            assert!(standing.lasting().is_some_and(|kept| i32::MAX as u32 <= kept), "{lasting}");
-            assert!(KeyState::from_word(standing.word()) == standing);
+            let standing = KeyState::with_lasting(lasting);
+            assert!(standing.lasting_noise().is_some_and(|kept| i32::MAX as u32 <= kept), "{lasting}");
+            assert!(KeyState::from_word(standing.to_word()) == standing);
         }
-        assert!(KeyState::NEW.lasting().is_none() && KeyState::OUT.lasting().is_none());
+        assert!(KeyState::NEW.lasting_noise().is_none() && KeyState::OUT.lasting_noise().is_none());
     }
 
     #[test]
@@ -583,8 +590,8 @@ mod tests {
         let search_plan = plan.search_plan().expect("search_plan");
         let enough = search_plan.count_found(0.5) as usize;
         let mut search = KeySearch::new(search_plan, key());
-        search.take(Run::integers(&vec![7; enough]), None, search_plan);
-        search.take(Run::integers(&vec![8; enough]), None, search_plan);
+        search.take_run(Run::integers(&vec![7; enough]), None, search_plan);
+        search.take_run(Run::integers(&vec![8; enough]), None, search_plan);
         let (item, limits) = (Item::Integer(8), search_plan.list());
         let kept = FoundKey { hash: key().item(item), item, sum: 0 };
         let listed = FoundKeys::new(Kind::Integers, vec![kept], limits);
@@ -593,8 +600,8 @@ mod tests {
         let nothing = FoundKeys::default();
         assert_eq!(look(&mut search, search_plan, &nothing, Noise::off()), [8]);
         assert!(look(&mut search, search_plan, &nothing, Noise::off()).is_empty());
-        let mut search = search.cleared();
-        search.take(Run::integers(&vec![7; enough]), None, search_plan);
+        let mut search = search.into_empty();
+        search.take_run(Run::integers(&vec![7; enough]), None, search_plan);
         assert_eq!(look(&mut search, search_plan, &nothing, Noise::off()), [7], "another search");
     }
 
@@ -606,12 +613,12 @@ mod tests {
         writer.len(keys.len());
         for (key, count) in keys {
             writer.u32(*count);
-            writer.u32(KeyState::NEW.word());
+            writer.u32(KeyState::NEW.to_word());
             writer.bytes(key);
         }
         let bytes = writer.finish();
         let mut reader = Reader::new(&bytes, b"TESTTEST", 1).expect("a frame");
-        KeySearch::read(&mut reader, plan, key()).is_ok()
+        KeySearch::read_from(&mut reader, plan, key()).is_ok()
     }
 
     #[test]
@@ -648,7 +655,7 @@ mod tests {
             assert_eq!(search_plan.threshold(), enough - 3);
             let mut search = KeySearch::new(search_plan, key());
             let items: Vec<u64> = (0..keys * count).map(|i| i % keys).collect();
-            search.take(Run::integers(&items), None, search_plan);
+            search.take_run(Run::integers(&items), None, search_plan);
             for probability in &search_plan.release().outcomes(&[count; 2])[..2] {
                 let found =
                     look(&mut search, search_plan, &FoundKeys::default(), Noise::from_system()).len() as f64;
@@ -667,15 +674,15 @@ mod tests {
         let words = ["ab", "abc", "ab", "d", "e", "ab", "", "ab"];
         for word in words {
             let hash = key().bytes(word.as_bytes());
-            search.take(Run::strings(&[hash], &[word.as_bytes()]), None, search_plan);
+            search.take_run(Run::strings(&[hash], &[word.as_bytes()]), None, search_plan);
         }
         let AnyKeyTable::Bytes(counts) = &search.counts else { unreachable!("bytes") };
         let entries: Vec<(Item<'_>, u32)> =
-            counts.entries.iter().map(|entry| (entry.key.item(&counts.arena), entry.count)).collect();
+            counts.entries.iter().map(|entry| (entry.key.to_item(&counts.arena), entry.count)).collect();
         // "e" found no room: all were lowered, and "abc" and "d" are gone.
         assert_eq!(entries, [(Item::from("ab"), 3), (Item::from(""), 1)]);
         assert_eq!(counts.arena, b"ab");
-        let search = search.cleared();
+        let search = search.into_empty();
         let AnyKeyTable::Bytes(counts) = &search.counts else { unreachable!("bytes") };
         assert!(counts.entries.is_empty() && counts.arena.is_empty());
     }
@@ -694,7 +701,7 @@ mod tests {
     fn debug_output_shows_no_key() {
         let plan = plan(SearchCounts::Exact, Kind::Integers, 10);
         let mut search = KeySearch::new(plan.search_plan().expect("search_plan"), key());
-        search.take(Run::integers(&[77, 77]), None, plan.search_plan().expect("search_plan"));
+        search.take_run(Run::integers(&[77, 77]), None, plan.search_plan().expect("search_plan"));
         assert_eq!(format!("{search:?}"), "KeySearch");
     }
 }

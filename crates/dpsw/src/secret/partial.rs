@@ -81,12 +81,12 @@ impl PartialCounters {
     /// # Errors
     /// Plan, stream key or substream differ, or an id is in both; nothing is changed then.
     pub fn merge(&mut self, other: Self) -> Result<(), PartialError> {
-        self.origin.check(other.origin)?;
+        self.origin.check_equal(other.origin)?;
         if self.substream != other.substream {
             return Err(PartialError::Substream(self.substream, other.substream));
         }
         if let Some(id) = other.parts.keys().find(|id| self.parts.contains_key(id)) {
-            return Err(id.duplicate());
+            return Err(id.duplicate_error());
         }
         self.parts.extend(other.parts);
         Ok(())
@@ -106,7 +106,7 @@ impl PartialCounters {
         }
         writer.len(self.parts.len());
         for (id, segments) in &self.parts {
-            id.write(&mut writer);
+            id.write_to(&mut writer);
             writer.len(segments.len());
             for (segment, counters) in segments {
                 writer.len(*segment);
@@ -128,7 +128,7 @@ impl PartialCounters {
         let mut parts = BTreeMap::new();
         let mut arrays_max = CELLS_MAX / plan.shape().cells().max(1);
         for _ in 0..count {
-            let id = PartialId::read(&mut reader)?;
+            let id = PartialId::read_from(&mut reader)?;
             let segments = read_segments(&mut reader, plan, arrays_max)?;
             arrays_max -= segments.len();
             if parts.insert(id, segments).is_some() {
@@ -161,7 +161,7 @@ fn read_segments(reader: &mut Reader<'_>, plan: &Plan, arrays_max: usize) -> Res
 }
 
 impl Origin {
-    pub(crate) fn check(self, other: Self) -> Result<(), PartialError> {
+    pub(crate) fn check_equal(self, other: Self) -> Result<(), PartialError> {
         match (self.plan == other.plan, self.key == other.key) {
             (false, _) => Err(PartialError::Plan),
             (true, false) => Err(PartialError::Keys),
@@ -177,17 +177,17 @@ impl PartialId {
     /// Bytes of an id.
     pub(crate) const LEN: usize = 24;
 
-    pub(crate) fn write(self, writer: &mut Writer) {
+    pub(crate) fn write_to(self, writer: &mut Writer) {
         for word in [self.source, self.batch, self.partition] {
             writer.u64(word);
         }
     }
 
-    pub(crate) fn read(reader: &mut Reader<'_>) -> Result<Self, SnapshotError> {
+    pub(crate) fn read_from(reader: &mut Reader<'_>) -> Result<Self, SnapshotError> {
         Ok(Self { source: reader.u64()?, batch: reader.u64()?, partition: reader.u64()? })
     }
 
-    pub(crate) fn duplicate(self) -> PartialError {
+    pub(crate) fn duplicate_error(self) -> PartialError {
         let Self { source, batch, partition } = self;
         PartialError::Duplicate { source_id: source, batch, partition }
     }

@@ -97,13 +97,13 @@ impl OpenSubstream {
     }
 
     /// The counters of the open segments, by number.
-    pub(crate) fn segments(&self) -> impl Iterator<Item = (usize, &Counters)> {
+    pub(crate) fn open_segments(&self) -> impl Iterator<Item = (usize, &Counters)> {
         let numbered = (self.closed..).zip(&self.segments);
         numbered.filter_map(|(number, counters)| counters.as_ref().map(|counters| (number, counters)))
     }
 
     /// The counters of the ranges that have started and are not complete.
-    pub(crate) fn ranges(&self) -> impl Iterator<Item = (usize, &Counters)> {
+    pub(crate) fn running_ranges(&self) -> impl Iterator<Item = (usize, &Counters)> {
         self.ranges.iter().map(|(index, counters)| (*index, counters))
     }
 
@@ -121,9 +121,9 @@ impl OpenSubstream {
     }
 
     /// Counts the items of a segment that is not closed; those over their user's cap are null items.
-    pub(crate) fn take(&mut self, segment: usize, run: Run<'_>, plan: &Plan) -> Admitted {
+    pub(crate) fn take_run(&mut self, segment: usize, run: Run<'_>, plan: &Plan) -> Admitted {
         // Null items are among those that a user may send, so that what was sent never decides who has room.
-        let admitted = self.admitted(run, plan);
+        let admitted = self.admit_run(run, plan);
         let capped = admitted.as_ref().map_or(0, |places| run.len() - places.len());
         let Some(kind) = run.kind else {
             self.count_taken(plan, segment, |counters, _| counters.count_nulls(run.len()));
@@ -144,7 +144,7 @@ impl OpenSubstream {
     }
 
     /// How many events did not count because of the caps of users; none where single events are protected.
-    pub(crate) fn capped(&self, plan: &Plan) -> Option<u64> {
+    pub(crate) fn capped_events(&self, plan: &Plan) -> Option<u64> {
         plan.user_room().map(|_| self.caps.as_ref().map_or(0, Caps::capped))
     }
 
@@ -154,12 +154,12 @@ impl OpenSubstream {
         plan.settings().unit.per_substream().map(|each| Caps::new(each, users_max))
     }
 
-    fn admitted(&mut self, run: Run<'_>, plan: &Plan) -> Option<Vec<usize>> {
+    fn admit_run(&mut self, run: Run<'_>, plan: &Plan) -> Option<Vec<usize>> {
         let empty = self.empty_caps(plan)?;
         let caps = self.caps.get_or_insert(empty);
         let key = self.mapping.fingerprint_key;
         let admitted = (0..run.len()).filter(|&place| caps.admit(run.users[place], key)).collect();
-        planted!(let admitted = fault::admitted(admitted, run, self.segments().next().is_none()));
+        planted!(let admitted = fault::admitted(admitted, run, self.open_segments().next().is_none()));
         Some(admitted)
     }
 
@@ -168,7 +168,7 @@ impl OpenSubstream {
     }
 
     /// The number of the oldest segment that is not closed.
-    pub(crate) fn closed(&self) -> usize {
+    pub(crate) fn closed_count(&self) -> usize {
         self.closed
     }
 
@@ -188,12 +188,12 @@ impl OpenSubstream {
         let shares = plan.has_slices() && plan.settings().window.time().is_none();
         match self.ranges.first_mut().filter(|_| shares) {
             Some((_, whole)) => count(whole, &self.mapping),
-            None => self.count(segment, count),
+            None => self.count_in_segment(segment, count),
         }
     }
 
     /// Counts into the counters of a segment that is not closed.
-    pub(crate) fn count(&mut self, segment: usize, count: impl FnOnce(&mut Counters, &Mapping)) {
+    pub(crate) fn count_in_segment(&mut self, segment: usize, count: impl FnOnce(&mut Counters, &Mapping)) {
         let index = segment - self.closed;
         if self.segments.len() <= index {
             self.segments.resize_with(index + 1, || None);
@@ -203,12 +203,12 @@ impl OpenSubstream {
         count(self.segments[index].get_or_insert_with(empty), &self.mapping);
     }
 
-    fn empty(&mut self) -> Counters {
+    fn take_empty(&mut self) -> Counters {
         self.spare.take().unwrap_or_else(|| Counters::new(self.mapping.shape, self.pinned))
     }
 
     /// The ranges that end with the oldest segment and count some key: slices first, as they leave the rest to the whole.
-    pub(crate) fn ending(&self, plan: &Plan, levels: &Levels) -> Vec<usize> {
+    pub(crate) fn ranges_ending(&self, plan: &Plan, levels: &Levels) -> Vec<usize> {
         let end = self.next_boundary(plan);
         let ends = |index: &usize| Some(plan.ranges()[*index].offsets().end) == end;
         sealing_order(plan, (0..plan.ranges().len()).filter(ends), levels)
@@ -222,7 +222,7 @@ impl OpenSubstream {
         generators: &mut impl Iterator<Item = Generator>,
     ) -> Vec<(usize, SealedSketch)> {
         let end = self.next_boundary(plan).expect("a complete substream has no segment to close");
-        let ending = self.ending(plan, levels);
+        let ending = self.ranges_ending(plan, levels);
         if plan.has_slices() {
             return self.close_slices(plan, levels, &ending, generators);
         }
@@ -232,7 +232,7 @@ impl OpenSubstream {
             let mut counters = self.take_range(index);
             // A range of this one segment is the last to need its counts.
             let counters = counters.as_mut().unwrap_or(&mut segment);
-            (index, seal(counters, plan, index, levels, generator))
+            (index, seal_range(counters, plan, index, levels, generator))
         });
         let sealed = sealed.collect();
         segment.clear();
@@ -256,11 +256,11 @@ impl OpenSubstream {
                 whole
             }
             (Some(only), None) | (None, Some(only)) => only,
-            (None, None) => self.empty(),
+            (None, None) => self.take_empty(),
         };
         let sealed = ending.iter().map(|&index| {
             let generator = generators.next().expect("one was drawn for each range");
-            (index, seal(&mut whole, plan, index, levels, generator))
+            (index, seal_range(&mut whole, plan, index, levels, generator))
         });
         let sealed = sealed.collect();
         planted!(fault::cut(self.caps.as_mut()));
@@ -274,7 +274,7 @@ impl OpenSubstream {
     }
 
     /// The ranges that are open at an offset, where a stream is over: its slices first.
-    pub(crate) fn short(plan: &Plan, len: u64, levels: &Levels) -> Vec<usize> {
+    pub(crate) fn ranges_cut_short(plan: &Plan, len: u64, levels: &Levels) -> Vec<usize> {
         let is_open = |index: &usize| {
             let Range { start, end } = plan.ranges()[*index].offsets();
             *index == WHOLE || (plan.ranges()[*index].role() == Role::Slice && start < len && len < end)
@@ -291,17 +291,17 @@ impl OpenSubstream {
         len: u64,
         generators: &mut impl Iterator<Item = Generator>,
     ) -> Vec<(usize, SealedSketch)> {
-        let mut whole = self.take_range(WHOLE).unwrap_or_else(|| self.empty());
+        let mut whole = self.take_range(WHOLE).unwrap_or_else(|| self.take_empty());
         let starts = [0].iter().chain(plan.boundaries()).skip(self.closed);
         for (segment, _) in self.segments.drain(..).zip(starts).filter(|(_, start)| **start < len) {
             segment.iter().for_each(|segment| whole.add(segment));
         }
         let mut sealed = Vec::new();
-        for index in Self::short(plan, len, levels) {
+        for index in Self::ranges_cut_short(plan, len, levels) {
             // PRIVACY.md: rule 2. Each range has its own noise.
             let generator = generators.next().expect("one was drawn for each range");
             planted!(let generator = fault::short(generator, index));
-            sealed.push((index, seal(&mut whole, plan, index, levels, generator)));
+            sealed.push((index, seal_range(&mut whole, plan, index, levels, generator)));
         }
         sealed
     }
@@ -309,7 +309,7 @@ impl OpenSubstream {
     /// Takes the oldest segment, which ends at `end`, after adding it to every longer range that covers it.
     fn take_segment(&mut self, plan: &Plan, end: u64) -> Counters {
         let start = self.sealed_until(plan);
-        let segment = self.segments.pop_front().flatten().unwrap_or_else(|| self.empty());
+        let segment = self.segments.pop_front().flatten().unwrap_or_else(|| self.take_empty());
         for (_, counters) in &mut self.ranges {
             counters.add(&segment);
         }
@@ -323,7 +323,7 @@ impl OpenSubstream {
     }
 
     #[cfg(test)]
-    pub(crate) fn oldest(&self) -> Option<&Counters> {
+    pub(crate) fn oldest_segment(&self) -> Option<&Counters> {
         self.segments.front().and_then(Option::as_ref)
     }
 
@@ -335,7 +335,7 @@ impl OpenSubstream {
 }
 
 /// Seals a range: a slice takes its keys out of the counters, the whole takes all.
-fn seal(
+fn seal_range(
     counters: &mut Counters,
     plan: &Plan,
     index: usize,
@@ -344,7 +344,7 @@ fn seal(
 ) -> SealedSketch {
     let (table, width) = (plan.ranges()[index].table(), plan.width());
     match plan.ranges()[index].role() {
-        Role::Slice => counters.seal_keys(levels.counted(index, plan), width, table, generator),
+        Role::Slice => counters.seal_keys(levels.counted_keys(index, plan), width, table, generator),
         Role::Whole | Role::Prefix | Role::Suffix => {
             let total = if plan.has_public_totals() { Total::Public } else { Total::Private };
             counters.seal(total, width, table, generator)
@@ -356,7 +356,7 @@ fn seal(
 fn sealing_order(plan: &Plan, ranges: impl Iterator<Item = usize>, levels: &Levels) -> Vec<usize> {
     let is_slice = |index: usize| plan.ranges()[index].role() == Role::Slice;
     let counts =
-        |index: &usize| !is_slice(*index) || levels.counted(*index, plan) != CountedKeys::Places(&[]);
+        |index: &usize| !is_slice(*index) || levels.counted_keys(*index, plan) != CountedKeys::Places(&[]);
     let mut ranges: Vec<usize> = ranges.filter(counts).collect();
     let own_whole = plan.levels().ranges_of(0).start;
     ranges.sort_by_key(|&index| if is_slice(index) { usize::from(index == own_whole) } else { 2 });

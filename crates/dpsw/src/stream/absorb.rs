@@ -31,7 +31,7 @@ impl DpswSketch {
         if self.plan.settings().window.time().is_none_or(|time| !time.clock.is_callers()) {
             return Err(PartialError::EventsClock);
         }
-        Origin::new(&self.plan, &self.keys.stream).check(partial.origin)?;
+        Origin::new(&self.plan, &self.keys.stream).check_equal(partial.origin)?;
         self.check_open(partial.substream)?;
         // Those of sealed substreams would be refused as late.
         self.absorbed = self.absorbed.split_off(&(self.number, PartialId::FIRST));
@@ -39,7 +39,7 @@ impl DpswSketch {
             return Err(PartialError::Many(ABSORBED_MAX));
         }
         let substream = partial.substream;
-        let closed = if substream == self.number { self.open_substream(substream).closed() } else { 0 };
+        let closed = if substream == self.number { self.open_substream(substream).closed_count() } else { 0 };
         let mut absorbed = Absorbed::default();
         for (id, segments) in partial.parts {
             if !self.absorbed.insert((substream, id)) {
@@ -48,7 +48,7 @@ impl DpswSketch {
             }
             absorbed.new += 1;
             for (segment, counters) in segments.range(closed..) {
-                self.open_substream(substream).count(*segment, |open, _| open.add(counters));
+                self.open_substream(substream).count_in_segment(*segment, |open, _| open.add(counters));
             }
         }
         planted!(fault::absorbed());

@@ -329,8 +329,8 @@ impl DpswSketch {
     pub(crate) fn take_now(&mut self, number: u64, segment: Option<usize>, run: Run<'_>) -> usize {
         let plan = Arc::clone(&self.plan);
         let open = self.open_substream(number);
-        let segment = segment.unwrap_or_else(|| open.closed());
-        let admitted = open.take(segment, run, &plan);
+        let segment = segment.unwrap_or_else(|| open.closed_count());
+        let admitted = open.take_run(segment, run, &plan);
         self.pin(number, run, admitted.places.as_deref());
         admitted.capped
     }
@@ -338,7 +338,7 @@ impl DpswSketch {
     fn pin(&mut self, number: u64, run: Run<'_>, admitted: Option<&[usize]>) {
         let plan = Arc::clone(&self.plan);
         if let (Some(search_plan), Some(search)) = (plan.search_plan(), self.search(number)) {
-            search.take(run, admitted, search_plan);
+            search.take_run(run, admitted, search_plan);
         }
     }
 
@@ -410,8 +410,8 @@ impl DpswSketch {
     /// Seals the ranges that end with the oldest open segment and makes them readable.
     pub(crate) fn close_segment(&mut self) -> Result<(), EntropyError> {
         let open = self.open.front().expect("a substream is always open");
-        planted!(fault::table(&mut self.levels, open.oldest().filter(|_| open.closed() == 0)));
-        let seals = open.ending(&self.plan, &self.levels).len() + usize::from(self.checks_keys());
+        planted!(fault::table(&mut self.levels, open.oldest_segment().filter(|_| open.closed_count() == 0)));
+        let seals = open.ranges_ending(&self.plan, &self.levels).len() + usize::from(self.checks_keys());
         let generators = (0..seals).map(|_| self.generator()).collect::<Result<Vec<_>, _>>()?;
         self.seal_segment(&mut generators.into_iter());
         Ok(())
@@ -453,12 +453,12 @@ impl DpswSketch {
         let (search_number, listed) = (search_plan.number_at(self.number), self.cached.released.found());
         let search = self.searches.get_mut(&search_number);
         planted!(let counts = tape::counts(search.as_deref(), search_plan));
-        let found = search.map(|search| search.check(search_plan, listed, &mut generator));
+        let found = search.map(|search| search.check_keys(search_plan, listed, &mut generator));
         let found = found.unwrap_or(Keys::Range(0));
         planted!(let found = tape::found(found, search_number, search_plan.kind(), &counts));
         planted!(let found = fault::found(found, search_plan.kind(), &counts));
         if search_plan.ends_with(self.number) {
-            self.spare_search = self.searches.remove(&search_number).map(KeySearch::cleared);
+            self.spare_search = self.searches.remove(&search_number).map(KeySearch::into_empty);
         }
         found
     }
@@ -534,7 +534,7 @@ impl DpswSketch {
         }
         let released = &self.cached.released;
         let found = Arc::new(released.found().without_substreams());
-        let pins = released.pins().since(number, &self.plan);
+        let pins = released.pins().kept_since(number, &self.plan);
         planted!(let pins = fault::jumped(pins, !self.open.is_empty(), &self.plan));
         let pins = Arc::new(pins);
         let nothing = Released::new(Vec::new(), released.mapping().clone()).with_found(found);
@@ -547,10 +547,10 @@ impl DpswSketch {
 
     pub(crate) fn release(&mut self, sealed: Vec<(usize, SealedSketch)>, found: Option<Keys>) {
         let open = self.open.front().expect("a substream is always open");
-        let (mapping, capped) = (open.mapping(), open.capped(&self.plan));
+        let (mapping, capped) = (open.mapping(), open.capped_events(&self.plan));
         let running = match self.cached.released.substream(self.number) {
-            Some(substream) => substream.with(sealed, &self.plan),
-            None => SealedSubstream::new(self.number, mapping.unpinned()).with(sealed, &self.plan),
+            Some(substream) => substream.with_sketches(sealed, &self.plan),
+            None => SealedSubstream::new(self.number, mapping.unpinned()).with_sketches(sealed, &self.plan),
         };
         let running = running.with_capped(capped).with_levels(Arc::clone(&self.levels));
         planted!(let running = fault::released(running));
@@ -564,7 +564,7 @@ impl DpswSketch {
         let pins = self.cached.released.pins();
         let pins = match self.plan.pinned() {
             0 => Arc::clone(pins),
-            _ => Arc::new(pins.since(substreams[0].number, &self.plan)),
+            _ => Arc::new(pins.kept_since(substreams[0].number, &self.plan)),
         };
         self.cached = Arc::new(self.cached.after_seal(substreams, listed, pins));
     }
@@ -596,7 +596,7 @@ fn nothing_released(pins: Pins, mapping: Mapping) -> Arc<CachedRelease> {
 
 /// The mapping of a substream with counters of their own for the keys that are pinned there.
 fn pinning(pins: &Pins, hashed: Mapping, substream: Decided, plan: &Plan) -> Mapping {
-    let slots = || Arc::new(pins.slots(substream));
+    let slots = || Arc::new(pins.index_slots(substream));
     Mapping { pinned: (0 < plan.pinned()).then(slots), ..hashed }
 }
 
@@ -693,7 +693,7 @@ mod tests {
         let (mut sketch, least) = finding(9);
         let secret = |sketch: &DpswSketch| {
             let mut writer = Writer::new(b"TESTTEST", 1);
-            sketch.searches.values().for_each(|search| search.write(&mut writer));
+            sketch.searches.values().for_each(|search| search.write_to(&mut writer));
             writer.finish()
         };
         sketch.extend(Batch::integers(&[7; 10])).expect("valid items");
@@ -757,7 +757,7 @@ mod tests {
                 let sums = sketch.cached.released.found().sums();
                 assert!(step < 5 || (100..180).contains(&sums[0]), "step {step}: {sums:?}");
             }
-            assert!(sketch.cached.released.pins().slot(by.integer(7), 80).is_some());
+            assert!(sketch.cached.released.pins().slot_at(by.integer(7), 80).is_some());
         }
     }
 
@@ -771,12 +771,15 @@ mod tests {
                 let items: Vec<u64> = (0..13).map(|i| step / 6 * 2 + i % 3).collect();
                 sketch.extend(Batch::integers(&items)).expect("valid items");
                 let released = &sketch.cached.released;
-                let places = |s: &Arc<SealedSubstream>| 4 * s.levels().listed().count();
+                let places = |s: &Arc<SealedSubstream>| 4 * s.levels().listed_keys().count();
                 let cells = |s: &Arc<SealedSubstream>| -> usize {
                     s.sketches().iter().map(|(_, sketch)| 2 * sketch.cells().len()).sum()
                 };
                 let sealed: usize = released.substreams().iter().map(|s| cells(s) + places(s)).sum();
-                let arrays = sketch.open.iter().map(|open| open.segments().count() + open.ranges().count());
+                let arrays = sketch
+                    .open
+                    .iter()
+                    .map(|open| open.open_segments().count() + open.running_ranges().count());
                 let open = 4 * arrays.sum::<usize>() * sketch.plan.counters_len();
                 let pins = released.pins().iter().len();
                 let found = released.found().keys().len() * 16;
@@ -1031,10 +1034,10 @@ mod tests {
     fn check_slices(sketch: &DpswSketch, items: &[u64], end: u64) {
         for substream in sketch.cached.released.substreams() {
             for place in 0..40 {
-                let level = substream.levels().level(place);
+                let level = substream.levels().level_of(place);
                 let mut slices = 0;
                 for (range, planned) in sketch.plan.ranges().iter().enumerate() {
-                    let slice = substream.slice(place, range, &sketch.plan);
+                    let slice = substream.count_in_slice(place, range, &sketch.plan);
                     let Range { start, end: planned_end } = planned.offsets();
                     let origin = substream.number * 64;
                     let span = (origin + start).min(end)..(origin + planned_end).min(end);
@@ -1059,9 +1062,9 @@ mod tests {
         sketch.extend(Batch::integers(&items)).expect("valid items");
         check_slices(&sketch, &items, 1024);
         let last = sketch.cached.released.substreams().last().expect("sealed").levels();
-        assert!(1 < last.level(0) && last.level(4) == 0, "{last:?}");
+        assert!(1 < last.level_of(0) && last.level_of(4) == 0, "{last:?}");
         let first = Levels::first(&sketch.plan);
-        assert_eq!((first.level(0), first.level(3)), (1, 1), "nothing is known at first");
+        assert_eq!((first.level_of(0), first.level_of(3)), (1, 1), "nothing is known at first");
     }
 
     #[test]

@@ -198,7 +198,7 @@ impl DpswSketch {
         let view = self.view().to_bytes().len() as u64;
         let ids = self.absorbed.len() as u64 * (8 + PartialId::LEN as u64);
         let open = self.plan.open_substreams_max() * OpenSubstream::len_max(&self.plan);
-        let levels: u64 = self.levels.finer().iter().map(|places| 8 + 4 * places.len() as u64).sum();
+        let levels: u64 = self.levels.finer_lists().iter().map(|places| 8 + 4 * places.len() as u64).sum();
         FIXED_LEN + levels + view + ids + open + self.searches_len_max()
     }
 
@@ -225,18 +225,18 @@ impl DpswSketch {
         writer.len(self.absorbed.len());
         for (substream, id) in &self.absorbed {
             writer.u64(*substream);
-            id.write(&mut writer);
+            id.write_to(&mut writer);
         }
         if 1 < self.plan.levels().count() {
             write_levels(&mut writer, &self.levels);
         }
         writer.len(self.open.len());
-        self.open.iter().for_each(|open| open.write(&mut writer));
+        self.open.iter().for_each(|open| open.write_to(&mut writer));
         writer.u64(self.first_search);
         writer.len(self.searches.len());
         for (search_number, search) in &self.searches {
             writer.u64(*search_number);
-            search.write(&mut writer);
+            search.write_to(&mut writer);
         }
         writer.finish()
     }
@@ -253,7 +253,7 @@ impl DpswSketch {
         sketch.time = Time { start: reader.option()?, now: reader.u64()?, late: reader.u64()? };
         let ids = reader.len(8 + PartialId::LEN)?;
         sketch.absorbed = (0..ids)
-            .map(|_| Ok((reader.u64()?, PartialId::read(&mut reader)?)))
+            .map(|_| Ok((reader.u64()?, PartialId::read_from(&mut reader)?)))
             .collect::<Result<BTreeSet<_>, SnapshotError>>()?;
         sketch.levels = Arc::new(read_levels(&mut reader, &sketch.plan)?);
         sketch.cached = Arc::clone(&view.cached);
@@ -276,7 +276,7 @@ impl DpswSketch {
             let decided =
                 decided.ok_or(SnapshotError::invalid("an open substream lies beyond what is decided"))?;
             let mapping = self.mapping(decided);
-            self.open.push_back(OpenSubstream::read(reader, &self.plan, mapping)?);
+            self.open.push_back(OpenSubstream::read_from(reader, &self.plan, mapping)?);
         }
         Ok(())
     }
@@ -295,7 +295,7 @@ impl DpswSketch {
             });
             let search_plan =
                 search_plan.ok_or(SnapshotError::invalid("a search for keys is not running"))?;
-            let search = KeySearch::read(reader, search_plan, key)?;
+            let search = KeySearch::read_from(reader, search_plan, key)?;
             if self.searches.insert(search_number, search).is_some() {
                 return Err(SnapshotError::invalid("a search occurs twice"));
             }
@@ -327,7 +327,7 @@ impl DpswSketch {
 
     /// Segments are closed in order, so those of later substreams are all open.
     fn has_closed_only_first(&self) -> bool {
-        self.open.iter().skip(1).all(|open| open.closed() == 0)
+        self.open.iter().skip(1).all(|open| open.closed_count() == 0)
     }
 
     /// Whether a released range was sealed before what is open.
@@ -411,23 +411,23 @@ impl OpenSubstream {
         32 + counters * each + users
     }
 
-    fn write(&self, writer: &mut Writer) {
-        writer.len(self.closed());
-        let segments: Vec<_> = self.segments().collect();
-        for list in [segments, self.ranges().collect()] {
+    fn write_to(&self, writer: &mut Writer) {
+        writer.len(self.closed_count());
+        let segments: Vec<_> = self.open_segments().collect();
+        for list in [segments, self.running_ranges().collect()] {
             writer.len(list.len());
             for (index, counters) in list {
                 writer.len(index);
-                counters.write(writer);
+                counters.write_to(writer);
             }
         }
         writer.u8(self.caps.is_some().into());
         if let Some(caps) = &self.caps {
-            caps.write(writer);
+            caps.write_to(writer);
         }
     }
 
-    fn read(reader: &mut Reader<'_>, plan: &Plan, mapping: Mapping) -> Result<Self, SnapshotError> {
+    fn read_from(reader: &mut Reader<'_>, plan: &Plan, mapping: Mapping) -> Result<Self, SnapshotError> {
         let boundaries = plan.boundaries().len();
         let closed = usize::try_from(reader.u64()?).ok().filter(|&closed| closed < boundaries);
         let closed = closed.ok_or(SnapshotError::invalid("an open substream is complete"))?;
@@ -440,7 +440,7 @@ impl OpenSubstream {
             let mut caps = open
                 .empty_caps(plan)
                 .ok_or(SnapshotError::invalid("it has users that its plan does not protect"))?;
-            caps.read(reader, key)?;
+            caps.read_from(reader, key)?;
             open.caps = Some(caps);
         }
         Ok(open)
@@ -456,7 +456,7 @@ fn read_counters(
     let one = |_| {
         let index = usize::try_from(reader.u64()?).ok().filter(|&index| index < limit);
         let index = index.ok_or(SnapshotError::invalid("an index is not in its plan"))?;
-        Ok((index, Counters::read(reader, plan.shape(), plan.pinned())?))
+        Ok((index, Counters::read_from(reader, plan.shape(), plan.pinned())?))
     };
     (0..count).map(one).collect()
 }
@@ -591,7 +591,7 @@ mod tests {
             }),
             ("a segment is not in the plan", |sketch| {
                 let segment = sketch.plan.boundaries().len();
-                sketch.open[0].count(segment, |counters, _| counters.count_nulls(1));
+                sketch.open[0].count_in_segment(segment, |counters, _| counters.count_nulls(1));
             }),
         ];
         for (what, change) in changes {
@@ -683,17 +683,17 @@ mod tests {
         for sketch in [running(), running_users()] {
             let plan = &sketch.plan;
             let mut open = OpenSubstream::new(plan, sketch.mapping(sketch.decided(sketch.number)));
-            let empty = written_len(|writer| open.write(writer));
-            open.count(0, |counters, _| counters.count_nulls(1));
+            let empty = written_len(|writer| open.write_to(writer));
+            open.count_in_segment(0, |counters, _| counters.count_nulls(1));
             let counters = (plan.boundaries().len() + plan.ranges().len()) as u64;
-            let mut wanted = empty + counters * (written_len(|writer| open.write(writer)) - empty);
+            let mut wanted = empty + counters * (written_len(|writer| open.write_to(writer)) - empty);
             if let Some(mut caps) = open.empty_caps(plan) {
-                let before = written_len(|writer| open.write(writer));
+                let before = written_len(|writer| open.write_to(writer));
                 (0..2 * plan.users_max()).for_each(|user| {
                     caps.admit(user, sketch.keys.mapper.fingerprint_key);
                 });
                 open.caps = Some(caps);
-                wanted += written_len(|writer| open.write(writer)) - before;
+                wanted += written_len(|writer| open.write_to(writer)) - before;
             }
             let spare = OpenSubstream::len_max(plan).checked_sub(wanted).expect("room for all of it");
             assert!(spare < 8, "{spare} bytes to spare");
@@ -714,10 +714,10 @@ mod tests {
         assert!(1 < search_plan.running());
         let items: Vec<u64> = (0..2 * search_plan.items_max()).collect();
         let mut search = KeySearch::new(search_plan, sketch.keys.mapper.fingerprint_key);
-        search.take(Run::integers(&items), None, search_plan);
+        search.take_run(Run::integers(&items), None, search_plan);
         let longest = written_len(|writer| {
             writer.u64(0);
-            search.write(writer);
+            search.write_to(writer);
         });
         assert_eq!(sketch.searches_len_max(), search_plan.running() * longest);
     }
@@ -728,8 +728,8 @@ mod tests {
         let segments = sketch.plan.boundaries().len();
         for number in sketch.number..sketch.number + sketch.plan.open_substreams_max() {
             let open = sketch.open_substream(number);
-            (open.closed()..segments)
-                .for_each(|segment| open.count(segment, |counters, _| counters.count_nulls(1)));
+            (open.closed_count()..segments)
+                .for_each(|segment| open.count_in_segment(segment, |counters, _| counters.count_nulls(1)));
         }
         let (needed, allowed) = (sketch.to_secret().len() as u64, sketch.secret_len_max());
         assert!(needed <= allowed, "{needed} of {allowed}");

@@ -469,10 +469,10 @@ pub(crate) fn listed(kept: &mut [FoundKey<'_>]) {
 /// Which keys are cut finely in a substream that has counted this so far: the two that came most often.
 pub(crate) fn table(levels: &mut Arc<Levels>, open: Option<&Counters>) {
     let Some(counters) = open.filter(|_| is(Fault::OpenLevels)) else { return };
-    let (exact, _) = counters.exact();
+    let (exact, _) = counters.exact_counts();
     let mut places: Vec<u32> = (0..exact.len() as u32).collect();
     places.sort_by_key(|&place| -exact[place as usize]);
-    let mut finer = vec![Vec::new(); levels.finer().len()];
+    let mut finer = vec![Vec::new(); levels.finer_lists().len()];
     finer[0] = places[..2].to_vec();
     *levels = Arc::new(Levels::from_lists(finer));
 }
@@ -525,7 +525,7 @@ pub(crate) fn sealed(sealed: SealedSketch, exact: &[i32], total: u64, law: Law) 
 
 /// Where the counters of a sketch lie.
 fn address(sketch: &SealedSketch) -> usize {
-    sketch.narrow().map_or(0, |cells| cells.as_ptr().addr())
+    sketch.narrow_cells().map_or(0, |cells| cells.as_ptr().addr())
 }
 
 /// What becomes of an answer.
@@ -628,7 +628,10 @@ fn first_cells(noisy: &[i32]) -> &[i32] {
 /// Shows open counters to the answers of this thread.
 pub(crate) fn show(open: Option<&OpenSubstream>) {
     if let Some(open) = open.filter(|_| is(Fault::OpenAnswers)) {
-        OPEN.set(open.oldest().map(|counters| (open.mapping().clone(), counters.exact().0.to_vec())));
+        OPEN.set(
+            open.oldest_segment()
+                .map(|counters| (open.mapping().clone(), counters.exact_counts().0.to_vec())),
+        );
     }
 }
 

@@ -133,7 +133,7 @@ impl WindowView {
         let end = end.unwrap_or(self.stream.end);
         let stream = self.stream.start.max(start).min(end)..end;
         let first = numbers.first().copied().unwrap_or(end / self.plan.substream_len());
-        let pins = released.pins().since(first, &self.plan);
+        let pins = released.pins().kept_since(first, &self.plan);
         let released = Released::new(substreams, released.mapping().clone()).with_pins(Arc::new(pins));
         let cached = Arc::new(CachedRelease::new(released));
         Self::new(Arc::clone(&self.plan), cached, self.claim, stream, self.sites.clone())
@@ -174,8 +174,8 @@ impl WindowView {
             rows.add_to(totals);
         }
         // A pinned key has nothing in the rows: what it counts goes where it would have fallen.
-        for (fingerprint, slot) in released.pins().at(number) {
-            let count = substream.count(slot, substream.levels().level(slot), &self.plan);
+        for (fingerprint, slot) in released.pins().keys_at(number) {
+            let count = substream.count_key(slot, substream.levels().level_of(slot), &self.plan);
             for cell in substream.mapping.rows().cells(fingerprint) {
                 totals[cell] += count;
             }

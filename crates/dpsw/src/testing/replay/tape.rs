@@ -94,7 +94,7 @@ pub(crate) fn note_words(words: &mut usize, bytes: usize) {
 
 /// The counts of a search that is to be looked at.
 pub(crate) fn counts(search: Option<&KeySearch>, plan: &SearchPlan) -> Counts {
-    search.map(|search| search.values(plan)).unwrap_or_default()
+    search.map(|search| search.values_by_key(plan)).unwrap_or_default()
 }
 
 /// What becomes of the keys that come out of a search with these counts.

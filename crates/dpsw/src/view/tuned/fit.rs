@@ -63,7 +63,7 @@ impl Observed<'_> {
 
     /// Whether a key is counted here.
     pub(crate) fn counts_key(&self, fingerprint: u64) -> bool {
-        self.pins.slot(fingerprint, self.number).is_none()
+        self.pins.slot_at(fingerprint, self.number).is_none()
     }
 
     /// The smallest counter of each fingerprint, by its index.

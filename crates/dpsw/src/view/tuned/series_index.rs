@@ -32,7 +32,7 @@ pub(crate) struct SeriesIndex {
 impl SeriesIndex {
     /// Of keys that all have counters of their own.
     pub(crate) fn with_own_counters(evidence: Evidence<'_>) -> Self {
-        let listed = evidence.substreams.iter().flat_map(|substream| substream.levels().listed());
+        let listed = evidence.substreams.iter().flat_map(|substream| substream.levels().listed_keys());
         let mut key_indices: Vec<u32> = listed.map(|(key_index, _)| key_index).collect();
         key_indices.sort_unstable();
         key_indices.dedup();
@@ -123,8 +123,8 @@ impl SeriesIndex {
     }
 
     fn add_substream(&mut self, evidence: Evidence<'_>, substream: &SealedSubstream, slices: &[Option<u32>]) {
-        let mut levels = vec![(substream.levels().base(), None); self.listed.len()];
-        for (level, key_indices) in (1..).zip(substream.levels().finer()) {
+        let mut levels = vec![(substream.levels().base_level(), None); self.listed.len()];
+        for (level, key_indices) in (1..).zip(substream.levels().finer_lists()) {
             for (cell, key_index) in key_indices.iter().enumerate() {
                 let entry = self.listed.binary_search_by_key(key_index, |(listed, _)| *listed);
                 levels[entry.expect("all that are listed have a series")] = (level, Some(cell));
@@ -206,14 +206,14 @@ impl KeySeries {
     ) -> Self {
         let mut series = Self::new();
         for ((substream, slices), whole) in evidence.substreams.iter().zip(slices).zip(wholes) {
-            let Some(slot) = evidence.pins.slot(fingerprint, substream.number) else {
+            let Some(slot) = evidence.pins.slot_at(fingerprint, substream.number) else {
                 if let (Some(whole), Some(slice)) = (whole, slices[WHOLE]) {
                     series.push(slice, hashed(whole, fingerprint));
                 }
                 continue;
             };
-            for range in evidence.plan.levels().ranges_of(substream.levels().level(slot)) {
-                let count = substream.slice(slot, range, evidence.plan);
+            for range in evidence.plan.levels().ranges_of(substream.levels().level_of(slot)) {
+                let count = substream.count_in_slice(slot, range, evidence.plan);
                 if let (Some(count), Some(slice)) = (count, slices[range]) {
                     series.push(slice, count as f64);
                 }

@@ -36,7 +36,7 @@ impl Slice {
         let mut slices: Vec<Self> = Vec::new();
         for (index, substream) in substreams.iter().enumerate() {
             let first = slices.len();
-            let ranges = plan.ranges_of_most(substream.levels().base());
+            let ranges = plan.ranges_of_most(substream.levels().base_level());
             for range in ranges.take_while(|&range| substream.sketch(range).is_some()) {
                 let slice = Self::new((index, substream.number), range, plan, stream);
                 slices.extend(slice.map(|slice| Self { index: slices.len(), ..slice }));
