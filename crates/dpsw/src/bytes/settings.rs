@@ -16,117 +16,117 @@ use crate::privacy::parameters::{Delta, Epsilon};
 
 impl Writer {
     /// The settings of a plan, from which it is made again.
-    pub(crate) fn plan(&mut self, plan: &Plan) {
+    pub(crate) fn put_plan(&mut self, plan: &Plan) {
         let settings = plan.settings();
-        self.window(settings.window);
+        self.put_window(settings.window);
         match settings.unit {
-            Unit::ReplaceOne => self.u8(0),
-            Unit::AddRemove => self.u8(1),
+            Unit::ReplaceOne => self.put_u8(0),
+            Unit::AddRemove => self.put_u8(1),
             Unit::Users { per_substream } => {
-                self.u8(2);
-                self.u32(per_substream);
+                self.put_u8(2);
+                self.put_u32(per_substream);
             }
         }
-        self.ratio(settings.epsilon.ratio());
-        self.u8(settings.delta.is_some().into());
-        self.f64(settings.delta.map_or(0.0, Delta::get));
-        self.domain(&settings.domain);
-        self.method(plan.method());
-        self.u32(settings.retention);
+        self.put_ratio(settings.epsilon.ratio());
+        self.put_u8(settings.delta.is_some().into());
+        self.put_f64(settings.delta.map_or(0.0, Delta::get));
+        self.put_domain(&settings.domain);
+        self.put_method(plan.method());
+        self.put_u32(settings.retention);
     }
 
-    fn window(&mut self, window: Window) {
+    fn put_window(&mut self, window: Window) {
         match window {
             Window::Items(len) => {
-                self.u8(0);
-                self.u64(len);
+                self.put_u8(0);
+                self.put_u64(len);
             }
             Window::Time(TimeWindow { len, lateness, clock, expected_items }) => {
-                self.u8(match clock {
+                self.put_u8(match clock {
                     Clock::Caller => 1,
                     Clock::Events => 2,
                     Clock::CallerByItem => 3,
                 });
                 for value in [len, lateness, expected_items] {
-                    self.u64(value);
+                    self.put_u64(value);
                 }
             }
         }
     }
 
-    fn domain(&mut self, domain: &Domain) {
+    fn put_domain(&mut self, domain: &Domain) {
         match domain {
-            Domain::Asked(Kind::Integers) => self.u8(0),
-            Domain::Asked(Kind::Bytes) => self.u8(1),
+            Domain::Asked(Kind::Integers) => self.put_u8(0),
+            Domain::Asked(Kind::Bytes) => self.put_u8(1),
             Domain::Public(Keys::Range(end)) => {
-                self.u8(2);
-                self.u64(*end);
+                self.put_u8(2);
+                self.put_u64(*end);
             }
             Domain::Public(Keys::Integers(keys)) => {
-                self.u8(3);
-                self.len(keys.len());
-                keys.iter().for_each(|&key| self.u64(key));
+                self.put_u8(3);
+                self.put_len(keys.len());
+                keys.iter().for_each(|&key| self.put_u64(key));
             }
             Domain::Public(Keys::Bytes(keys)) => {
-                self.u8(4);
-                self.len(keys.len());
-                (0..keys.len()).for_each(|index| self.bytes(keys.get(index)));
+                self.put_u8(4);
+                self.put_len(keys.len());
+                (0..keys.len()).for_each(|index| self.put_bytes(keys.get(index)));
             }
-            Domain::Found(search) => self.search(*search),
+            Domain::Found(search) => self.put_search(*search),
         }
     }
 
-    fn search(&mut self, search: SearchSettings) {
+    fn put_search(&mut self, search: SearchSettings) {
         let SearchSettings { kind, share, search_len, counting, key_len_max } = search;
-        self.u8(match kind {
+        self.put_u8(match kind {
             Kind::Integers => 5,
             Kind::Bytes => 6,
         });
-        self.ratio(share.expect("a plan has chosen the share"));
-        self.u64(search_len.expect("a plan has chosen the search"));
-        self.option(match counting {
+        self.put_ratio(share.expect("a plan has chosen the share"));
+        self.put_u64(search_len.expect("a plan has chosen the search"));
+        self.put_option(match counting {
             SearchCounts::Exact => None,
             SearchCounts::Summary { keys } => Some(keys),
         });
-        self.u32(key_len_max);
+        self.put_u32(key_len_max);
     }
 
-    fn method(&mut self, method: &Method) {
+    fn put_method(&mut self, method: &Method) {
         match method {
             Method::Paper(PaperMethod { substream, alpha, grid, counters, shares }) => {
-                self.u8(0);
-                self.substream_len(*substream);
-                self.ratio(*alpha);
-                self.option(match grid {
+                self.put_u8(0);
+                self.put_substream_len(*substream);
+                self.put_ratio(*alpha);
+                self.put_option(match grid {
                     Grid::Items => None,
                     Grid::Units(units) => Some(*units),
                 });
-                self.counters(*counters);
-                self.shares(shares);
+                self.put_counters(*counters);
+                self.put_shares(shares);
             }
             Method::Tuned(TunedMethod { substreams, counters, noise, levels, pinned }) => {
-                self.u8(1);
-                self.u64(*substreams);
-                self.counters(*counters);
+                self.put_u8(1);
+                self.put_u64(*substreams);
+                self.put_counters(*counters);
                 let number = NoiseChoice::all().position(|known| known == *noise);
-                self.u8(number.expect("all laws are numbered") as u8);
-                self.u32(*levels);
-                self.u32(*pinned);
+                self.put_u8(number.expect("all laws are numbered") as u8);
+                self.put_u32(*levels);
+                self.put_u32(*pinned);
             }
         }
     }
 
-    fn substream_len(&mut self, len: SubstreamLen) {
+    fn put_substream_len(&mut self, len: SubstreamLen) {
         let (tag, value) = match len {
             SubstreamLen::Items(items) => (0, items),
             SubstreamLen::PerWindow(count) => (1, count),
             SubstreamLen::Exponent(beta) => (2, beta.to_bits()),
         };
-        self.u8(tag);
-        self.u64(value);
+        self.put_u8(tag);
+        self.put_u64(value);
     }
 
-    fn counters(&mut self, layout: CounterLayout) {
+    fn put_counters(&mut self, layout: CounterLayout) {
         let (tag, first, second) = match layout {
             CounterLayout::Hashed { rows, columns } => (0, rows.into(), columns.into()),
             CounterLayout::Accuracy { relative_error, failure_probability } => {
@@ -134,45 +134,45 @@ impl Writer {
             }
             CounterLayout::Identity => (2, 0, 0),
         };
-        self.u8(tag);
-        self.u64(first);
-        self.u64(second);
+        self.put_u8(tag);
+        self.put_u64(first);
+        self.put_u64(second);
     }
 
-    fn shares(&mut self, shares: &Shares) {
+    fn put_shares(&mut self, shares: &Shares) {
         match shares {
-            Shares::Printed => self.u8(0),
+            Shares::Printed => self.put_u8(0),
             Shares::Explicit(list) => {
-                self.u8(1);
-                self.len(list.len());
-                list.iter().for_each(|&share| self.ratio(share));
+                self.put_u8(1);
+                self.put_len(list.len());
+                list.iter().for_each(|&share| self.put_ratio(share));
             }
         }
     }
 }
 
 impl Reader<'_> {
-    pub(crate) fn settings(&mut self) -> Result<Settings, SnapshotError> {
-        let window = self.window()?;
-        let unit = match self.u8()? {
+    pub(crate) fn read_settings(&mut self) -> Result<Settings, SnapshotError> {
+        let window = self.read_window()?;
+        let unit = match self.read_u8()? {
             0 => Unit::ReplaceOne,
             1 => Unit::AddRemove,
-            2 => Unit::Users { per_substream: self.u32()? },
+            2 => Unit::Users { per_substream: self.read_u32()? },
             _ => return Err(SnapshotError::invalid("its unit is unknown")),
         };
-        let epsilon = Epsilon::from_ratio(self.ratio()?)
+        let epsilon = Epsilon::from_ratio(self.read_ratio()?)
             .map_err(|_| SnapshotError::invalid("epsilon is out of range"))?;
-        let has_delta = self.flag()?;
-        let delta = self.f64()?;
+        let has_delta = self.read_flag()?;
+        let delta = self.read_f64()?;
         let delta = has_delta.then(|| Delta::new(delta)).transpose();
         let delta = delta.map_err(|_| SnapshotError::invalid("delta is out of range"))?;
-        let (domain, method, retention) = (self.domain()?, self.method()?, self.u32()?);
+        let (domain, method, retention) = (self.read_domain()?, self.read_method()?, self.read_u32()?);
         Ok(Settings { window, unit, epsilon, delta, domain, method: Some(method), retention })
     }
 
-    fn window(&mut self) -> Result<Window, SnapshotError> {
-        let tag = self.u8()?;
-        let len = self.u64()?;
+    fn read_window(&mut self) -> Result<Window, SnapshotError> {
+        let tag = self.read_u8()?;
+        let len = self.read_u64()?;
         let clock = match tag {
             0 => return Ok(Window::Items(len)),
             1 => Clock::Caller,
@@ -180,66 +180,71 @@ impl Reader<'_> {
             3 => Clock::CallerByItem,
             _ => return Err(SnapshotError::invalid("its window is unknown")),
         };
-        Ok(Window::Time(TimeWindow { len, lateness: self.u64()?, clock, expected_items: self.u64()? }))
+        Ok(Window::Time(TimeWindow {
+            len,
+            lateness: self.read_u64()?,
+            clock,
+            expected_items: self.read_u64()?,
+        }))
     }
 
-    fn domain(&mut self) -> Result<Domain, SnapshotError> {
-        Ok(match self.u8()? {
+    fn read_domain(&mut self) -> Result<Domain, SnapshotError> {
+        Ok(match self.read_u8()? {
             0 => Domain::Asked(Kind::Integers),
             1 => Domain::Asked(Kind::Bytes),
-            2 => Domain::Public(Keys::Range(self.u64()?)),
+            2 => Domain::Public(Keys::Range(self.read_u64()?)),
             3 => {
-                let len = self.len(8)?;
-                Domain::Public(Keys::Integers((0..len).map(|_| self.u64()).collect::<Result<_, _>>()?))
+                let len = self.read_len(8)?;
+                Domain::Public(Keys::Integers((0..len).map(|_| self.read_u64()).collect::<Result<_, _>>()?))
             }
             4 => {
-                let len = self.len(8)?;
-                let strings = (0..len).map(|_| self.bytes()).collect::<Result<Strings, _>>()?;
+                let len = self.read_len(8)?;
+                let strings = (0..len).map(|_| self.read_bytes()).collect::<Result<Strings, _>>()?;
                 Domain::Public(Keys::Bytes(Arc::new(strings)))
             }
-            5 => Domain::Found(self.search(Kind::Integers)?),
-            6 => Domain::Found(self.search(Kind::Bytes)?),
+            5 => Domain::Found(self.read_search(Kind::Integers)?),
+            6 => Domain::Found(self.read_search(Kind::Bytes)?),
             _ => return Err(SnapshotError::invalid("its domain is unknown")),
         })
     }
 
-    fn search(&mut self, kind: Kind) -> Result<SearchSettings, SnapshotError> {
+    fn read_search(&mut self, kind: Kind) -> Result<SearchSettings, SnapshotError> {
         Ok(SearchSettings {
             kind,
-            share: Some(self.ratio()?),
-            search_len: Some(self.u64()?),
-            counting: self.option()?.map_or(SearchCounts::Exact, |keys| SearchCounts::Summary { keys }),
-            key_len_max: self.u32()?,
+            share: Some(self.read_ratio()?),
+            search_len: Some(self.read_u64()?),
+            counting: self.read_option()?.map_or(SearchCounts::Exact, |keys| SearchCounts::Summary { keys }),
+            key_len_max: self.read_u32()?,
         })
     }
 
-    fn method(&mut self) -> Result<Method, SnapshotError> {
-        Ok(match self.u8()? {
+    fn read_method(&mut self) -> Result<Method, SnapshotError> {
+        Ok(match self.read_u8()? {
             0 => Method::Paper(PaperMethod {
-                substream: self.substream_len()?,
-                alpha: self.ratio()?,
-                grid: self.option()?.map_or(Grid::Items, Grid::Units),
-                counters: self.counters()?,
-                shares: self.shares()?,
+                substream: self.read_substream_len()?,
+                alpha: self.read_ratio()?,
+                grid: self.read_option()?.map_or(Grid::Items, Grid::Units),
+                counters: self.read_counters()?,
+                shares: self.read_shares()?,
             }),
             1 => Method::Tuned(TunedMethod {
-                substreams: self.u64()?,
-                counters: self.counters()?,
-                noise: self.noise()?,
-                levels: self.u32()?,
-                pinned: self.u32()?,
+                substreams: self.read_u64()?,
+                counters: self.read_counters()?,
+                noise: self.read_noise()?,
+                levels: self.read_u32()?,
+                pinned: self.read_u32()?,
             }),
             _ => return Err(SnapshotError::invalid("its method is unknown")),
         })
     }
 
-    fn noise(&mut self) -> Result<NoiseChoice, SnapshotError> {
-        let number = usize::from(self.u8()?);
+    fn read_noise(&mut self) -> Result<NoiseChoice, SnapshotError> {
+        let number = usize::from(self.read_u8()?);
         NoiseChoice::all().nth(number).ok_or(SnapshotError::invalid("its noise is unknown"))
     }
 
-    fn substream_len(&mut self) -> Result<SubstreamLen, SnapshotError> {
-        let (tag, value) = (self.u8()?, self.u64()?);
+    fn read_substream_len(&mut self) -> Result<SubstreamLen, SnapshotError> {
+        let (tag, value) = (self.read_u8()?, self.read_u64()?);
         Ok(match tag {
             0 => SubstreamLen::Items(value),
             1 => SubstreamLen::PerWindow(value),
@@ -248,8 +253,8 @@ impl Reader<'_> {
         })
     }
 
-    fn counters(&mut self) -> Result<CounterLayout, SnapshotError> {
-        let (tag, first, second) = (self.u8()?, self.u64()?, self.u64()?);
+    fn read_counters(&mut self) -> Result<CounterLayout, SnapshotError> {
+        let (tag, first, second) = (self.read_u8()?, self.read_u64()?, self.read_u64()?);
         let narrow =
             |value: u64| u32::try_from(value).map_err(|_| SnapshotError::invalid("its shape is too large"));
         Ok(match tag {
@@ -263,11 +268,11 @@ impl Reader<'_> {
         })
     }
 
-    fn shares(&mut self) -> Result<Shares, SnapshotError> {
-        if !self.flag()? {
+    fn read_shares(&mut self) -> Result<Shares, SnapshotError> {
+        if !self.read_flag()? {
             return Ok(Shares::Printed);
         }
-        let len = self.len(16)?;
-        Ok(Shares::Explicit((0..len).map(|_| self.ratio()).collect::<Result<_, _>>()?))
+        let len = self.read_len(16)?;
+        Ok(Shares::Explicit((0..len).map(|_| self.read_ratio()).collect::<Result<_, _>>()?))
     }
 }

@@ -65,29 +65,29 @@ impl WindowView {
 }
 
 pub(crate) fn write_view(writer: &mut Writer, view: &WindowView) {
-    writer.plan(&view.plan);
-    writer.u8((view.claim == Claim::None).into());
-    writer.len(view.sites.len());
-    view.sites.iter().for_each(|&site| writer.u64(site));
-    writer.u64(view.stream.start);
-    writer.u64(view.stream.end);
-    writer.u8(view.finished().is_some().into());
-    writer.u64(view.cached.released.mapping().fingerprint_key.get());
+    writer.put_plan(&view.plan);
+    writer.put_u8((view.claim == Claim::None).into());
+    writer.put_len(view.sites.len());
+    view.sites.iter().for_each(|&site| writer.put_u64(site));
+    writer.put_u64(view.stream.start);
+    writer.put_u64(view.stream.end);
+    writer.put_u8(view.finished().is_some().into());
+    writer.put_u64(view.cached.released.mapping().fingerprint_key.get());
     if view.apart.is_empty() {
         write_site(writer, view);
     }
     for site in &*view.apart {
-        writer.u64(site.stream.start);
-        writer.u64(site.stream.end);
+        writer.put_u64(site.stream.start);
+        writer.put_u64(site.stream.end);
         write_site(writer, site);
     }
     if view.plan.search_plan().is_some() {
-        writer.keys(view.cached.released.found().keys());
+        writer.put_keys(view.cached.released.found().keys());
     }
 }
 
 fn write_site(writer: &mut Writer, view: &WindowView) {
-    writer.len(view.cached.released.substreams().len());
+    writer.put_len(view.cached.released.substreams().len());
     for substream in view.cached.released.substreams() {
         write_substream(writer, substream, &view.plan);
     }
@@ -97,42 +97,42 @@ fn write_site(writer: &mut Writer, view: &WindowView) {
 }
 
 fn write_substream(writer: &mut Writer, substream: &SealedSubstream, plan: &Plan) {
-    writer.u64(substream.number);
+    writer.put_u64(substream.number);
     if plan.user_room().is_some() {
-        writer.option(substream.capped());
+        writer.put_option(substream.capped());
     }
     if let Columns::Hashed(keys) = &substream.mapping.columns {
-        keys.iter().for_each(|&key| writer.u64(key));
+        keys.iter().for_each(|&key| writer.put_u64(key));
     }
     if 1 < plan.levels().count() {
         write_levels(writer, substream.levels());
     }
-    writer.len(substream.sketches().len());
+    writer.put_len(substream.sketches().len());
     for (range, sketch) in substream.sketches() {
-        writer.len(*range);
-        writer.option(sketch.items());
-        writer.cells(&sketch.cells());
+        writer.put_len(*range);
+        writer.put_option(sketch.items());
+        writer.put_cells(&sketch.cells());
     }
 }
 
 pub(crate) fn write_levels(writer: &mut Writer, levels: &Levels) {
-    writer.u32(levels.base_level());
+    writer.put_u32(levels.base_level());
     for places in levels.finer_lists() {
-        writer.len(places.len());
-        places.iter().for_each(|&place| writer.u32(place));
+        writer.put_len(places.len());
+        places.iter().for_each(|&place| writer.put_u32(place));
     }
 }
 
 fn write_pins(writer: &mut Writer, pins: &Pins) {
     let decided = pins.horizon().range();
-    writer.u64(decided.start);
-    writer.u64(decided.end);
-    writer.len(pins.iter().len());
+    writer.put_u64(decided.start);
+    writer.put_u64(decided.end);
+    writer.put_len(pins.iter().len());
     for (fingerprint, slot, range) in pins.iter() {
-        writer.u64(fingerprint);
-        writer.u32(slot);
-        writer.u64(range.start);
-        writer.u64(range.end);
+        writer.put_u64(fingerprint);
+        writer.put_u32(slot);
+        writer.put_u64(range.start);
+        writer.put_u64(range.end);
     }
 }
 
@@ -140,11 +140,11 @@ fn read_pins(reader: &mut Reader<'_>, plan: &Plan) -> Result<Pins, SnapshotError
     if plan.pinned() == 0 {
         return Ok(Pins::default());
     }
-    let decided = reader.u64()?..reader.u64()?;
-    let count = reader.len(28)?;
+    let decided = reader.read_u64()?..reader.read_u64()?;
+    let count = reader.read_len(28)?;
     let mut pins = Vec::with_capacity(count);
     for _ in 0..count {
-        pins.push((reader.u64()?, reader.u32()?, reader.u64()?..reader.u64()?));
+        pins.push((reader.read_u64()?, reader.read_u32()?, reader.read_u64()?..reader.read_u64()?));
     }
     let pins = Pins::from_parts(plan, decided, &pins);
     pins.ok_or(SnapshotError::invalid("its pinned keys do not fit together"))
@@ -154,25 +154,25 @@ pub(crate) fn read_levels(reader: &mut Reader<'_>, plan: &Plan) -> Result<Levels
     if plan.levels().count() == 1 {
         return Ok(Levels::first(plan));
     }
-    let base = reader.u32()?;
+    let base = reader.read_u32()?;
     let mut finer = Vec::new();
     for _ in 1..plan.levels().count() {
-        let len = reader.len(4)?;
-        finer.push((0..len).map(|_| reader.u32()).collect::<Result<Box<[u32]>, _>>()?);
+        let len = reader.read_len(4)?;
+        finer.push((0..len).map(|_| reader.read_u32()).collect::<Result<Box<[u32]>, _>>()?);
     }
     Levels::from_parts(base, finer, plan).ok_or(SnapshotError::invalid("its levels are no lists of its keys"))
 }
 
 pub(crate) fn read_view(reader: &mut Reader<'_>) -> Result<WindowView, SnapshotError> {
-    let plan = Arc::new(Plan::new(reader.settings()?)?);
-    let claim = if reader.flag()? { Claim::None } else { plan.claim() };
+    let plan = Arc::new(Plan::new(reader.read_settings()?)?);
+    let claim = if reader.read_flag()? { Claim::None } else { plan.claim() };
     let sites = read_sites(reader)?;
-    let stream = reader.u64()?..reader.u64()?;
+    let stream = reader.read_u64()?..reader.read_u64()?;
     if stream.end < stream.start || POSITION_MAX < stream.end {
         return Err(SnapshotError::invalid("its positions are out of range"));
     }
-    let is_finished = reader.flag()?;
-    let mapper = Mapper::new(&plan, FingerprintKey::new(reader.u64()?));
+    let is_finished = reader.read_flag()?;
+    let mapper = Mapper::new(&plan, FingerprintKey::new(reader.read_u64()?));
     let reference = mapper.mapping(&plan, |rows| Ok::<_, SnapshotError>(vec![1; rows]))?;
     if 1 < sites.len() && plan.has_slices() {
         let site = |&site: &u64| {
@@ -207,8 +207,8 @@ pub(crate) fn read_view(reader: &mut Reader<'_>) -> Result<WindowView, SnapshotE
 const POSITION_MAX: u64 = 1 << 62;
 
 fn read_sites(reader: &mut Reader<'_>) -> Result<Vec<u64>, SnapshotError> {
-    let count = reader.len(8)?;
-    let sites = (0..count).map(|_| reader.u64()).collect::<Result<Vec<_>, _>>()?;
+    let count = reader.read_len(8)?;
+    let sites = (0..count).map(|_| reader.read_u64()).collect::<Result<Vec<_>, _>>()?;
     if sites.is_empty() || SITES_MAX < sites.len() || !sites.is_sorted_by(|a, b| a < b) {
         return Err(SnapshotError::invalid("its sites are not a sorted list of 1 to 1000"));
     }
@@ -217,7 +217,7 @@ fn read_sites(reader: &mut Reader<'_>) -> Result<Vec<u64>, SnapshotError> {
 
 /// Where the stream of a site begins and how far it is known, inside that of all.
 fn read_site(reader: &mut Reader<'_>, all: &Range<u64>) -> Result<Range<u64>, SnapshotError> {
-    let stream = reader.u64()?..reader.u64()?;
+    let stream = reader.read_u64()?..reader.read_u64()?;
     let is_inside = all.start <= stream.start && stream.start <= stream.end && stream.end <= all.end;
     if !is_inside {
         return Err(SnapshotError::invalid("its sites do not fit together"));
@@ -246,7 +246,7 @@ fn read_substreams(
     end: u64,
     is_finished: bool,
 ) -> Result<Vec<Arc<SealedSubstream>>, SnapshotError> {
-    let count = reader.len(8)?;
+    let count = reader.read_len(8)?;
     let substreams =
         (0..count).map(|_| read_substream(reader, plan, mapper)).collect::<Result<Vec<_>, _>>()?;
     check_numbers(&substreams, plan, end, is_finished)?;
@@ -258,12 +258,15 @@ fn read_substream(
     plan: &Plan,
     mapper: &Mapper,
 ) -> Result<SealedSubstream, SnapshotError> {
-    let number = reader.u64()?;
-    let capped =
-        if plan.user_room().is_some() { reader.option()?.map(|capped| capped.min(ITEMS_MAX)) } else { None };
-    let mapping = mapper.mapping(plan, |rows| (0..rows).map(|_| reader.u64()).collect())?;
+    let number = reader.read_u64()?;
+    let capped = if plan.user_room().is_some() {
+        reader.read_option()?.map(|capped| capped.min(ITEMS_MAX))
+    } else {
+        None
+    };
+    let mapping = mapper.mapping(plan, |rows| (0..rows).map(|_| reader.read_u64()).collect())?;
     let levels = Arc::new(read_levels(reader, plan)?);
-    let count = reader.len(8)?;
+    let count = reader.read_len(8)?;
     let sketches = (0..count).map(|_| read_sketch(reader, plan, &levels)).collect::<Result<Vec<_>, _>>()?;
     let ranges: BTreeSet<usize> = sketches.iter().map(|(range, _)| *range).collect();
     if ranges.len() < sketches.len() {
@@ -277,15 +280,15 @@ fn read_sketch(
     plan: &Plan,
     levels: &Levels,
 ) -> Result<(usize, Arc<SealedSketch>), SnapshotError> {
-    let range = usize::try_from(reader.u64()?).ok().filter(|&range| range < plan.ranges().len());
+    let range = usize::try_from(reader.read_u64()?).ok().filter(|&range| range < plan.ranges().len());
     let range = range.ok_or(SnapshotError::invalid("a range is not in its plan"))?;
-    let items = reader.option()?.map(|items| items.min(ITEMS_MAX));
+    let items = reader.read_option()?.map(|items| items.min(ITEMS_MAX));
     let is_slice = plan.ranges()[range].role() == Role::Slice;
     if items.is_some() != (plan.has_public_totals() && !is_slice) {
         return Err(SnapshotError::invalid("its totals do not fit its unit"));
     }
     let shape = if is_slice { levels.slice_shape(range, plan) } else { plan.shape() };
-    let cells = reader.cells(shape.cells())?;
+    let cells = reader.read_cells(shape.cells())?;
     Ok((range, Arc::new(SealedSketch::of_released(shape, &cells, items, plan.width()))))
 }
 
@@ -293,7 +296,7 @@ fn read_found(reader: &mut Reader<'_>, plan: &Plan, released: &Released) -> Resu
     let Some(search_plan) = plan.search_plan() else { return Ok(FoundKeys::default()) };
     let (by, kind) = (released.mapping().fingerprint_key, search_plan.kind());
     let counter = FoundCounter { plan, pins: released.pins() };
-    let keys = reader.keys(kind)?;
+    let keys = reader.read_keys(kind)?;
     let is_sorted = keys.is_sorted_by(|a, b| (by.item(*a), a) < (by.item(*b), b));
     let len = keys.len();
     let keys = Keys::collect(kind, keys.into_iter());

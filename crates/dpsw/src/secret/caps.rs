@@ -95,11 +95,11 @@ impl Caps {
     }
 
     pub(crate) fn write_to(&self, writer: &mut Writer) {
-        writer.u64(self.capped);
-        writer.len(self.counts.len());
+        writer.put_u64(self.capped);
+        writer.put_len(self.counts.len());
         for (user, count) in &self.counts {
-            writer.u64(*user);
-            writer.u32(*count);
+            writer.put_u64(*user);
+            writer.put_u32(*count);
         }
     }
 
@@ -108,10 +108,10 @@ impl Caps {
         reader: &mut Reader<'_>,
         key: FingerprintKey,
     ) -> Result<(), SnapshotError> {
-        self.capped = reader.u64()?.min(ITEMS_MAX);
-        let len = reader.len(12)?;
+        self.capped = reader.read_u64()?.min(ITEMS_MAX);
+        let len = reader.read_len(12)?;
         for _ in 0..len {
-            let (user, count) = (reader.u64()?, reader.u32()?);
+            let (user, count) = (reader.read_u64()?, reader.read_u32()?);
             let hash = |user: u64| key.integer(user);
             let is_known = self.counts.find(hash(user), |(known, _)| *known == user).is_some();
             if is_known || count == 0 || self.each < count || self.users_max <= self.counts.len() {
@@ -138,11 +138,11 @@ mod tests {
 
     fn read(each: u32, users_max: usize, users: &[(u64, u32)]) -> Result<Caps, SnapshotError> {
         let mut writer = Writer::new(b"TESTTEST", 2);
-        writer.u64(0);
-        writer.len(users.len());
+        writer.put_u64(0);
+        writer.put_len(users.len());
         for (user, count) in users {
-            writer.u64(*user);
-            writer.u32(*count);
+            writer.put_u64(*user);
+            writer.put_u32(*count);
         }
         let bytes = writer.finish();
         let mut caps = Caps::new(each, users_max);

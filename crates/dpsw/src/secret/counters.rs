@@ -200,8 +200,8 @@ impl Counters {
 
     /// The exact counts, for bytes that stay inside the trust boundary.
     pub(crate) fn write_to(&self, writer: &mut Writer) {
-        writer.u64(self.items);
-        writer.cells(&self.cells);
+        writer.put_u64(self.items);
+        writer.put_cells(&self.cells);
     }
 
     pub(crate) fn read_from(
@@ -209,8 +209,8 @@ impl Counters {
         shape: Shape,
         pinned: u32,
     ) -> Result<Self, SnapshotError> {
-        let items = reader.u64()?;
-        let cells = Zeroizing::new(reader.cells(shape.cells() + pinned as usize)?);
+        let items = reader.read_u64()?;
+        let cells = Zeroizing::new(reader.read_cells(shape.cells() + pinned as usize)?);
         if ITEMS_MAX < items
             || cells.iter().any(|&cell| !(0..=COUNT_MAX).contains(&cell) || items < cell as u64)
         {
@@ -224,30 +224,30 @@ impl Counters {
         let varint_len = |value: u32| value.max(1).ilog2() as usize / 7 + 1;
         let len: usize = self.nonzero_cells().map(|(gap, count)| varint_len(gap) + varint_len(count)).sum();
         let is_sparse = 8 + len < 4 * self.cells.len();
-        writer.u8(is_sparse.into());
+        writer.put_u8(is_sparse.into());
         if !is_sparse {
             return self.write_to(writer);
         }
-        writer.u64(self.items);
-        writer.len(self.nonzero_cells().count());
+        writer.put_u64(self.items);
+        writer.put_len(self.nonzero_cells().count());
         for (gap, count) in self.nonzero_cells() {
-            writer.varint(gap);
-            writer.varint(count);
+            writer.put_varint(gap);
+            writer.put_varint(count);
         }
     }
 
     /// What [`write_short`](Self::write_short) wrote of hashed or listed counters.
     pub(crate) fn read_short(reader: &mut Reader<'_>, shape: Shape) -> Result<Self, SnapshotError> {
-        if !reader.flag()? {
+        if !reader.read_flag()? {
             return Self::read_from(reader, shape, 0);
         }
-        let (items, count) = (reader.u64()?, reader.len(2)?);
+        let (items, count) = (reader.read_u64()?, reader.read_len(2)?);
         let out_of_range = || SnapshotError::invalid("its counts are out of range");
         let mut counters = Self { items, ..Self::new(shape, 0) };
         let mut next = 0_usize;
         for _ in 0..count {
-            let cell = next + reader.varint()? as usize;
-            let count = reader.varint()?;
+            let cell = next + reader.read_varint()? as usize;
+            let count = reader.read_varint()?;
             let is_right = (1..=COUNT_MAX as u32).contains(&count) && u64::from(count) <= items;
             *counters.cells.get_mut(cell).filter(|_| is_right).ok_or_else(out_of_range)? = count as i32;
             next = cell + 1;

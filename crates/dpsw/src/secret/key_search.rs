@@ -175,14 +175,14 @@ impl KeySearch {
     }
 
     pub(crate) fn write_to(&self, writer: &mut Writer) {
-        writer.u64(self.arrivals);
-        writer.u64(self.lowered);
+        writer.put_u64(self.arrivals);
+        writer.put_u64(self.lowered);
         each_kind!(&self.counts, counts => {
-            writer.len(counts.entries.len());
+            writer.put_len(counts.entries.len());
             for entry in &counts.entries {
-                writer.u32(entry.count);
-                writer.u32(entry.standing.to_word());
-                writer.item(entry.key.to_item(&counts.arena));
+                writer.put_u32(entry.count);
+                writer.put_u32(entry.standing.to_word());
+                writer.put_item(entry.key.to_item(&counts.arena));
             }
         });
     }
@@ -193,19 +193,19 @@ impl KeySearch {
         by: FingerprintKey,
     ) -> Result<Self, SnapshotError> {
         let mut search = Self::new(plan, by);
-        search.arrivals = reader.u64()?;
-        search.lowered = reader.u64()?;
-        let len = reader.len(4 + 4 + 8)?;
+        search.arrivals = reader.read_u64()?;
+        search.lowered = reader.read_u64()?;
+        let len = reader.read_len(4 + 4 + 8)?;
         let most = search.limit.map_or(plan.items_max(), |limit| limit as u64);
         let rounds = search.limit.map_or(0, |limit| plan.items_max() / (limit as u64 + 1));
         if ARRIVALS_MAX < search.arrivals || most < len as u64 || rounds < search.lowered {
             return Err(SnapshotError::invalid("its keys are more than a search can hold"));
         }
         for _ in 0..len {
-            let count = reader.u32()?;
-            let standing = KeyState::from_word(reader.u32()?);
+            let count = reader.read_u32()?;
+            let standing = KeyState::from_word(reader.read_u32()?);
             planted!(let standing = fault::restored(standing));
-            let item = reader.item(plan.kind())?;
+            let item = reader.read_item(plan.kind())?;
             let is_short = !matches!(item, Item::Bytes(bytes) if plan.key_len_max() < bytes.len());
             let fits = is_short && 0 < count && u64::from(count) <= plan.items_max();
             if !fits || !search.restore_key(by.item(item), item, count, standing) {
@@ -608,13 +608,13 @@ mod tests {
     /// Arrivals, lowered, and keys with their counts, as they would be saved.
     fn read(plan: &SearchPlan, arrivals: u64, lowered: u64, keys: &[(&[u8], u32)]) -> bool {
         let mut writer = Writer::new(b"TESTTEST", 1);
-        writer.u64(arrivals);
-        writer.u64(lowered);
-        writer.len(keys.len());
+        writer.put_u64(arrivals);
+        writer.put_u64(lowered);
+        writer.put_len(keys.len());
         for (key, count) in keys {
-            writer.u32(*count);
-            writer.u32(KeyState::NEW.to_word());
-            writer.bytes(key);
+            writer.put_u32(*count);
+            writer.put_u32(KeyState::NEW.to_word());
+            writer.put_bytes(key);
         }
         let bytes = writer.finish();
         let mut reader = Reader::new(&bytes, b"TESTTEST", 1).expect("a frame");

@@ -46,7 +46,7 @@ pub(crate) struct Origin {
 impl Origin {
     pub(crate) fn new(plan: &Plan, key: &StreamKey) -> Self {
         let mut writer = Writer::new(MAGIC, VERSION);
-        writer.plan(plan);
+        writer.put_plan(plan);
         Self { plan: xxh3_64(&writer.finish()), key: key.check_word() }
     }
 }
@@ -102,14 +102,14 @@ impl PartialCounters {
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut writer = Writer::new(MAGIC, VERSION);
         for word in [self.origin.plan, self.origin.key, self.substream] {
-            writer.u64(word);
+            writer.put_u64(word);
         }
-        writer.len(self.parts.len());
+        writer.put_len(self.parts.len());
         for (id, segments) in &self.parts {
             id.write_to(&mut writer);
-            writer.len(segments.len());
+            writer.put_len(segments.len());
             for (segment, counters) in segments {
-                writer.len(*segment);
+                writer.put_len(*segment);
                 counters.write_short(&mut writer);
             }
         }
@@ -122,9 +122,9 @@ impl PartialCounters {
     /// The bytes are no partial counters, have another version, are damaged, or do not fit the plan.
     pub fn from_bytes(bytes: &[u8], plan: &Plan) -> Result<Self, SnapshotError> {
         let mut reader = Reader::new(bytes, MAGIC, VERSION)?;
-        let origin = Origin { plan: reader.u64()?, key: reader.u64()? };
-        let substream = reader.u64()?;
-        let count = reader.len(PartialId::LEN)?;
+        let origin = Origin { plan: reader.read_u64()?, key: reader.read_u64()? };
+        let substream = reader.read_u64()?;
+        let count = reader.read_len(PartialId::LEN)?;
         let mut parts = BTreeMap::new();
         let mut arrays_max = CELLS_MAX / plan.shape().cells().max(1);
         for _ in 0..count {
@@ -145,13 +145,13 @@ impl PartialCounters {
 
 fn read_segments(reader: &mut Reader<'_>, plan: &Plan, arrays_max: usize) -> Result<Segments, SnapshotError> {
     let mut segments = Segments::new();
-    let count = reader.len(8)?;
+    let count = reader.read_len(8)?;
     if arrays_max < count {
         return Err(SnapshotError::invalid("it has too many counters"));
     }
     for _ in 0..count {
         let segment =
-            usize::try_from(reader.u64()?).ok().filter(|&segment| segment < plan.boundaries().len());
+            usize::try_from(reader.read_u64()?).ok().filter(|&segment| segment < plan.boundaries().len());
         let segment = segment.ok_or(SnapshotError::invalid("a segment is not in its plan"))?;
         if segments.insert(segment, Counters::read_short(reader, plan.shape())?).is_some() {
             return Err(SnapshotError::invalid("a segment occurs twice"));
@@ -179,12 +179,12 @@ impl PartialId {
 
     pub(crate) fn write_to(self, writer: &mut Writer) {
         for word in [self.source, self.batch, self.partition] {
-            writer.u64(word);
+            writer.put_u64(word);
         }
     }
 
     pub(crate) fn read_from(reader: &mut Reader<'_>) -> Result<Self, SnapshotError> {
-        Ok(Self { source: reader.u64()?, batch: reader.u64()?, partition: reader.u64()? })
+        Ok(Self { source: reader.read_u64()?, batch: reader.read_u64()?, partition: reader.read_u64()? })
     }
 
     pub(crate) fn duplicate_error(self) -> PartialError {

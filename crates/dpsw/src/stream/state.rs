@@ -217,25 +217,25 @@ impl DpswSketch {
     fn to_secret(&self) -> Vec<u8> {
         let mut writer = Writer::new(INNER_MAGIC, VERSION);
         write_view(&mut writer, &self.view());
-        writer.bytes(self.keys.stream.expose());
-        writer.u64(self.number);
-        writer.option(self.time.start);
-        writer.u64(self.time.now);
-        writer.u64(self.time.late);
-        writer.len(self.absorbed.len());
+        writer.put_bytes(self.keys.stream.expose());
+        writer.put_u64(self.number);
+        writer.put_option(self.time.start);
+        writer.put_u64(self.time.now);
+        writer.put_u64(self.time.late);
+        writer.put_len(self.absorbed.len());
         for (substream, id) in &self.absorbed {
-            writer.u64(*substream);
+            writer.put_u64(*substream);
             id.write_to(&mut writer);
         }
         if 1 < self.plan.levels().count() {
             write_levels(&mut writer, &self.levels);
         }
-        writer.len(self.open.len());
+        writer.put_len(self.open.len());
         self.open.iter().for_each(|open| open.write_to(&mut writer));
-        writer.u64(self.first_search);
-        writer.len(self.searches.len());
+        writer.put_u64(self.first_search);
+        writer.put_len(self.searches.len());
         for (search_number, search) in &self.searches {
-            writer.u64(*search_number);
+            writer.put_u64(*search_number);
             search.write_to(&mut writer);
         }
         writer.finish()
@@ -245,19 +245,20 @@ impl DpswSketch {
         let mut reader = Reader::new(secret, INNER_MAGIC, VERSION)?;
         let view = read_view(&mut reader)?;
         let key = reader
-            .bytes()?
+            .read_bytes()?
             .try_into()
             .map_err(|_| SnapshotError::invalid("its stream key is not 32 bytes"))?;
         let mut sketch = Self::with_key(Plan::clone(&view.plan), StreamKey::from_bytes(key), noise);
-        sketch.number = reader.u64()?;
-        sketch.time = Time { start: reader.option()?, now: reader.u64()?, late: reader.u64()? };
-        let ids = reader.len(8 + PartialId::LEN)?;
+        sketch.number = reader.read_u64()?;
+        sketch.time =
+            Time { start: reader.read_option()?, now: reader.read_u64()?, late: reader.read_u64()? };
+        let ids = reader.read_len(8 + PartialId::LEN)?;
         sketch.absorbed = (0..ids)
-            .map(|_| Ok((reader.u64()?, PartialId::read_from(&mut reader)?)))
+            .map(|_| Ok((reader.read_u64()?, PartialId::read_from(&mut reader)?)))
             .collect::<Result<BTreeSet<_>, SnapshotError>>()?;
         sketch.levels = Arc::new(read_levels(&mut reader, &sketch.plan)?);
         sketch.cached = Arc::clone(&view.cached);
-        let count = reader.len(8)?;
+        let count = reader.read_len(8)?;
         sketch.read_open(&mut reader, count)?;
         sketch.read_searches(&mut reader)?;
         reader.finish()?;
@@ -282,12 +283,12 @@ impl DpswSketch {
     }
 
     fn read_searches(&mut self, reader: &mut Reader<'_>) -> Result<(), SnapshotError> {
-        self.first_search = reader.u64()?;
-        let count = reader.len(8)?;
+        self.first_search = reader.read_u64()?;
+        let count = reader.read_len(8)?;
         let plan = Arc::clone(&self.plan);
         let key = self.keys.mapper.fingerprint_key;
         for _ in 0..count {
-            let search_number = reader.u64()?;
+            let search_number = reader.read_u64()?;
             let search_plan = plan.search_plan().filter(|search_plan| {
                 let last = self.number.saturating_add(self.open.len() as u64 - 1);
                 let running = search_plan.number_at(self.number)..=search_plan.number_at(last);
@@ -412,16 +413,16 @@ impl OpenSubstream {
     }
 
     fn write_to(&self, writer: &mut Writer) {
-        writer.len(self.closed_count());
+        writer.put_len(self.closed_count());
         let segments: Vec<_> = self.open_segments().collect();
         for list in [segments, self.running_ranges().collect()] {
-            writer.len(list.len());
+            writer.put_len(list.len());
             for (index, counters) in list {
-                writer.len(index);
+                writer.put_len(index);
                 counters.write_to(writer);
             }
         }
-        writer.u8(self.caps.is_some().into());
+        writer.put_u8(self.caps.is_some().into());
         if let Some(caps) = &self.caps {
             caps.write_to(writer);
         }
@@ -429,14 +430,14 @@ impl OpenSubstream {
 
     fn read_from(reader: &mut Reader<'_>, plan: &Plan, mapping: Mapping) -> Result<Self, SnapshotError> {
         let boundaries = plan.boundaries().len();
-        let closed = usize::try_from(reader.u64()?).ok().filter(|&closed| closed < boundaries);
+        let closed = usize::try_from(reader.read_u64()?).ok().filter(|&closed| closed < boundaries);
         let closed = closed.ok_or(SnapshotError::invalid("an open substream is complete"))?;
         let segments = read_counters(reader, plan, boundaries)?;
         let ranges = read_counters(reader, plan, plan.ranges().len())?;
         let key = mapping.fingerprint_key;
         let mut open = Self::from_parts(plan, mapping, closed, segments, ranges)
             .ok_or(SnapshotError::invalid("an open substream's parts do not fit together"))?;
-        if reader.flag()? {
+        if reader.read_flag()? {
             let mut caps = open
                 .empty_caps(plan)
                 .ok_or(SnapshotError::invalid("it has users that its plan does not protect"))?;
@@ -452,9 +453,9 @@ fn read_counters(
     plan: &Plan,
     limit: usize,
 ) -> Result<Vec<(usize, Counters)>, SnapshotError> {
-    let count = reader.len(8)?;
+    let count = reader.read_len(8)?;
     let one = |_| {
-        let index = usize::try_from(reader.u64()?).ok().filter(|&index| index < limit);
+        let index = usize::try_from(reader.read_u64()?).ok().filter(|&index| index < limit);
         let index = index.ok_or(SnapshotError::invalid("an index is not in its plan"))?;
         Ok((index, Counters::read_from(reader, plan.shape(), plan.pinned())?))
     };
@@ -716,7 +717,7 @@ mod tests {
         let mut search = KeySearch::new(search_plan, sketch.keys.mapper.fingerprint_key);
         search.take_run(Run::integers(&items), None, search_plan);
         let longest = written_len(|writer| {
-            writer.u64(0);
+            writer.put_u64(0);
             search.write_to(writer);
         });
         assert_eq!(sketch.searches_len_max(), search_plan.running() * longest);
