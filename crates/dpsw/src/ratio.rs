@@ -75,14 +75,14 @@ impl Ratio {
         let wide = |a: u64, b: u64| u128::from(a) * u128::from(b);
         let numerator =
             wide(self.numerator, other.denominator).checked_add(wide(other.numerator, self.denominator))?;
-        Self::narrow(numerator, wide(self.denominator, other.denominator))
+        Self::from_wide(numerator, wide(self.denominator, other.denominator))
     }
 
     /// The exact product, if it fits.
     #[must_use]
     pub fn checked_mul(self, other: Self) -> Option<Self> {
         let wide = |a: u64, b: u64| u128::from(a) * u128::from(b);
-        Self::narrow(wide(self.numerator, other.numerator), wide(self.denominator, other.denominator))
+        Self::from_wide(wide(self.numerator, other.numerator), wide(self.denominator, other.denominator))
     }
 
     /// The exact difference, if it fits and is not negative.
@@ -91,17 +91,17 @@ impl Ratio {
         let wide = |a: u64, b: u64| u128::from(a) * u128::from(b);
         let numerator =
             wide(self.numerator, other.denominator).checked_sub(wide(other.numerator, self.denominator))?;
-        Self::narrow(numerator, wide(self.denominator, other.denominator))
+        Self::from_wide(numerator, wide(self.denominator, other.denominator))
     }
 
     /// The exact quotient `factor / self`, if it fits. `None` for zero.
     #[must_use]
     pub fn checked_divide(self, factor: u64) -> Option<Self> {
         let numerator = u128::from(factor) * u128::from(self.denominator);
-        (self.numerator != 0).then(|| Self::narrow(numerator, self.numerator.into()))?
+        (self.numerator != 0).then(|| Self::from_wide(numerator, self.numerator.into()))?
     }
 
-    fn narrow(numerator: u128, denominator: u128) -> Option<Self> {
+    fn from_wide(numerator: u128, denominator: u128) -> Option<Self> {
         let divisor = gcd_wide(numerator, denominator);
         Some(Self {
             numerator: u64::try_from(numerator / divisor).ok()?,

@@ -445,7 +445,7 @@ impl Conversation {
 
     /// One more than the level of a pinned key, and 0 if it is not pinned.
     fn pinned_level(&self, released: &Released, key: usize, number: u64) -> f64 {
-        let fingerprint = released.mapping().fingerprint_key.item(self.keys.get(key));
+        let fingerprint = released.mapping().fingerprint_key.hash_item(self.keys.get(key));
         let Some(slot) = released.pins().slot_at(fingerprint, number) else { return 0.0 };
         f64::from(1 + released.substream(number).map_or(0, |substream| substream.levels().level_of(slot)))
     }

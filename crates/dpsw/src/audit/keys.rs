@@ -223,7 +223,7 @@ impl Finder {
     fn found(&self, view: &WindowView) -> (Vec<usize>, bool) {
         let found = view.cached.released.found().keys();
         let key = view.cached.released.mapping().fingerprint_key;
-        let is_sorted = found.iter().is_sorted_by_key(|item| key.item(item));
+        let is_sorted = found.iter().is_sorted_by_key(|item| key.hash_item(item));
         let places =
             found.iter().filter_map(|item| (0..self.keys.len()).find(|&index| self.keys.get(index) == item));
         (places.collect(), is_sorted)

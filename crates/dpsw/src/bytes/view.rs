@@ -297,9 +297,9 @@ fn read_found(reader: &mut Reader<'_>, plan: &Plan, released: &Released) -> Resu
     let (by, kind) = (released.mapping().fingerprint_key, search_plan.kind());
     let counter = FoundCounter { plan, pins: released.pins() };
     let keys = reader.read_keys(kind)?;
-    let is_sorted = keys.is_sorted_by(|a, b| (by.item(*a), a) < (by.item(*b), b));
+    let is_sorted = keys.is_sorted_by(|a, b| (by.hash_item(*a), a) < (by.hash_item(*b), b));
     let len = keys.len();
-    let keys = Keys::collect(kind, keys.into_iter());
+    let keys = Keys::collect_kind(kind, keys.into_iter());
     let found = FoundKeys::default().with_counted(&keys, released.substreams(), counter, by);
     if !is_sorted || found.keys().len() < len {
         return Err(SnapshotError::invalid("its found keys are too many or out of order"));

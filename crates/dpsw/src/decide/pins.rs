@@ -70,10 +70,10 @@ impl Residual {
         let least = RISING * self.absent.1;
         let rows = substream.mapping.rows();
         for (_, fingerprint) in keys {
-            let minimum = rows.cells(fingerprint).map(|cell| self.cells[cell]).min();
+            let minimum = rows.cells_of(fingerprint).map(|cell| self.cells[cell]).min();
             let count = minimum.unwrap_or(0) - level as i32;
             if least < f64::from(count) {
-                for cell in rows.cells(fingerprint) {
+                for cell in rows.cells_of(fingerprint) {
                     self.cells[cell] -= count;
                 }
                 self.peeled.insert(fingerprint, count);
@@ -88,7 +88,7 @@ impl Residual {
         if let Some(&count) = self.peeled.get(&fingerprint) {
             return count.into();
         }
-        let cells = substream.mapping.rows().cells(fingerprint);
+        let cells = substream.mapping.rows().cells_of(fingerprint);
         f64::from(cells.map(|cell| self.cells[cell]).min().unwrap_or(0)) - self.absent.0
     }
 }

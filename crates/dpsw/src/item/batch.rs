@@ -118,9 +118,9 @@ impl fmt::Debug for Batch<'_> {
 pub(crate) trait ByteStrings {
     fn len(&self) -> usize;
     /// Hashes the strings from `start` on, as many as the buffer holds.
-    fn hash(&self, start: usize, key: FingerprintKey, buffer: &mut [u64]);
+    fn hash_into(&self, start: usize, key: FingerprintKey, buffer: &mut [u64]);
     /// Appends the `len` strings from `start` on.
-    fn slices<'s>(&'s self, start: usize, len: usize, slices: &mut Vec<&'s [u8]>);
+    fn push_slices<'s>(&'s self, start: usize, len: usize, slices: &mut Vec<&'s [u8]>);
 }
 
 struct Listed<'a, T, F> {
@@ -133,13 +133,13 @@ impl<T, F: Fn(&T) -> &[u8]> ByteStrings for Listed<'_, T, F> {
         self.items.len()
     }
 
-    fn hash(&self, start: usize, key: FingerprintKey, buffer: &mut [u64]) {
+    fn hash_into(&self, start: usize, key: FingerprintKey, buffer: &mut [u64]) {
         for (fingerprint, item) in buffer.iter_mut().zip(&self.items[start..]) {
-            *fingerprint = key.bytes((self.bytes)(item));
+            *fingerprint = key.hash_bytes((self.bytes)(item));
         }
     }
 
-    fn slices<'s>(&'s self, start: usize, len: usize, slices: &mut Vec<&'s [u8]>) {
+    fn push_slices<'s>(&'s self, start: usize, len: usize, slices: &mut Vec<&'s [u8]>) {
         slices.extend(self.items[start..start + len].iter().map(&self.bytes));
     }
 }
@@ -149,13 +149,13 @@ impl ByteStrings for &Strings {
         Strings::len(self)
     }
 
-    fn hash(&self, start: usize, key: FingerprintKey, buffer: &mut [u64]) {
+    fn hash_into(&self, start: usize, key: FingerprintKey, buffer: &mut [u64]) {
         for (index, fingerprint) in (start..).zip(buffer) {
-            *fingerprint = key.bytes(self.get(index));
+            *fingerprint = key.hash_bytes(self.get(index));
         }
     }
 
-    fn slices<'s>(&'s self, start: usize, len: usize, slices: &mut Vec<&'s [u8]>) {
+    fn push_slices<'s>(&'s self, start: usize, len: usize, slices: &mut Vec<&'s [u8]>) {
         slices.extend((start..start + len).map(|index| self.get(index)));
     }
 }
@@ -171,13 +171,13 @@ mod tests {
         let hashes = |batch: Batch<'_>| {
             let Items::Strings(items) = batch.items else { panic!("strings") };
             let mut buffer = [0; 2];
-            items.hash(1, FingerprintKey::new(5), &mut buffer);
+            items.hash_into(1, FingerprintKey::new(5), &mut buffer);
             let mut slices = Vec::new();
-            items.slices(0, 3, &mut slices);
+            items.push_slices(0, 3, &mut slices);
             assert_eq!(slices, texts.map(str::as_bytes));
             buffer
         };
-        let wanted = [texts[1], texts[2]].map(|text| FingerprintKey::new(5).bytes(text.as_bytes()));
+        let wanted = [texts[1], texts[2]].map(|text| FingerprintKey::new(5).hash_bytes(text.as_bytes()));
         assert_eq!(hashes(Batch::text(&texts)), wanted);
         assert_eq!(hashes(Batch::bytes(&texts)), wanted);
         assert_eq!(hashes(Batch::strings(&strings)), wanted);

@@ -26,32 +26,32 @@ impl StreamKey {
         Self(Zeroizing::new(bytes))
     }
 
-    pub(crate) fn draw(noise: &mut Noise) -> Result<Self, EntropyError> {
+    pub(crate) fn draw_from(noise: &mut Noise) -> Result<Self, EntropyError> {
         noise.key().map(Self)
     }
 
     /// The key of fingerprints: the same for the whole stream, known to its views.
     pub(crate) fn fingerprint_key(&self) -> FingerprintKey {
-        FingerprintKey(self.words(u64::MAX, 1)[0])
+        FingerprintKey(self.derive_words(u64::MAX, 1)[0])
     }
 
     /// One odd multiplier per row for the substream of this number.
     pub(crate) fn row_keys(&self, substream: u64, rows: usize) -> Vec<u64> {
-        self.words(substream, rows).iter().map(|word| word | 1).collect()
+        self.derive_words(substream, rows).iter().map(|word| word | 1).collect()
     }
 
     /// A word that is the same for two holders of the same key and tells nobody what the key is.
     pub(crate) fn check_word(&self) -> u64 {
-        self.words(u64::MAX - 1, 1)[0]
+        self.derive_words(u64::MAX - 1, 1)[0]
     }
 
     /// The key itself, for the secret state.
-    pub(crate) fn expose(&self) -> &[u8; 32] {
+    pub(crate) fn expose_bytes(&self) -> &[u8; 32] {
         &self.0
     }
 
     /// The first words of the ChaCha20 stream of this number.
-    fn words(&self, stream: u64, count: usize) -> Vec<u64> {
+    fn derive_words(&self, stream: u64, count: usize) -> Vec<u64> {
         let mut generator = ChaCha20Rng::from_seed(*self.0);
         generator.set_stream(stream);
         (0..count).map(|_| generator.next_u64()).collect()
@@ -84,27 +84,27 @@ impl FingerprintKey {
     }
 
     #[inline]
-    pub(crate) fn integer(self, value: u64) -> u64 {
+    pub(crate) fn hash_integer(self, value: u64) -> u64 {
         let product = u128::from(value ^ self.0) * u128::from(FOLD);
         product as u64 ^ (product >> 64) as u64
     }
 
     #[inline]
-    pub(crate) fn bytes(self, value: &[u8]) -> u64 {
+    pub(crate) fn hash_bytes(self, value: &[u8]) -> u64 {
         xxh3_64_with_seed(value, self.0)
     }
 
-    pub(crate) fn item(self, item: Item<'_>) -> u64 {
+    pub(crate) fn hash_item(self, item: Item<'_>) -> u64 {
         match item {
-            Item::Integer(value) => self.integer(value),
-            Item::Bytes(value) => self.bytes(value),
+            Item::Integer(value) => self.hash_integer(value),
+            Item::Bytes(value) => self.hash_bytes(value),
         }
     }
 }
 
 /// The column of a fingerprint in the row with this key: the upper half of the product, scaled to the columns.
 #[inline]
-pub(crate) fn column(fingerprint: u64, row_key: u64, columns: u32) -> usize {
+pub(crate) fn column_of(fingerprint: u64, row_key: u64, columns: u32) -> usize {
     let upper = fingerprint.wrapping_mul(row_key) >> 32;
     ((upper * u64::from(columns)) >> 32) as usize
 }
@@ -119,11 +119,11 @@ mod tests {
 
     #[track_caller]
     fn check_vector(item: Item<'_>, fingerprint: u64, columns_of_0: [usize; 2], columns_of_7: [usize; 2]) {
-        let got = key().fingerprint_key().item(item);
+        let got = key().fingerprint_key().hash_item(item);
         assert_eq!(got, fingerprint, "{item}: {got:016x}");
         for (substream, wanted) in [(0, columns_of_0), (7, columns_of_7)] {
             let keys = key().row_keys(substream, 2);
-            assert_eq!([column(got, keys[0], 6666), column(got, keys[1], 6666)], wanted, "{item}");
+            assert_eq!([column_of(got, keys[0], 6666), column_of(got, keys[1], 6666)], wanted, "{item}");
         }
     }
 
@@ -149,11 +149,11 @@ mod tests {
         let expected = (n * (n - 1)) as f64 / (2.0 * f64::from(columns));
         let mut ratios = Vec::new();
         for number in 0..200 {
-            let fingerprint_key = FingerprintKey(key().words(number, 8)[7]);
+            let fingerprint_key = FingerprintKey(key().derive_words(number, 8)[7]);
             let row_key = key().row_keys(number, 1)[0];
             let mut loads = vec![0_u64; columns as usize];
             for item in 0..n {
-                loads[column(fingerprint_key.integer(item), row_key, columns)] += 1;
+                loads[column_of(fingerprint_key.hash_integer(item), row_key, columns)] += 1;
             }
             let pairs: u64 = loads.iter().map(|load| load * (load.max(&1) - 1) / 2).sum();
             ratios.push(pairs as f64 / expected);

@@ -21,15 +21,15 @@ impl Index {
     pub(crate) fn new(keys: &Keys, key: FingerprintKey) -> Self {
         let mut index = Self::with_room(keys.len());
         (0..keys.len()).for_each(|place| {
-            index.put(key.item(keys.get(place)), place);
+            index.put_key(key.hash_item(keys.get(place)), place);
         });
         index
     }
 
     /// The places of the first key that is in the list twice.
-    pub(crate) fn repeated(keys: &Keys) -> Option<(usize, usize)> {
+    pub(crate) fn find_repeated(keys: &Keys) -> Option<(usize, usize)> {
         let key = FingerprintKey::new(RandomState::new().hash_one(1_u8));
-        let fingerprints = (0..keys.len()).map(|place| key.item(keys.get(place)));
+        let fingerprints = (0..keys.len()).map(|place| key.hash_item(keys.get(place)));
         // Sorting is faster than an index, and nearly always enough.
         let mut sorted: Vec<u64> = fingerprints.clone().collect();
         sorted.sort_unstable();
@@ -38,19 +38,19 @@ impl Index {
         }
         let mut index = Self::with_room(keys.len());
         fingerprints.enumerate().find_map(|(second, fingerprint)| {
-            let first = index.put(fingerprint, second)?;
+            let first = index.put_key(fingerprint, second)?;
             (keys.get(first) == keys.get(second)).then_some((first, second))
         })
     }
 
     fn with_room(keys: usize) -> Self {
-        let slots = vec![(0, u32::MAX); Self::slots(keys)].into_boxed_slice();
+        let slots = vec![(0, u32::MAX); Self::slots_for(keys)].into_boxed_slice();
         Self { slots, factor: RandomState::new().hash_one(0_u8) | 1 }
     }
 
     /// Gives a fingerprint its place, unless it has one already.
-    fn put(&mut self, fingerprint: u64, place: usize) -> Option<usize> {
-        let slot = self.slot(fingerprint);
+    fn put_key(&mut self, fingerprint: u64, place: usize) -> Option<usize> {
+        let slot = self.find_slot(fingerprint);
         match self.slots[slot].1 {
             u32::MAX => {
                 self.slots[slot] = (fingerprint, place as u32);
@@ -62,7 +62,7 @@ impl Index {
 
     /// The slot that holds the fingerprint, or the empty one that it would take.
     #[inline]
-    fn slot(&self, fingerprint: u64) -> usize {
+    fn find_slot(&self, fingerprint: u64) -> usize {
         let mask = self.slots.len() - 1;
         // The upper bits of a product with a random odd number are spread evenly whatever is multiplied.
         let mut slot = (fingerprint.wrapping_mul(self.factor) >> (mask as u64).leading_zeros()) as usize;
@@ -73,20 +73,20 @@ impl Index {
     }
 
     #[inline]
-    pub(crate) fn place(&self, fingerprint: u64) -> Option<usize> {
-        match self.slots[self.slot(fingerprint)].1 {
+    pub(crate) fn find_key(&self, fingerprint: u64) -> Option<usize> {
+        match self.slots[self.find_slot(fingerprint)].1 {
             u32::MAX => None,
             place => Some(place as usize),
         }
     }
 
-    fn slots(keys: usize) -> usize {
+    fn slots_for(keys: usize) -> usize {
         (2 * keys.max(1)).next_power_of_two()
     }
 
     /// Heap bytes of the index of this many keys.
-    pub(crate) fn bytes(keys: usize) -> usize {
-        Self::slots(keys) * size_of::<(u64, u32)>()
+    pub(crate) fn heap_bytes(keys: usize) -> usize {
+        Self::slots_for(keys) * size_of::<(u64, u32)>()
     }
 }
 
@@ -95,7 +95,7 @@ impl Index {
 pub(crate) fn check_distinct(keys: &Keys) -> Result<(), PlanError> {
     match keys {
         Keys::Range(_) => Ok(()),
-        _ => match Index::repeated(keys) {
+        _ => match Index::find_repeated(keys) {
             None => Ok(()),
             Some((first, second)) => Err(PlanError::DuplicateKey { first, second }),
         },
@@ -122,8 +122,8 @@ mod tests {
         let fingerprint_key = FingerprintKey::new(7);
         let index = Index::new(&keys, fingerprint_key);
         for place in 0..keys.len() {
-            assert_eq!(index.place(fingerprint_key.item(keys.get(place))), Some(place));
+            assert_eq!(index.find_key(fingerprint_key.hash_item(keys.get(place))), Some(place));
         }
-        assert_eq!(index.place(fingerprint_key.bytes(b"another")), None);
+        assert_eq!(index.find_key(fingerprint_key.hash_bytes(b"another")), None);
     }
 }

@@ -146,7 +146,7 @@ impl Keys {
     }
 
     /// A list of the keys of this kind among these items.
-    pub(crate) fn collect<'i>(kind: Kind, items: impl Iterator<Item = Item<'i>>) -> Self {
+    pub(crate) fn collect_kind<'i>(kind: Kind, items: impl Iterator<Item = Item<'i>>) -> Self {
         match kind {
             Kind::Integers => Self::integers(
                 items.filter_map(|item| if let Item::Integer(value) = item { Some(value) } else { None }),

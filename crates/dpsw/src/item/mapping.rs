@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::item::hash::{FingerprintKey, column};
+use crate::item::hash::{FingerprintKey, column_of};
 use crate::item::index::Index;
 use crate::item::pins::PinIndex;
 use crate::item::value::Item;
@@ -46,10 +46,10 @@ impl<'a> Rows<'a> {
 
     /// The cells of a fingerprint, one per row.
     #[inline]
-    pub(crate) fn cells(self, fingerprint: u64) -> impl Iterator<Item = usize> + use<'a> {
+    pub(crate) fn cells_of(self, fingerprint: u64) -> impl Iterator<Item = usize> + use<'a> {
         let columns = self.columns;
         let cell =
-            move |(row, key): (usize, &u64)| row * columns as usize + column(fingerprint, *key, columns);
+            move |(row, key): (usize, &u64)| row * columns as usize + column_of(fingerprint, *key, columns);
         self.keys.iter().enumerate().map(cell)
     }
 }
@@ -86,7 +86,8 @@ impl Rows<'_> {
         for (place, fingerprint) in fingerprints.iter().enumerate() {
             let mut so_far = start;
             for (row, key) in keys.iter().enumerate() {
-                so_far = fold(so_far, values[row * columns as usize + column(*fingerprint, *key, columns)]);
+                so_far =
+                    fold(so_far, values[row * columns as usize + column_of(*fingerprint, *key, columns)]);
             }
             put(place, so_far);
         }
@@ -114,7 +115,7 @@ impl Mapping {
     /// The cells of an item: one per row, or none for an item outside the public list.
     #[inline]
     pub(crate) fn cells(&self, item: Item<'_>) -> impl Iterator<Item = usize> {
-        self.cells_of(item, self.fingerprint_key.item(item))
+        self.cells_of(item, self.fingerprint_key.hash_item(item))
     }
 
     /// The cells of an item whose fingerprint is known.
@@ -131,21 +132,21 @@ impl Mapping {
     pub(crate) fn hashed_cells(&self, fingerprint: u64) -> impl Iterator<Item = usize> {
         let place = match &self.columns {
             Columns::Hashed(_) | Columns::Range => self.own_cell(fingerprint),
-            Columns::Listed(index) => index.place(fingerprint),
+            Columns::Listed(index) => index.find_key(fingerprint),
         };
         let rows = if place.is_some() { Rows::NONE } else { self.rows() };
-        place.into_iter().chain(rows.cells(fingerprint))
+        place.into_iter().chain(rows.cells_of(fingerprint))
     }
 
     /// The counter of a pinned key.
     #[inline]
     pub(crate) fn own_cell(&self, fingerprint: u64) -> Option<usize> {
-        let slot = self.pinned.as_ref()?.find(fingerprint).checked_sub(1)?;
+        let slot = self.pinned.as_ref()?.find_slot(fingerprint).checked_sub(1)?;
         Some(self.shape.cells() + slot)
     }
 
     /// The same without pinned keys, as sealed sketches are read.
-    pub(crate) fn unpinned(&self) -> Self {
+    pub(crate) fn without_pins(&self) -> Self {
         Self { pinned: None, ..self.clone() }
     }
 

@@ -29,7 +29,7 @@ impl PinIndex {
         loop {
             let [seed, factor] = [0_u8, 1].map(|number| RandomState::new().hash_one(number));
             let mut table = Self { places: vec![0; len].into_boxed_slice(), seed, factor: factor | 1 };
-            if slots.iter().all(|&(fingerprint, slot)| table.put(fingerprint, slot)) {
+            if slots.iter().all(|&(fingerprint, slot)| table.put_slot(fingerprint, slot)) {
                 return table;
             }
             len *= 2;
@@ -37,12 +37,12 @@ impl PinIndex {
     }
 
     /// Heap bytes of this many slots.
-    pub(crate) fn bytes(slots: usize) -> usize {
+    pub(crate) fn heap_bytes(slots: usize) -> usize {
         (ROOM * slots.max(1)).next_power_of_two() * size_of::<u64>()
     }
 
     #[inline]
-    fn mixed(&self, fingerprint: u64) -> u64 {
+    fn mix_fingerprint(&self, fingerprint: u64) -> u64 {
         (fingerprint ^ self.seed).wrapping_mul(self.factor)
     }
 
@@ -53,11 +53,11 @@ impl PinIndex {
     }
 
     /// Gives a fingerprint its slot, unless it has one. False if there is no place.
-    fn put(&mut self, fingerprint: u64, slot: u32) -> bool {
-        if self.find(fingerprint) != 0 {
+    fn put_slot(&mut self, fingerprint: u64, slot: u32) -> bool {
+        if self.find_slot(fingerprint) != 0 {
             return true;
         }
-        let mut moved = (self.mixed(fingerprint) & !SLOT_MASK) | (u64::from(slot) + 1);
+        let mut moved = (self.mix_fingerprint(fingerprint) & !SLOT_MASK) | (u64::from(slot) + 1);
         let mut place = self.places_of(moved)[0];
         for _ in 0..MOVES_MAX {
             std::mem::swap(&mut self.places[place], &mut moved);
@@ -72,8 +72,8 @@ impl PinIndex {
 
     /// The slot from 1 on; 0 if there is none.
     #[inline]
-    pub(crate) fn find(&self, fingerprint: u64) -> usize {
-        let mixed = self.mixed(fingerprint);
+    pub(crate) fn find_slot(&self, fingerprint: u64) -> usize {
+        let mixed = self.mix_fingerprint(fingerprint);
         let of = |place: usize| {
             let known = self.places[place];
             let is_it = (known ^ mixed) >> SLOT_BITS == 0;
@@ -94,11 +94,13 @@ mod tests {
     fn every_key_finds_its_slot_and_others_find_none() {
         let key = FingerprintKey::new(7);
         for len in [0, 1, 2, 3, 100, 1000, 5000] {
-            let slots: Vec<(u64, u32)> = (0..len).map(|slot| (key.integer(slot.into()), slot)).collect();
+            let slots: Vec<(u64, u32)> = (0..len).map(|slot| (key.hash_integer(slot.into()), slot)).collect();
             let table = PinIndex::new(&slots);
-            assert!(slots.iter().all(|&(fingerprint, slot)| table.find(fingerprint) == slot as usize + 1));
-            assert!((len..3 * len + 100).all(|other| table.find(key.integer(other.into())) == 0));
-            assert!(table.places.len() * size_of::<u64>() <= 2 * PinIndex::bytes(slots.len()));
+            assert!(
+                slots.iter().all(|&(fingerprint, slot)| table.find_slot(fingerprint) == slot as usize + 1)
+            );
+            assert!((len..3 * len + 100).all(|other| table.find_slot(key.hash_integer(other.into())) == 0));
+            assert!(table.places.len() * size_of::<u64>() <= 2 * PinIndex::heap_bytes(slots.len()));
         }
     }
 
@@ -108,7 +110,9 @@ mod tests {
         for step in [1, 1 << 16, 1 << 40, 1 << 60] {
             let slots: Vec<(u64, u32)> = (0..16_u32).map(|slot| (u64::from(slot) * step, slot)).collect();
             let table = PinIndex::new(&[&slots[..], &[(0, 15), (0, 14)]].concat());
-            assert!(slots.iter().all(|&(fingerprint, slot)| table.find(fingerprint) == slot as usize + 1));
+            assert!(
+                slots.iter().all(|&(fingerprint, slot)| table.find_slot(fingerprint) == slot as usize + 1)
+            );
         }
     }
 }

@@ -30,7 +30,7 @@ impl<'a> Run<'a> {
     }
 
     /// The same with who sent each.
-    pub(crate) fn by(self, users: &'a [u64]) -> Self {
+    pub(crate) fn with_users(self, users: &'a [u64]) -> Self {
         Self { users, ..self }
     }
 
@@ -39,7 +39,7 @@ impl<'a> Run<'a> {
     }
 
     /// Those from `start` on, at most `len`.
-    pub(crate) fn part(self, start: usize, len: usize) -> Self {
+    pub(crate) fn part_from(self, start: usize, len: usize) -> Self {
         fn cut<T>(list: &[T], start: usize, len: usize) -> &[T] {
             let start = start.min(list.len());
             &list[start..start.saturating_add(len).min(list.len())]

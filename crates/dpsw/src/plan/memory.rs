@@ -71,7 +71,7 @@ impl Plan {
     fn found_view_bytes(&self) -> u64 {
         self.search_plan().map_or(0, |search_plan| {
             let keys = search_plan.list().keys;
-            let cached = keys * self.key_cache_bytes() + Index::bytes(keys);
+            let cached = keys * self.key_cache_bytes() + Index::heap_bytes(keys);
             // The newest view has a list of its own beside the one that the next is made from.
             self.found_bytes() + cached as u64 + search_plan.table_bytes()
         })
@@ -105,7 +105,7 @@ impl Plan {
         let listed = keys.map_or(0, Keys::heap_bytes);
         let has_places = self.is_identity() || (self.covering() == Covering::TunedAnswers);
         let indexed = keys.filter(|keys| has_places && !matches!(keys, Keys::Range(_)));
-        let index = indexed.map_or(0, |keys| Index::bytes(keys.len()));
+        let index = indexed.map_or(0, |keys| Index::heap_bytes(keys.len()));
         let cached = keys.map_or(0, |keys| self.key_cache_bytes() * keys.len());
         let fitted = if (self.covering() == Covering::TunedAnswers) && !self.is_identity() {
             self.fit_bytes()
@@ -137,7 +137,7 @@ impl Plan {
             return slices + paths(2 * finer) + totals + kept * finer * FINER_LEN;
         }
         let keys = self.settings().domain.keys().map_or(0, Keys::len) as u64;
-        let index = 2 * PinIndex::bytes(self.pinned() as usize) as u64;
+        let index = 2 * PinIndex::heap_bytes(self.pinned() as usize) as u64;
         let seen =
             self.shape().cells() as u64 * size_of::<i32>() as u64 + u64::from(self.pinned()) * SLOT_LEN;
         slices + paths(self.pins_max() as u64) + 2 * self.pin_bytes() + index + keys * 16 + kept * seen

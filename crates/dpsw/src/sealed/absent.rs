@@ -18,7 +18,7 @@ impl SealedSketch {
         rows.fold_all(fingerprints, cells, i16::MAX, i16::min, |key_index, minimum| {
             let minimum = match minimum {
                 // Marked counters look like the smallest ones; their values stand in another list.
-                i16::MIN => self.minimum_of(rows.cells(fingerprints[key_index])) as i32,
+                i16::MIN => self.minimum_of(rows.cells_of(fingerprints[key_index])) as i32,
                 minimum => minimum.into(),
             };
             put(key_index, minimum);

@@ -41,8 +41,8 @@ impl FoundKey<'_> {
 /// The fingerprints of all keys, in their order.
 pub(crate) fn fingerprint_keys(keys: &Keys, by: FingerprintKey) -> Vec<u64> {
     match keys {
-        Keys::Range(end) => (0..*end).map(|value| by.integer(value)).collect(),
-        _ => keys.iter().map(|item| by.item(item)).collect(),
+        Keys::Range(end) => (0..*end).map(|value| by.hash_integer(value)).collect(),
+        _ => keys.iter().map(|item| by.hash_item(item)).collect(),
     }
 }
 
@@ -80,7 +80,7 @@ impl FoundKeys {
         kept.sort_unstable_by(FoundKey::compare_with);
         planted!(fault::listed(&mut kept));
         Self {
-            keys: Keys::collect(kind, kept.iter().map(|kept| kept.item)),
+            keys: Keys::collect_kind(kind, kept.iter().map(|kept| kept.item)),
             sums: kept.iter().map(|kept| kept.sum).collect(),
         }
     }
@@ -106,7 +106,11 @@ impl FoundKeys {
 
     /// The keys with their sums, in order.
     pub(crate) fn iter_kept(&self, by: FingerprintKey) -> impl Iterator<Item = FoundKey<'_>> {
-        self.keys.iter().zip(&self.sums).map(move |(item, &sum)| FoundKey { hash: by.item(item), item, sum })
+        self.keys.iter().zip(&self.sums).map(move |(item, &sum)| FoundKey {
+            hash: by.hash_item(item),
+            item,
+            sum,
+        })
     }
 
     /// Whether a key is listed.
@@ -115,7 +119,7 @@ impl FoundKeys {
         while low < high {
             let middle = usize::midpoint(low, high);
             let known = self.keys.get(middle);
-            match (by.item(known), known).cmp(&(hash, item)) {
+            match (by.hash_item(known), known).cmp(&(hash, item)) {
                 Ordering::Less => low = middle + 1,
                 Ordering::Equal => return true,
                 Ordering::Greater => high = middle,
@@ -134,7 +138,7 @@ mod tests {
     fn kept<'k>(keys: &[(&'k str, i64)]) -> Vec<FoundKey<'k>> {
         let kept = |&(key, sum): &(&'k str, i64)| {
             let item = Item::from(key);
-            FoundKey { hash: BY.item(item), item, sum }
+            FoundKey { hash: BY.hash_item(item), item, sum }
         };
         keys.iter().map(kept).collect()
     }
@@ -180,7 +184,7 @@ mod tests {
         let (listed, others) = names.split_at(100);
         let all: Vec<(&str, i64)> = listed.iter().map(|name| (name.as_str(), 1)).collect();
         let found = FoundKeys::new(Kind::Bytes, kept(&all), ListLimits { keys: 1000, bytes: 1000 });
-        let is_listed = |name: &String| found.contains(BY.item(Item::from(name)), Item::from(name), BY);
+        let is_listed = |name: &String| found.contains(BY.hash_item(Item::from(name)), Item::from(name), BY);
         assert!(listed.iter().all(is_listed));
         assert!(!others.iter().any(is_listed));
     }

@@ -219,7 +219,7 @@ mod tests {
         assert_eq!(pins.slots_of(10).collect::<Vec<_>>(), [(1, 8..10)]);
         assert_eq!([8, 9, 10].map(|number| pins.slot_at(40, number)), [None, Some(0), None]);
         let ninth = pins.horizon().get(9).expect("decided");
-        let slots = |fingerprint| pins.index_slots(ninth).find(fingerprint);
+        let slots = |fingerprint| pins.index_slots(ninth).find_slot(fingerprint);
         assert_eq!((pins.slot_at(15, 8), slots(40), slots(30)), (None, 1, 0));
         let again = pins.clone().with_next_substream(&[30], &plan).with_next_substream(&[30], &plan);
         assert_eq!(

@@ -51,7 +51,7 @@ impl Caps {
     }
 
     fn has_room(&mut self, user: u64, key: FingerprintKey) -> bool {
-        let hash = |user: u64| key.integer(user);
+        let hash = |user: u64| key.hash_integer(user);
         if let Some((_, count)) = self.counts.find_mut(hash(user), |(known, _)| *known == user) {
             let admitted = *count < self.each;
             *count += u32::from(admitted);
@@ -66,7 +66,7 @@ impl Caps {
 
     /// Notes a user who is not known.
     fn insert_user(&mut self, user: u64, count: u32, key: FingerprintKey) {
-        let hash = |(user, _): &(u64, u32)| key.integer(*user);
+        let hash = |(user, _): &(u64, u32)| key.hash_integer(*user);
         if self.counts.len() == self.counts.capacity() {
             // A table that grows by itself leaves what it held behind.
             let mut larger = HashTable::with_capacity(2 * self.counts.capacity() + 1);
@@ -112,7 +112,7 @@ impl Caps {
         let len = reader.read_len(12)?;
         for _ in 0..len {
             let (user, count) = (reader.read_u64()?, reader.read_u32()?);
-            let hash = |user: u64| key.integer(user);
+            let hash = |user: u64| key.hash_integer(user);
             let is_known = self.counts.find(hash(user), |(known, _)| *known == user).is_some();
             if is_known || count == 0 || self.each < count || self.users_max <= self.counts.len() {
                 return Err(SnapshotError::invalid("its users are repeated, too many or sent too much"));

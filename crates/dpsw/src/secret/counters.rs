@@ -4,7 +4,7 @@ use zeroize::Zeroizing;
 
 use crate::bytes::codec::{Reader, Writer};
 use crate::error::SnapshotError;
-use crate::item::hash::column;
+use crate::item::hash::column_of;
 use crate::item::index::Index;
 use crate::item::mapping::{Columns, Mapping, Shape};
 use crate::item::pins::PinIndex;
@@ -59,7 +59,7 @@ impl Counters {
             return self.count_clamped(items.iter().flat_map(|&item| mapping.cells(Item::Integer(item))));
         }
         let key = mapping.fingerprint_key;
-        let fingerprints = items.iter().map(|&item| key.integer(item));
+        let fingerprints = items.iter().map(|&item| key.hash_integer(item));
         match (&mapping.columns, &mapping.pinned) {
             (Columns::Hashed(keys), Some(pinned)) => self.count_pinned(fingerprints, keys, pinned),
             (Columns::Hashed(keys), None) => self.count_hashed(fingerprints, keys),
@@ -121,7 +121,7 @@ impl Counters {
     }
 
     fn count_listed(&mut self, fingerprints: impl Iterator<Item = u64>, index: &Index) {
-        for place in fingerprints.filter_map(|fingerprint| index.place(fingerprint)) {
+        for place in fingerprints.filter_map(|fingerprint| index.find_key(fingerprint)) {
             self.cells[place] += 1;
         }
     }
@@ -147,11 +147,11 @@ impl Counters {
         let (keys, columns) = (&keys[..rows], self.shape.columns);
         let (hashed, own) = self.cells.split_at_mut(self.shape.cells());
         for fingerprint in fingerprints {
-            let slot = pinned.find(fingerprint);
+            let slot = pinned.find_slot(fingerprint);
             let is_pinned = i32::from(slot != 0);
             own[slot - usize::from(slot != 0)] += is_pinned;
             for (row, key) in keys.iter().enumerate() {
-                hashed[row * columns as usize + column(fingerprint, *key, columns)] += 1 - is_pinned;
+                hashed[row * columns as usize + column_of(fingerprint, *key, columns)] += 1 - is_pinned;
             }
         }
     }
@@ -173,7 +173,7 @@ impl Counters {
         let cells = &mut self.cells[..];
         for fingerprint in fingerprints {
             for (row, key) in keys.iter().enumerate() {
-                cells[row * columns as usize + column(fingerprint, *key, columns)] += 1;
+                cells[row * columns as usize + column_of(fingerprint, *key, columns)] += 1;
             }
         }
     }
@@ -182,7 +182,7 @@ impl Counters {
         let columns = self.shape.columns;
         for fingerprint in fingerprints {
             for (row, key) in keys.iter().enumerate() {
-                self.cells[row * columns as usize + column(fingerprint, *key, columns)] += 1;
+                self.cells[row * columns as usize + column_of(fingerprint, *key, columns)] += 1;
             }
         }
     }
@@ -344,7 +344,7 @@ mod tests {
             mapping(Shape { rows, columns: 5 }, Columns::Hashed(keys.into()))
         };
         let pinned = hashed(2);
-        let slots = [3, 12].map(|item| pinned.fingerprint_key.integer(item)).into_iter().zip(0..);
+        let slots = [3, 12].map(|item| pinned.fingerprint_key.hash_integer(item)).into_iter().zip(0..);
         let index = PinIndex::new(&slots.collect::<Vec<_>>());
         let pinned = Mapping { pinned: Some(Arc::new(index)), ..pinned };
         let identity = Shape { rows: 1, columns: 5 };
@@ -385,7 +385,7 @@ mod tests {
                 if matches!(mapping.columns, Columns::Range) {
                     continue;
                 }
-                let fingerprints = ITEMS.map(|item| mapping.fingerprint_key.integer(item));
+                let fingerprints = ITEMS.map(|item| mapping.fingerprint_key.hash_integer(item));
                 let mut counters = started(&mapping, items, 0);
                 counters.count_words(Kind::Bytes, &fingerprints, &mapping);
                 assert_eq!(counters.exact_counts(), (&wanted[..], items + 8), "{mapping:?}");
@@ -396,7 +396,7 @@ mod tests {
     /// Two rows and so many others, and the keys 3 and 77 on the slots 2 and 0 of three.
     fn pinning(rows: u32) -> Mapping {
         let mapping = mappings().swap_remove(rows as usize - 1);
-        let slots = [(3, 2), (77, 0)].map(|(item, slot)| (mapping.fingerprint_key.integer(item), slot));
+        let slots = [(3, 2), (77, 0)].map(|(item, slot)| (mapping.fingerprint_key.hash_integer(item), slot));
         Mapping { pinned: Some(Arc::new(PinIndex::new(&slots))), ..mapping }
     }
 
@@ -418,13 +418,13 @@ mod tests {
                 match item {
                     3 => wanted[cells + 2] += 1,
                     77 => wanted[cells] += 1,
-                    _ => mapping.rows().cells(key.integer(item)).for_each(|cell| wanted[cell] += 1),
+                    _ => mapping.rows().cells_of(key.hash_integer(item)).for_each(|cell| wanted[cell] += 1),
                 }
             }
             for before in
                 [0, COUNT_MAX as u64 - items.len() as u64 - 1, COUNT_MAX as u64 - 8, COUNT_MAX as u64]
             {
-                let fingerprints: Vec<u64> = items.iter().map(|&item| key.integer(item)).collect();
+                let fingerprints: Vec<u64> = items.iter().map(|&item| key.hash_integer(item)).collect();
                 for (kind, words) in [(Kind::Integers, &items), (Kind::Bytes, &fingerprints)] {
                     let mut counters = Counters::new(mapping.shape, 3);
                     counters.items = before;

@@ -91,7 +91,7 @@ impl Key for u64 {
     }
 
     fn hash_by(&self, by: FingerprintKey) -> u64 {
-        by.integer(*self)
+        by.hash_integer(*self)
     }
 
     fn to_item<'a>(&self, _: &'a [u8]) -> Item<'a> {

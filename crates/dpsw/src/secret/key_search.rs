@@ -103,7 +103,7 @@ impl KeySearch {
                 let by = counts.by;
                 let at = |index| {
                     let word = run.words[places.get(index)];
-                    Some((by.integer(word), word))
+                    Some((by.hash_integer(word), word))
                 };
                 count_all(counts, places.len(), at, limit, lowered);
             }
@@ -208,7 +208,7 @@ impl KeySearch {
             let item = reader.read_item(plan.kind())?;
             let is_short = !matches!(item, Item::Bytes(bytes) if plan.key_len_max() < bytes.len());
             let fits = is_short && 0 < count && u64::from(count) <= plan.items_max();
-            if !fits || !search.restore_key(by.item(item), item, count, standing) {
+            if !fits || !search.restore_key(by.hash_item(item), item, count, standing) {
                 return Err(SnapshotError::invalid("a key has no right count, is too long or occurs twice"));
             }
         }
@@ -303,7 +303,7 @@ fn check_keys<K: Key>(
         entry.standing = KeyState::OUT;
         planted!(fault::released_key(&mut entry.standing, before));
     }
-    Keys::collect(plan.kind(), found.into_iter())
+    Keys::collect_kind(plan.kind(), found.into_iter())
 }
 
 /// One look at the keys of a search.
@@ -593,7 +593,7 @@ mod tests {
         search.take_run(Run::integers(&vec![7; enough]), None, search_plan);
         search.take_run(Run::integers(&vec![8; enough]), None, search_plan);
         let (item, limits) = (Item::Integer(8), search_plan.list());
-        let kept = FoundKey { hash: key().item(item), item, sum: 0 };
+        let kept = FoundKey { hash: key().hash_item(item), item, sum: 0 };
         let listed = FoundKeys::new(Kind::Integers, vec![kept], limits);
         assert_eq!(look(&mut search, search_plan, &listed, Noise::off()), [7]);
         // The list has lost both.
@@ -673,7 +673,7 @@ mod tests {
         let mut search = KeySearch::new(search_plan, key());
         let words = ["ab", "abc", "ab", "d", "e", "ab", "", "ab"];
         for word in words {
-            let hash = key().bytes(word.as_bytes());
+            let hash = key().hash_bytes(word.as_bytes());
             search.take_run(Run::strings(&[hash], &[word.as_bytes()]), None, search_plan);
         }
         let AnyKeyTable::Bytes(counts) = &search.counts else { unreachable!("bytes") };

@@ -22,16 +22,16 @@ impl FileStore {
     /// The folder cannot be made.
     pub fn new(folder: impl Into<PathBuf>) -> Result<Self, StoreError> {
         let folder = folder.into();
-        fs::create_dir_all(&folder).map_err(|error| failed(&folder, &error))?;
+        fs::create_dir_all(&folder).map_err(|error| store_error(&folder, &error))?;
         Ok(Self { folder })
     }
 
-    fn path(&self, id: StateId) -> PathBuf {
+    fn note_path(&self, id: StateId) -> PathBuf {
         self.folder.join(id.to_string())
     }
 
     /// Makes what happened in the folder durable.
-    fn sync(&self) -> io::Result<()> {
+    fn sync_folder(&self) -> io::Result<()> {
         // Other systems have no handle on folders; their file systems write such changes in order.
         if cfg!(unix) { File::open(&self.folder)?.sync_all() } else { Ok(()) }
     }
@@ -39,25 +39,26 @@ impl FileStore {
 
 impl FreshnessStore for FileStore {
     fn note(&mut self, id: StateId) -> Result<(), StoreError> {
-        let path = self.path(id);
+        let path = self.note_path(id);
         let made = OpenOptions::new().write(true).create_new(true).open(&path);
         made.and_then(|file| file.sync_all())
-            .and_then(|()| self.sync())
-            .map_err(|error| failed(&path, &error))
+            .and_then(|()| self.sync_folder())
+            .map_err(|error| store_error(&path, &error))
     }
 
     fn consume(&mut self, id: StateId) -> Result<bool, StoreError> {
-        let path = self.path(id);
+        let path = self.note_path(id);
         match fs::remove_file(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-            removed => {
-                removed.and_then(|()| self.sync()).map(|()| true).map_err(|error| failed(&path, &error))
-            }
+            removed => removed
+                .and_then(|()| self.sync_folder())
+                .map(|()| true)
+                .map_err(|error| store_error(&path, &error)),
         }
     }
 }
 
-fn failed(path: &Path, error: &io::Error) -> StoreError {
+fn store_error(path: &Path, error: &io::Error) -> StoreError {
     StoreError { reason: format!("{}: {error}", path.display()) }
 }
 
@@ -71,7 +72,7 @@ mod tests {
         let mut store = FileStore::new(folder.path()).expect("a folder");
         let (here, stuck) = (StateId([1; 24]), StateId([2; 24]));
         store.note(here).expect("room");
-        fs::create_dir(store.path(stuck)).expect("room");
+        fs::create_dir(store.note_path(stuck)).expect("room");
         assert!(store.consume(stuck).is_err());
         assert_eq!((store.consume(here), store.consume(here)), (Ok(true), Ok(false)));
         assert!(store.note(stuck).is_err());
@@ -83,6 +84,6 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let store = FileStore::new(folder.path().join("gone")).expect("a folder");
         fs::remove_dir(folder.path().join("gone")).expect("it is empty");
-        assert!(store.sync().is_err());
+        assert!(store.sync_folder().is_err());
     }
 }

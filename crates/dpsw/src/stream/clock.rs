@@ -28,7 +28,7 @@ impl DpswSketch {
         if TIME_MAX < watermark {
             return Err(IngestError::FarFuture(watermark));
         }
-        self.move_clock(watermark).map_err(|unsealed| unsealed.after(0))
+        self.move_clock(watermark).map_err(|unsealed| unsealed.into_error_after(0))
     }
 
     /// Takes one event of a time window. [`extend`](Self::extend) is faster for many.
@@ -41,7 +41,7 @@ impl DpswSketch {
             Item::Bytes(value) => self.extend(Batch::bytes(&[value]).at(&[time])),
         }?;
         if taken.late == 1 {
-            let sealed = self.earliest();
+            let sealed = self.earliest_open();
             return Err(IngestError::Late { by: sealed - time, sealed });
         }
         if taken.early == 1 {
@@ -70,12 +70,12 @@ impl DpswSketch {
             }
             self.follow_events(time).map_err(|unsealed| unsealed.having_taken(done))?;
             let len = self.run_len(&times[done..]);
-            match self.place(time) {
+            match self.place_of(time) {
                 Place::Late => (taken.late, self.time.late) = (taken.late + 1, self.time.late + 1),
                 Place::Early => taken.early += 1,
                 Place::Open { number, segment } => {
                     self.begin_by(number, &times[done..done + len]);
-                    taken.add(len, self.take_now(number, Some(segment), run.part(done, len)));
+                    taken.add_events(len, self.take_now(number, Some(segment), run.part_from(done, len)));
                 }
             }
             let newest = *times[done..done + len].iter().max().expect("a run has at least one event");
@@ -87,11 +87,11 @@ impl DpswSketch {
 
     /// How many of these events, from the first on, fall into the first one's segment and move no boundary.
     fn run_len(&self, times: &[u64]) -> usize {
-        let Place::Open { number, segment } = self.place(times[0]) else { return 1 };
+        let Place::Open { number, segment } = self.place_of(times[0]) else { return 1 };
         let origin = number * self.plan.substream_len();
         let boundaries = self.plan.boundaries();
         let start = origin + segment.checked_sub(1).map_or(0, |before| boundaries[before]);
-        let start = start.max(self.earliest());
+        let start = start.max(self.earliest_open());
         let mut end = origin + boundaries[segment];
         if let Some(TimeWindow { clock: Clock::Events, lateness, .. }) = self.plan.settings().window.time() {
             // An event at this time or later moves the watermark over a boundary.
@@ -101,11 +101,11 @@ impl DpswSketch {
     }
 
     /// Where an event belongs.
-    fn place(&self, time: u64) -> Place {
+    fn place_of(&self, time: u64) -> Place {
         if self.time.start.is_none() || self.open_until() <= time {
             return Place::Early;
         }
-        if time < self.earliest() {
+        if time < self.earliest_open() {
             return Place::Late;
         }
         let (number, segment) = self.plan.place(time);
@@ -113,7 +113,7 @@ impl DpswSketch {
     }
 
     /// Events before this time are late: all of it is sealed or given up, or the caller's clock began later.
-    fn earliest(&self) -> u64 {
+    fn earliest_open(&self) -> u64 {
         match self.plan.settings().window.time() {
             Some(window) if window.clock.is_callers() => {
                 self.sealed_until().max(self.time.start.unwrap_or(0))

@@ -60,7 +60,7 @@ impl DpswSketch {
     fn pass_over(&mut self, position: u64) -> Result<(), EntropyError> {
         while self.time.now < position {
             let next = self.next_boundary().min(position);
-            self.pass(next - self.time.now)?;
+            self.pass_positions(next - self.time.now)?;
         }
         Ok(())
     }
@@ -99,7 +99,7 @@ impl DpswSketch {
     }
 
     /// Where a stream that is over ends.
-    fn end(&self) -> u64 {
+    fn end_position(&self) -> u64 {
         let end = match self.plan.settings().window.time() {
             Some(TimeWindow { clock: Clock::Events, lateness, .. }) if self.time.start.is_some() => {
                 self.time.now + lateness + 1
@@ -114,14 +114,14 @@ impl DpswSketch {
     /// or nothing.
     fn last_generators(&mut self) -> Result<Vec<Generator>, IngestError> {
         self.check_owner()?;
-        let substreams = self.end().div_ceil(self.plan.substream_len()).saturating_sub(self.number);
+        let substreams = self.end_position().div_ceil(self.plan.substream_len()).saturating_sub(self.number);
         let seals_max = substreams * (self.plan.ranges().len() as u64 + 1) + 1;
-        let generators = (0..seals_max).map(|_| self.generator()).collect::<Result<_, _>>();
+        let generators = (0..seals_max).map(|_| self.draw_generator()).collect::<Result<_, _>>();
         generators.map_err(|source| IngestError::Entropy { accepted: 0, source })
     }
 
     fn seal_all(mut self, generators: Vec<Generator>) -> WindowView {
-        let end = self.end();
+        let end = self.end_position();
         let mut generators = generators.into_iter();
         while self.next_boundary() <= end {
             self.time.now = self.time.now.max(self.next_boundary());
@@ -131,7 +131,7 @@ impl DpswSketch {
         if self.number * self.plan.substream_len() < end {
             self.seal_short(&mut generators);
         } else if self.is_unseen() {
-            self.look(&mut generators);
+            self.check_keys_at_end(&mut generators);
         }
         planted!(fault::finished(&mut self.cached));
         self.view().into_finished()
@@ -144,9 +144,9 @@ impl DpswSketch {
     }
 
     /// Looks for keys once more, as at the end of the search.
-    fn look(&mut self, generators: &mut impl Iterator<Item = Generator>) {
-        let found = self.find(generators.next().expect("one more was drawn than there are seals"));
-        self.list(&found);
+    fn check_keys_at_end(&mut self, generators: &mut impl Iterator<Item = Generator>) {
+        let found = self.find_keys(generators.next().expect("one more was drawn than there are seals"));
+        self.list_found(&found);
     }
 
     /// Seals the substream in which the stream is over, and looks for keys as at its own end: no search has a check more.
@@ -156,8 +156,8 @@ impl DpswSketch {
         let len = self.time.now - self.number * self.plan.substream_len();
         let open = self.open.front_mut().expect("a substream is always open");
         let sealed = open.seal_short(&self.plan, &self.levels, len, generators);
-        let found = of_keys.map(|generator| self.find(generator));
-        self.release(sealed, found);
+        let found = of_keys.map(|generator| self.find_keys(generator));
+        self.release_sealed(sealed, found);
     }
 }
 

@@ -46,7 +46,7 @@ impl Unsealed {
     }
 
     /// As an error of a call that had taken `before` items earlier.
-    pub(crate) fn after(self, before: usize) -> IngestError {
+    pub(crate) fn into_error_after(self, before: usize) -> IngestError {
         IngestError::Entropy { accepted: before + self.accepted, source: self.source }
     }
 }
@@ -68,7 +68,7 @@ pub struct Taken {
 
 impl Taken {
     /// Adds so many events, of which some are capped.
-    pub(crate) fn add(&mut self, events: usize, capped: usize) {
+    pub(crate) fn add_events(&mut self, events: usize, capped: usize) {
         self.counted += events - capped;
         self.capped += capped;
     }
@@ -149,7 +149,7 @@ impl DpswSketch {
     /// # Errors
     /// The system gives no randomness.
     pub fn with_noise(plan: impl Into<Plan>, mut noise: Noise) -> Result<Self, EntropyError> {
-        let key = StreamKey::draw(&mut noise)?;
+        let key = StreamKey::draw_from(&mut noise)?;
         Ok(Self::with_key(plan, key, noise))
     }
 
@@ -166,8 +166,9 @@ impl DpswSketch {
         let keys = HashKeys::new(&plan, key);
         let pins = Pins::new(&plan, number);
         let first = pins.horizon().get(number).expect("a stream begins inside its horizon");
-        let open = OpenSubstream::new(&plan, pinning(&pins, keys.mapping(&plan, first), first, &plan));
-        let cached = nothing_released(pins, open.mapping().unpinned());
+        let open =
+            OpenSubstream::new(&plan, with_pinned_keys(&pins, keys.mapping_for(&plan, first), first, &plan));
+        let cached = nothing_released(pins, open.mapping().without_pins());
         let start = plan.settings().window.time().is_none().then_some(0);
         Self {
             levels: Arc::new(Levels::first(&plan)),
@@ -254,11 +255,11 @@ impl DpswSketch {
     /// the error says how many items were taken. See [`IngestError`].
     #[expect(clippy::needless_pass_by_value, reason = "a batch is made for one call")]
     pub fn extend(&mut self, batch: Batch<'_>) -> Result<Taken, IngestError> {
-        self.check(&batch)?;
+        self.check_batch(&batch)?;
         let mut taken = Taken::default();
         match &batch.items {
-            Items::Integers(items) => self.take(&batch, 0, Run::integers(items), &mut taken)?,
-            Items::Nulls(len) => self.take(&batch, 0, Run::nulls(*len), &mut taken)?,
+            Items::Integers(items) => self.take_run(&batch, 0, Run::integers(items), &mut taken)?,
+            Items::Nulls(len) => self.take_run(&batch, 0, Run::nulls(*len), &mut taken)?,
             Items::Strings(items) => self.take_strings(&batch, &**items, &mut taken)?,
         }
         Ok(taken)
@@ -276,18 +277,18 @@ impl DpswSketch {
         for start in (0..items.len()).step_by(HASHED_AT_ONCE) {
             let words = &mut words[..HASHED_AT_ONCE.min(items.len() - start)];
             // The caller's code runs here, before any of these is counted: if it panics, positions stay right.
-            items.hash(start, key, words);
+            items.hash_into(start, key, words);
             slices.clear();
             if needs_keys {
-                items.slices(start, words.len(), &mut slices);
+                items.push_slices(start, words.len(), &mut slices);
             }
-            self.take(batch, start, Run::strings(words, &slices), taken)?;
+            self.take_run(batch, start, Run::strings(words, &slices), taken)?;
         }
         Ok(())
     }
 
     /// Takes the items of a batch that begin at `start`.
-    fn take(
+    fn take_run(
         &mut self,
         batch: &Batch<'_>,
         start: usize,
@@ -295,12 +296,12 @@ impl DpswSketch {
         taken: &mut Taken,
     ) -> Result<(), IngestError> {
         let range = start..start + run.len();
-        let run = run.by(batch.users.map_or(&[], |users| &users[range.clone()]));
+        let run = run.with_users(batch.users.map_or(&[], |users| &users[range.clone()]));
         let result = match batch.times {
             Some(times) => self.take_at(&times[range], run, taken),
             None => self.take_next(run, taken),
         };
-        result.map_err(|unsealed| unsealed.after(start))
+        result.map_err(|unsealed| unsealed.into_error_after(start))
     }
 
     /// Takes items at the next positions.
@@ -308,18 +309,18 @@ impl DpswSketch {
         let mut done = 0;
         while done < run.len() {
             let room = self.next_boundary() - self.time.now;
-            let now = run.part(done, usize::try_from(room).unwrap_or(usize::MAX));
-            taken.add(now.len(), self.take_now(self.number, None, now));
+            let now = run.part_from(done, usize::try_from(room).unwrap_or(usize::MAX));
+            taken.add_events(now.len(), self.take_now(self.number, None, now));
             done += now.len();
             let positions = now.len();
             planted!(let positions = fault::positions(positions));
-            self.pass(positions as u64).map_err(|source| Unsealed { accepted: done, source })?;
+            self.pass_positions(positions as u64).map_err(|source| Unsealed { accepted: done, source })?;
         }
         Ok(())
     }
 
     /// Goes on by this many positions, not past the end of the segment.
-    pub(crate) fn pass(&mut self, positions: u64) -> Result<(), EntropyError> {
+    pub(crate) fn pass_positions(&mut self, positions: u64) -> Result<(), EntropyError> {
         self.time.now += positions;
         if self.time.now == self.next_boundary() { self.close_segment() } else { Ok(()) }
     }
@@ -331,19 +332,19 @@ impl DpswSketch {
         let open = self.open_substream(number);
         let segment = segment.unwrap_or_else(|| open.closed_count());
         let admitted = open.take_run(segment, run, &plan);
-        self.pin(number, run, admitted.places.as_deref());
+        self.count_for_search(number, run, admitted.places.as_deref());
         admitted.capped
     }
 
-    fn pin(&mut self, number: u64, run: Run<'_>, admitted: Option<&[usize]>) {
+    fn count_for_search(&mut self, number: u64, run: Run<'_>, admitted: Option<&[usize]>) {
         let plan = Arc::clone(&self.plan);
-        if let (Some(search_plan), Some(search)) = (plan.search_plan(), self.search(number)) {
+        if let (Some(search_plan), Some(search)) = (plan.search_plan(), self.running_search(number)) {
             search.take_run(run, admitted, search_plan);
         }
     }
 
     /// The keys of the search of a substream, if they are counted.
-    fn search(&mut self, number: u64) -> Option<&mut KeySearch> {
+    fn running_search(&mut self, number: u64) -> Option<&mut KeySearch> {
         let search_plan = self.plan.search_plan()?;
         let (search_number, key) = (search_plan.number_at(number), self.keys.mapper.fingerprint_key);
         if search_number < self.first_search {
@@ -357,7 +358,7 @@ impl DpswSketch {
     /// A number for the user with this name, for [`Batch::by`].
     #[must_use]
     pub fn user(&self, name: &[u8]) -> u64 {
-        self.keys.mapper.fingerprint_key.bytes(name)
+        self.keys.mapper.fingerprint_key.hash_bytes(name)
     }
 
     /// The position or time at which the next range is sealed: plan and clock alone say where it is.
@@ -367,7 +368,7 @@ impl DpswSketch {
         self.number * self.plan.substream_len() + boundary.expect("an open substream is not complete")
     }
 
-    fn check(&self, batch: &Batch<'_>) -> Result<(), IngestError> {
+    fn check_batch(&self, batch: &Batch<'_>) -> Result<(), IngestError> {
         self.check_owner()?;
         let settings = self.plan.settings();
         let wanted = settings.domain.kind();
@@ -412,13 +413,13 @@ impl DpswSketch {
         let open = self.open.front().expect("a substream is always open");
         planted!(fault::table(&mut self.levels, open.oldest_segment().filter(|_| open.closed_count() == 0)));
         let seals = open.ranges_ending(&self.plan, &self.levels).len() + usize::from(self.checks_keys());
-        let generators = (0..seals).map(|_| self.generator()).collect::<Result<Vec<_>, _>>()?;
+        let generators = (0..seals).map(|_| self.draw_generator()).collect::<Result<Vec<_>, _>>()?;
         self.seal_segment(&mut generators.into_iter());
         Ok(())
     }
 
     /// A newly keyed generator, for one seal.
-    pub(crate) fn generator(&mut self) -> Result<Generator, EntropyError> {
+    pub(crate) fn draw_generator(&mut self) -> Result<Generator, EntropyError> {
         let generator = self.noise.generator()?;
         planted!(let generator = fault::generator(generator));
         Ok(generator)
@@ -430,9 +431,9 @@ impl DpswSketch {
         let open = self.open.front_mut().expect("a substream is always open");
         let sealed = open.close_segment(&self.plan, &self.levels, generators);
         let is_complete = open.next_boundary(&self.plan).is_none();
-        let found = of_keys.map(|generator| self.find(generator));
+        let found = of_keys.map(|generator| self.find_keys(generator));
         if !sealed.is_empty() {
-            self.release(sealed, found);
+            self.release_sealed(sealed, found);
         }
         if is_complete {
             self.turn_over();
@@ -448,7 +449,7 @@ impl DpswSketch {
     }
 
     /// Looks at the keys of the oldest open substream's search: those that come out. At its end the search is wiped.
-    pub(crate) fn find(&mut self, mut generator: Generator) -> Keys {
+    pub(crate) fn find_keys(&mut self, mut generator: Generator) -> Keys {
         let search_plan = self.plan.search_plan().expect("keys are looked at");
         let (search_number, listed) = (search_plan.number_at(self.number), self.cached.released.found());
         let search = self.searches.get_mut(&search_number);
@@ -466,17 +467,17 @@ impl DpswSketch {
     /// Goes on with the next substream.
     fn turn_over(&mut self) {
         self.number += 1;
-        self.decide();
+        self.decide_next();
         let mut complete = self.open.pop_front().expect("a substream is always open");
         if self.open.is_empty() {
-            complete.turn_over(self.mapping(self.decided(self.number)));
+            complete.turn_over(self.mapping_for(self.decided_substream(self.number)));
             self.open.push_back(complete);
         }
     }
 
     /// Decides how finely keys are cut in the oldest open substream, and which are pinned in the next one that no event can
     /// have reached: by what is sealed, and when the clock says so.
-    fn decide(&mut self) {
+    fn decide_next(&mut self) {
         let released = &self.cached.released;
         let Decision { pins, levels } = self.decider.decide(&self.plan, released);
         self.levels = Arc::new(levels);
@@ -489,15 +490,15 @@ impl DpswSketch {
     }
 
     /// A substream that can be open: who is pinned there was decided before any event could reach it.
-    pub(crate) fn decided(&self, number: u64) -> Decided {
+    pub(crate) fn decided_substream(&self, number: u64) -> Decided {
         let horizon = self.cached.released.pins().horizon();
         horizon.get(number).expect("every substream that can be open is decided")
     }
 
     /// How items fall on the counters of a substream.
-    pub(crate) fn mapping(&self, substream: Decided) -> Mapping {
-        let hashed = self.keys.mapping(&self.plan, substream);
-        pinning(self.cached.released.pins(), hashed, substream, &self.plan)
+    pub(crate) fn mapping_for(&self, substream: Decided) -> Mapping {
+        let hashed = self.keys.mapping_for(&self.plan, substream);
+        with_pinned_keys(self.cached.released.pins(), hashed, substream, &self.plan)
     }
 
     /// The open substream of this number, not before the oldest.
@@ -506,7 +507,8 @@ impl DpswSketch {
         while self.open.len() <= index {
             let next = self.number + self.open.len() as u64;
             planted!(fault::opened(&mut self.cached, next, &self.plan));
-            self.open.push_back(OpenSubstream::new(&self.plan, self.mapping(self.decided(next))));
+            self.open
+                .push_back(OpenSubstream::new(&self.plan, self.mapping_for(self.decided_substream(next))));
         }
         &mut self.open[index]
     }
@@ -517,7 +519,7 @@ impl DpswSketch {
         self.number = watermark / self.plan.substream_len();
         let reference = self.cached.released.mapping().clone();
         self.cached = nothing_released(Pins::new(&self.plan, self.number), reference);
-        let first = self.mapping(self.decided(self.number));
+        let first = self.mapping_for(self.decided_substream(self.number));
         self.open = VecDeque::from([OpenSubstream::new(&self.plan, first)]);
         (self.time.start, self.time.now) = (Some(watermark), watermark);
     }
@@ -541,16 +543,19 @@ impl DpswSketch {
         self.cached = Arc::new(CachedRelease::new(nothing.with_pins(pins)));
         self.levels = Arc::new(Levels::first(&self.plan));
         if self.open.is_empty() {
-            self.open.push_back(OpenSubstream::new(&self.plan, self.mapping(self.decided(number))));
+            self.open
+                .push_back(OpenSubstream::new(&self.plan, self.mapping_for(self.decided_substream(number))));
         }
     }
 
-    pub(crate) fn release(&mut self, sealed: Vec<(usize, SealedSketch)>, found: Option<Keys>) {
+    pub(crate) fn release_sealed(&mut self, sealed: Vec<(usize, SealedSketch)>, found: Option<Keys>) {
         let open = self.open.front().expect("a substream is always open");
         let (mapping, capped) = (open.mapping(), open.capped_events(&self.plan));
         let running = match self.cached.released.substream(self.number) {
             Some(substream) => substream.with_sketches(sealed, &self.plan),
-            None => SealedSubstream::new(self.number, mapping.unpinned()).with_sketches(sealed, &self.plan),
+            None => {
+                SealedSubstream::new(self.number, mapping.without_pins()).with_sketches(sealed, &self.plan)
+            }
         };
         let running = running.with_capped(capped).with_levels(Arc::clone(&self.levels));
         planted!(let running = fault::released(running));
@@ -560,7 +565,7 @@ impl DpswSketch {
             self.cached.released.substreams().iter().filter(|s| s.number != self.number && is_kept(s.number));
         let mut substreams: Vec<_> = before.cloned().collect();
         substreams.push(Arc::new(running));
-        let listed = self.listed(&substreams, found);
+        let listed = self.list_after_seal(&substreams, found);
         let pins = self.cached.released.pins();
         let pins = match self.plan.pinned() {
             0 => Arc::clone(pins),
@@ -570,7 +575,7 @@ impl DpswSketch {
     }
 
     /// Makes found keys readable where nothing is sealed with them.
-    pub(crate) fn list(&mut self, found: &Keys) {
+    pub(crate) fn list_found(&mut self, found: &Keys) {
         let (released, by) = (&self.cached.released, self.keys.mapper.fingerprint_key);
         let counter = FoundCounter { plan: &self.plan, pins: released.pins() };
         let listed = Arc::new(released.found().with_counted(found, released.substreams(), counter, by));
@@ -579,7 +584,7 @@ impl DpswSketch {
     }
 
     /// The list of found keys after these substreams were sealed and these keys came out.
-    fn listed(&self, substreams: &[Arc<SealedSubstream>], found: Option<Keys>) -> Arc<FoundKeys> {
+    fn list_after_seal(&self, substreams: &[Arc<SealedSubstream>], found: Option<Keys>) -> Arc<FoundKeys> {
         let (released, found) = (&self.cached.released, found.unwrap_or(Keys::Range(0)));
         if self.plan.search_plan().is_none() {
             return Arc::clone(released.found());
@@ -595,7 +600,7 @@ fn nothing_released(pins: Pins, mapping: Mapping) -> Arc<CachedRelease> {
 }
 
 /// The mapping of a substream with counters of their own for the keys that are pinned there.
-fn pinning(pins: &Pins, hashed: Mapping, substream: Decided, plan: &Plan) -> Mapping {
+fn with_pinned_keys(pins: &Pins, hashed: Mapping, substream: Decided, plan: &Plan) -> Mapping {
     let slots = || Arc::new(pins.index_slots(substream));
     Mapping { pinned: (0 < plan.pinned()).then(slots), ..hashed }
 }
@@ -757,7 +762,7 @@ mod tests {
                 let sums = sketch.cached.released.found().sums();
                 assert!(step < 5 || (100..180).contains(&sums[0]), "step {step}: {sums:?}");
             }
-            assert!(sketch.cached.released.pins().slot_at(by.integer(7), 80).is_some());
+            assert!(sketch.cached.released.pins().slot_at(by.hash_integer(7), 80).is_some());
         }
     }
 

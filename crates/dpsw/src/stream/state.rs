@@ -100,7 +100,7 @@ impl DpswSketch {
         key: &StateKey,
         store: &mut (impl FreshnessStore + ?Sized),
     ) -> Result<SavedState, StateError> {
-        let saved = self.saved(key, Some(self.padded_len()))?;
+        let saved = self.save_padded(key, Some(self.padded_len()))?;
         store.note(saved.id)?;
         Ok(saved)
     }
@@ -118,11 +118,11 @@ impl DpswSketch {
     /// The sketch belongs to another process, or the system gives no randomness.
     #[cfg(any(test, feature = "checkpoints"))]
     pub fn checkpoint(&mut self, key: &StateKey) -> Result<SavedState, StateError> {
-        self.saved(key, None)
+        self.save_padded(key, None)
     }
 
     /// The state, with zeros up to this many bytes, if a length is given.
-    fn saved(&mut self, key: &StateKey, padded_len: Option<usize>) -> Result<SavedState, StateError> {
+    fn save_padded(&mut self, key: &StateKey, padded_len: Option<usize>) -> Result<SavedState, StateError> {
         self.check_owner()?;
         self.generation += 1;
         // A reproducible stream is saved under a nonce of the system as well: a nonce must never repeat.
@@ -132,7 +132,7 @@ impl DpswSketch {
         header.extend_from_slice(&VERSION.to_le_bytes());
         header.extend_from_slice(&self.generation.to_le_bytes());
         header.extend_from_slice(&nonce);
-        let secret = padded(&Zeroizing::new(self.to_secret()), padded_len);
+        let secret = pad_secret(&Zeroizing::new(self.to_secret()), padded_len);
         let payload = Payload { msg: &secret, aad: &header };
         let sealed = key.cipher().encrypt(&XNonce::from(nonce), payload).map_err(|_| StateError::Key)?;
         Ok(SavedState { id: StateId(nonce), generation: self.generation, bytes: [header, sealed].concat() })
@@ -150,7 +150,7 @@ impl DpswSketch {
         noise: Noise,
         store: &mut (impl FreshnessStore + ?Sized),
     ) -> Result<Self, StateError> {
-        let (sketch, id) = Self::open(bytes, key, noise)?;
+        let (sketch, id) = Self::open_state(bytes, key, noise)?;
         if store.consume(id)? { Ok(sketch) } else { Err(StateError::Stale { generation: sketch.generation }) }
     }
 
@@ -163,11 +163,11 @@ impl DpswSketch {
     /// # Errors
     /// The bytes are no state, are damaged, or do not open with the key; or the saved stream was already past this position.
     pub fn resume(bytes: &[u8], key: &StateKey, noise: Noise, resume_at: u64) -> Result<Self, StateError> {
-        Self::open(bytes, key, noise)?.0.resume_at(resume_at)
+        Self::open_state(bytes, key, noise)?.0.resume_at(resume_at)
     }
 
-    fn open(bytes: &[u8], key: &StateKey, noise: Noise) -> Result<(Self, StateId), StateError> {
-        let (generation, id, secret) = open(bytes, key)?;
+    fn open_state(bytes: &[u8], key: &StateKey, noise: Noise) -> Result<(Self, StateId), StateError> {
+        let (generation, id, secret) = decrypt_state(bytes, key)?;
         let mut sketch = Self::from_secret(&secret, noise)?;
         sketch.generation = generation;
         Ok((sketch, id))
@@ -217,7 +217,7 @@ impl DpswSketch {
     fn to_secret(&self) -> Vec<u8> {
         let mut writer = Writer::new(INNER_MAGIC, VERSION);
         write_view(&mut writer, &self.view());
-        writer.put_bytes(self.keys.stream.expose());
+        writer.put_bytes(self.keys.stream.expose_bytes());
         writer.put_u64(self.number);
         writer.put_option(self.time.start);
         writer.put_u64(self.time.now);
@@ -276,7 +276,7 @@ impl DpswSketch {
             let decided = self.cached.released.pins().horizon().get(number);
             let decided =
                 decided.ok_or(SnapshotError::invalid("an open substream lies beyond what is decided"))?;
-            let mapping = self.mapping(decided);
+            let mapping = self.mapping_for(decided);
             self.open.push_back(OpenSubstream::read_from(reader, &self.plan, mapping)?);
         }
         Ok(())
@@ -364,7 +364,7 @@ impl DpswSketch {
 }
 
 /// The secret bytes with their length before them and zeros after them.
-fn padded(secret: &[u8], padded_len: Option<usize>) -> Zeroizing<Vec<u8>> {
+fn pad_secret(secret: &[u8], padded_len: Option<usize>) -> Zeroizing<Vec<u8>> {
     let needed = LENGTH_LEN + secret.len();
     let len = padded_len.unwrap_or(needed);
     assert!(needed <= len, "a state is at most as long as its plan allows");
@@ -376,7 +376,7 @@ fn padded(secret: &[u8], padded_len: Option<usize>) -> Zeroizing<Vec<u8>> {
 }
 
 /// Checks the header and decrypts.
-fn open(bytes: &[u8], key: &StateKey) -> Result<(u64, StateId, Zeroizing<Vec<u8>>), StateError> {
+fn decrypt_state(bytes: &[u8], key: &StateKey) -> Result<(u64, StateId, Zeroizing<Vec<u8>>), StateError> {
     if bytes.get(..8) != Some(MAGIC.as_slice()) {
         return Err(SnapshotError::Foreign.into());
     }
@@ -390,11 +390,11 @@ fn open(bytes: &[u8], key: &StateKey) -> Result<(u64, StateId, Zeroizing<Vec<u8>
     let payload = Payload { msg: sealed, aad: header };
     let secret = key.cipher().decrypt(&XNonce::from(nonce), payload).map_err(|_| StateError::Key)?;
     let mut secret = Zeroizing::new(secret);
-    unpad(&mut secret)?;
+    unpad_secret(&mut secret)?;
     Ok((generation, StateId(nonce), secret))
 }
 
-fn unpad(padded: &mut Vec<u8>) -> Result<(), SnapshotError> {
+fn unpad_secret(padded: &mut Vec<u8>) -> Result<(), SnapshotError> {
     let len = padded.first_chunk::<LENGTH_LEN>().ok_or(SnapshotError::Truncated)?;
     let end = usize::try_from(u64::from_le_bytes(*len)).ok().and_then(|len| len.checked_add(LENGTH_LEN));
     let end = end.filter(|&end| end <= padded.len()).ok_or(SnapshotError::Truncated)?;
@@ -683,7 +683,8 @@ mod tests {
     fn an_open_substream_has_room_for_all_its_counters_and_users_and_hardly_more() {
         for sketch in [running(), running_users()] {
             let plan = &sketch.plan;
-            let mut open = OpenSubstream::new(plan, sketch.mapping(sketch.decided(sketch.number)));
+            let mut open =
+                OpenSubstream::new(plan, sketch.mapping_for(sketch.decided_substream(sketch.number)));
             let empty = written_len(|writer| open.write_to(writer));
             open.count_in_segment(0, |counters, _| counters.count_nulls(1));
             let counters = (plan.boundaries().len() + plan.ranges().len()) as u64;

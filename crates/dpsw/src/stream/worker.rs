@@ -136,7 +136,7 @@ impl Worker {
     /// # Errors
     /// The range is empty or touches more than 1000 substreams.
     pub fn start(&self, id: PartialId, range: Range<u64>) -> Result<Counting, PartialError> {
-        let listed = self.numbers(&range)?;
+        let listed = self.substreams_of(&range)?;
         Ok(Counting::new(id, range, listed))
     }
 
@@ -157,7 +157,7 @@ impl Worker {
     /// # Errors
     /// A batch does not fit the plan. Nothing is counted then.
     pub fn add(&self, counting: &mut Counting, batches: &[Batch<'_>]) -> Result<(), PartialError> {
-        batches.iter().try_for_each(|batch| self.check(batch).map(drop))?;
+        batches.iter().try_for_each(|batch| self.check_batch(batch).map(drop))?;
         batches.iter().try_for_each(|batch| self.count_batch(counting, batch))?;
         Ok(())
     }
@@ -179,27 +179,29 @@ impl Worker {
     }
 
     fn count_batch(&self, counting: &mut Counting, batch: &Batch<'_>) -> Result<(), IngestError> {
-        let times = self.check(batch)?;
+        let times = self.check_batch(batch)?;
         let mut hashed = Vec::new();
         let words = match &batch.items {
             Items::Integers(items) => *items,
             Items::Nulls(_) => &[],
             Items::Strings(items) => {
                 hashed.resize(items.len(), 0);
-                items.hash(0, self.keys.mapper.fingerprint_key, &mut hashed);
+                items.hash_into(0, self.keys.mapper.fingerprint_key, &mut hashed);
                 &hashed[..]
             }
         };
-        counting.see(times);
+        counting.note_times(times);
         let kind = batch.kind();
-        if self.runs(counting, times).take(times.len() / RUN_LEN + 2).count() <= times.len() / RUN_LEN + 1 {
-            let runs: Vec<Events> = self.runs(counting, times).collect();
+        if self.find_runs(counting, times).take(times.len() / RUN_LEN + 2).count()
+            <= times.len() / RUN_LEN + 1
+        {
+            let runs: Vec<Events> = self.find_runs(counting, times).collect();
             runs.into_iter().for_each(|(place, run)| {
                 self.count_at(counting, place, run.len(), kind.map(|kind| (kind, &words[run])));
             });
             return Ok(());
         }
-        for (place, rows) in self.gathered(counting, times) {
+        for (place, rows) in self.gather_rows(counting, times) {
             let words: Vec<u64> = kind.iter().flat_map(|_| rows.iter().map(|row| words[*row])).collect();
             self.count_at(counting, place, rows.len(), kind.map(|kind| (kind, &words[..])));
         }
@@ -217,7 +219,7 @@ impl Worker {
         // Workers have plans without pinned keys, where everything is decided.
         let decided = Horizon::EVERYTHING.get(substream).expect("all substreams");
         let mapping = counting.mappings.entry(substream);
-        let mapping = mapping.or_insert_with(|| self.keys.mapping(&self.plan, decided));
+        let mapping = mapping.or_insert_with(|| self.keys.mapping_for(&self.plan, decided));
         let segments = counting.substreams.entry(substream).or_default();
         let counters = segments.entry(segment).or_insert_with(|| Counters::new(self.plan.shape(), 0));
         match words {
@@ -227,13 +229,13 @@ impl Worker {
     }
 
     /// Events of the range that follow each other in one segment.
-    fn runs<'t>(&'t self, counting: &Counting, times: &'t [u64]) -> impl Iterator<Item = Events> + 't {
+    fn find_runs<'t>(&'t self, counting: &Counting, times: &'t [u64]) -> impl Iterator<Item = Events> + 't {
         let range = counting.range.clone();
         let mut done = 0;
         std::iter::from_fn(move || {
             done += times[done..].iter().take_while(|time| !range.contains(time)).count();
             let place = self.plan.place(*times.get(done)?);
-            let segment = self.segment(place);
+            let segment = self.times_of(place);
             let segment = segment.start.max(range.start)..segment.end.min(range.end);
             let start = done;
             done += times[done..].iter().take_while(|time| segment.contains(time)).count();
@@ -242,23 +244,23 @@ impl Worker {
     }
 
     /// The rows of each segment, where times are mixed.
-    fn gathered(&self, counting: &Counting, times: &[u64]) -> BTreeMap<(u64, usize), Vec<usize>> {
+    fn gather_rows(&self, counting: &Counting, times: &[u64]) -> BTreeMap<(u64, usize), Vec<usize>> {
         let mut gathered: BTreeMap<_, Vec<usize>> = BTreeMap::new();
-        for (place, run) in self.runs(counting, times) {
+        for (place, run) in self.find_runs(counting, times) {
             gathered.entry(place).or_default().extend(run);
         }
         gathered
     }
 
     /// The times of a segment.
-    fn segment(&self, (substream, segment): (u64, usize)) -> Range<u64> {
+    fn times_of(&self, (substream, segment): (u64, usize)) -> Range<u64> {
         let start = substream * self.plan.substream_len();
         let boundaries = self.plan.boundaries();
         start + segment.checked_sub(1).map_or(0, |before| boundaries[before])..start + boundaries[segment]
     }
 
     /// The substreams that a range touches.
-    fn numbers(&self, range: &Range<u64>) -> Result<Range<u64>, PartialError> {
+    fn substreams_of(&self, range: &Range<u64>) -> Result<Range<u64>, PartialError> {
         let len = self.plan.substream_len();
         let numbers = range.start / len..range.end.div_ceil(len);
         let is_right = range.start < range.end && numbers.end - numbers.start <= SUBSTREAMS_MAX;
@@ -266,7 +268,7 @@ impl Worker {
         if is_right { Ok(numbers) } else { Err(PartialError::Range { start, end, most: SUBSTREAMS_MAX }) }
     }
 
-    fn check<'b>(&self, batch: &Batch<'b>) -> Result<&'b [u64], IngestError> {
+    fn check_batch<'b>(&self, batch: &Batch<'b>) -> Result<&'b [u64], IngestError> {
         let wanted = self.plan.settings().domain.kind();
         if let Some(got) = batch.kind().filter(|got| *got != wanted) {
             return Err(IngestError::Kind { wanted, got });
@@ -303,7 +305,7 @@ impl Counting {
     }
 
     /// Notes which times there are, inside the range and outside.
-    fn see(&mut self, times: &[u64]) {
+    fn note_times(&mut self, times: &[u64]) {
         let Range { start, end } = self.range;
         let (mut first, mut last, mut before, mut after) = (u64::MAX, 0, 0, 0);
         // Without branches: nearly all events lie inside.

@@ -242,7 +242,7 @@ pub(crate) fn found(found: Keys, kind: Kind, counts: &tape::Counts) -> Keys {
     }
     let is_odd =
         |item: &Item<'_>| counts.iter().any(|(key, count)| *key == tape::name(*item) && count % 2 == 1);
-    Keys::collect(kind, found.iter().filter(|item| !is_odd(item)))
+    Keys::collect_kind(kind, found.iter().filter(|item| !is_odd(item)))
 }
 
 /// What a jump of the clock leaves of pins; `is_open` where an event opened the substream in which it lands.
@@ -320,7 +320,7 @@ pub(crate) fn rewind(bulk: &mut ChaCha20Legacy) {
 /// What becomes of counters after a batch.
 pub(crate) fn counted(cells: &mut [i32], kind: Kind, words: &[u64], mapping: &Mapping) {
     let fingerprint = |&word: &u64| match kind {
-        Kind::Integers => mapping.fingerprint_key.integer(word),
+        Kind::Integers => mapping.fingerprint_key.hash_integer(word),
         Kind::Bytes => word,
     };
     match PLANTED.get() {
@@ -334,7 +334,7 @@ pub(crate) fn counted(cells: &mut [i32], kind: Kind, words: &[u64], mapping: &Ma
         }
         Some(Fault::PinnedTwice) => {
             let pinned = words.iter().map(fingerprint).filter(|key| mapping.own_cell(*key).is_some());
-            pinned.flat_map(|key| mapping.rows().cells(key)).for_each(|cell| cells[cell] += 1);
+            pinned.flat_map(|key| mapping.rows().cells_of(key)).for_each(|cell| cells[cell] += 1);
         }
         Some(Fault::OpenPins) => COUNTED.with_borrow_mut(|counted| {
             words.iter().map(fingerprint).for_each(|key| *counted.entry(key).or_default() += 1);

@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 
 use crate::item::domain::Domain;
-use crate::item::hash::{StreamKey, column};
+use crate::item::hash::{StreamKey, column_of};
 use crate::item::keys::Keys;
 use crate::plan::settings::{
     CounterLayout, Grid, Method, PaperMethod, Settings, Shares, SubstreamLen, Unit, Window,
@@ -29,7 +29,7 @@ struct Hash {
 impl Hash {
     fn h(&self, r: usize, e: u64) -> usize {
         let key = self.stream.row_keys(0, self.rows)[r];
-        column(self.stream.fingerprint_key().integer(e), key, self.columns)
+        column_of(self.stream.fingerprint_key().hash_integer(e), key, self.columns)
     }
 }
 

@@ -59,8 +59,8 @@ impl CachedRelease {
         }
         let key = self.released.mapping().fingerprint_key;
         match &self.released.mapping().columns {
-            Columns::Listed(index) => index.place(key.item(item)),
-            _ => self.key_index.get_or_init(|| Index::new(keys, key)).place(key.item(item)),
+            Columns::Listed(index) => index.find_key(key.hash_item(item)),
+            _ => self.key_index.get_or_init(|| Index::new(keys, key)).find_key(key.hash_item(item)),
         }
     }
 

@@ -158,7 +158,7 @@ impl WindowView {
         let mut all: Vec<FoundKey<'_>> = lists.iter().flat_map(|found| found.iter_kept(by)).collect();
         all.sort_unstable_by_key(|kept| (kept.hash, kept.item));
         all.dedup_by_key(|kept| kept.item);
-        let keys = Keys::collect(self.plan.settings().domain.kind(), all.iter().map(|kept| kept.item));
+        let keys = Keys::collect_kind(self.plan.settings().domain.kind(), all.iter().map(|kept| kept.item));
         let counter = FoundCounter { plan: &self.plan, pins: Pins::none() };
         FoundKeys::default().with_counted(&keys, substreams, counter, by)
     }
@@ -176,7 +176,7 @@ impl WindowView {
         // A pinned key has nothing in the rows: what it counts goes where it would have fallen.
         for (fingerprint, slot) in released.pins().keys_at(number) {
             let count = substream.count_key(slot, substream.levels().level_of(slot), &self.plan);
-            for cell in substream.mapping.rows().cells(fingerprint) {
+            for cell in substream.mapping.rows().cells_of(fingerprint) {
                 totals[cell] += count;
             }
         }

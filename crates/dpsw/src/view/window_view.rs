@@ -494,7 +494,7 @@ impl Sealed<'_> {
         if self.view.plan.pinned() == 0 {
             return mapping.cells(item).filter_map(|key_index| self.own_cell(key_index)).collect();
         }
-        let slot = self.view.cached.released.pins().slot_at(mapping.fingerprint_key.item(item), *number);
+        let slot = self.view.cached.released.pins().slot_at(mapping.fingerprint_key.hash_item(item), *number);
         // PRIVACY.md: rule 33. An item falls on counters of its own or on hashed ones, never on both.
         match (slot, self.range) {
             (Some(slot), 1..) => self.own_cell(slot as usize).into_iter().collect(),

@@ -121,7 +121,7 @@ fn arrived(found: &Keys, kind: Kind, counts: &Counts) -> Keys {
         |item: &Item<'_>| counts.iter().position(|(key, _)| *key == name(*item)).unwrap_or(usize::MAX);
     let mut items: Vec<Item<'_>> = found.iter().collect();
     items.sort_by_key(place);
-    Keys::collect(kind, items.into_iter())
+    Keys::collect_kind(kind, items.into_iter())
 }
 
 /// A key as bytes.

@@ -60,7 +60,7 @@ impl TunedAnswers<'_> {
         let Question { plan, cached, .. } = self.question;
         if 0 < plan.pinned()
             && let Some(series) =
-                self.series().get_pinned(cached.released.mapping().fingerprint_key.item(item))
+                self.series().get_pinned(cached.released.mapping().fingerprint_key.hash_item(item))
         {
             return self.answer_of(series);
         }

@@ -425,7 +425,7 @@ impl LeastSquares {
         let mut count = 0;
         let mut ranks = Vec::with_capacity(candidates.len());
         for item in candidates.iter().map(|&key_index| keys.get(key_index)) {
-            let fingerprint = observed.mapping.fingerprint_key.item(item);
+            let fingerprint = observed.mapping.fingerprint_key.hash_item(item);
             let rank = observed.counts_key(fingerprint).then_some(count);
             ranks.push(rank);
             if rank.is_none() {
@@ -616,7 +616,7 @@ mod tests {
         }
 
         fn fingerprints(&self, keys: u64) -> Vec<u64> {
-            (0..keys).map(|key| self.mapping.fingerprint_key.integer(key)).collect()
+            (0..keys).map(|key| self.mapping.fingerprint_key.hash_integer(key)).collect()
         }
 
         fn estimate(&self, fitted: &SubstreamFit, candidates: &Candidates, key: u64) -> f64 {

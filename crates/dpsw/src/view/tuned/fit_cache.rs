@@ -291,7 +291,7 @@ impl WindowFit {
 
     fn key_sums(&self, evidence: Evidence<'_>, model: &WindowModel, item: Item<'_>) -> KeySums {
         let Some(substream) = evidence.substreams.first() else { return KeySums::default() };
-        let fingerprint = substream.mapping.fingerprint_key.item(item);
+        let fingerprint = substream.mapping.fingerprint_key.hash_item(item);
         let candidate = self.rank_of(fingerprint);
         let mut seen = SeenSlices::default();
         let mut running = Running::NONE;
@@ -493,7 +493,7 @@ mod tests {
             let (mut value, mut variance, mut noise) = (0.0, 0.0, 0.0);
             for &Slice { index, weight, .. } in &model.weights().slices {
                 let (substream, fitted) = (&stream.substreams[index], &made.fitted[index]);
-                let fingerprint = substream.mapping.fingerprint_key.integer(3);
+                let fingerprint = substream.mapping.fingerprint_key.hash_integer(3);
                 let candidate = made.candidates.get(&fingerprint).map(|candidate| candidate.rank as usize);
                 let sketch = substream.sketch(WHOLE).expect("sealed");
                 let cells = substream.mapping.cells(3_u64.into());
