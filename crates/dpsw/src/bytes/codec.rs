@@ -159,6 +159,12 @@ impl<'a> Reader<'a> {
         if needed <= self.rest.len() { Ok(len) } else { Err(SnapshotError::Truncated) }
     }
 
+    /// An index below a limit; what it means is said where it is not.
+    pub(crate) fn read_index(&mut self, limit: usize, flaw: &'static str) -> Result<usize, SnapshotError> {
+        let index = usize::try_from(self.read_u64()?).ok().filter(|&index| index < limit);
+        index.ok_or(SnapshotError::invalid(flaw))
+    }
+
     pub(crate) fn read_option(&mut self) -> Result<Option<u64>, SnapshotError> {
         let is_some = self.read_flag()?;
         let value = self.read_u64()?;

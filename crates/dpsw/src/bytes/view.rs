@@ -280,8 +280,7 @@ fn read_sketch(
     plan: &Plan,
     levels: &Levels,
 ) -> Result<(usize, Arc<SealedSketch>), SnapshotError> {
-    let range = usize::try_from(reader.read_u64()?).ok().filter(|&range| range < plan.ranges().len());
-    let range = range.ok_or(SnapshotError::invalid("a range is not in its plan"))?;
+    let range = reader.read_index(plan.ranges().len(), "a range is not in its plan")?;
     let items = reader.read_option()?.map(|items| items.min(ITEMS_MAX));
     let is_slice = plan.ranges()[range].role() == Role::Slice;
     if items.is_some() != (plan.has_public_totals() && !is_slice) {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::error::IngestError;
 use crate::item::hash::FingerprintKey;
 use crate::item::keys::Strings;
 use crate::item::value::Kind;
@@ -99,6 +100,15 @@ impl<'a> Batch<'a> {
             Items::Integers(_) => Some(Kind::Integers),
             Items::Strings(_) => Some(Kind::Bytes),
             Items::Nulls(_) => None,
+        }
+    }
+
+    /// # Errors
+    /// The items are of another kind than the stream's; null items go with either.
+    pub(crate) fn check_kind(&self, wanted: Kind) -> Result<(), IngestError> {
+        match self.kind().filter(|got| *got != wanted) {
+            None => Ok(()),
+            Some(got) => Err(IngestError::Kind { wanted, got }),
         }
     }
 

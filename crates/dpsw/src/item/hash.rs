@@ -109,6 +109,12 @@ pub(crate) fn column_of(fingerprint: u64, row_key: u64, columns: u32) -> usize {
     ((upper * u64::from(columns)) >> 32) as usize
 }
 
+/// The cell of a fingerprint in the row of this number and key, where rows lie one after the other.
+#[inline]
+pub(crate) fn cell_of(fingerprint: u64, (row, row_key): (usize, u64), columns: u32) -> usize {
+    row * columns as usize + column_of(fingerprint, row_key, columns)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

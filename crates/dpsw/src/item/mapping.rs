@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::item::hash::{FingerprintKey, column_of};
+use crate::item::hash::{FingerprintKey, cell_of};
 use crate::item::index::Index;
 use crate::item::pins::PinIndex;
 use crate::item::value::Item;
@@ -48,9 +48,7 @@ impl<'a> Rows<'a> {
     #[inline]
     pub(crate) fn cells_of(self, fingerprint: u64) -> impl Iterator<Item = usize> + use<'a> {
         let columns = self.columns;
-        let cell =
-            move |(row, key): (usize, &u64)| row * columns as usize + column_of(fingerprint, *key, columns);
-        self.keys.iter().enumerate().map(cell)
+        self.keys.iter().enumerate().map(move |(row, key)| cell_of(fingerprint, (row, *key), columns))
     }
 }
 
@@ -86,8 +84,7 @@ impl Rows<'_> {
         for (place, fingerprint) in fingerprints.iter().enumerate() {
             let mut so_far = start;
             for (row, key) in keys.iter().enumerate() {
-                so_far =
-                    fold(so_far, values[row * columns as usize + column_of(*fingerprint, *key, columns)]);
+                so_far = fold(so_far, values[cell_of(*fingerprint, (row, *key), columns)]);
             }
             put(place, so_far);
         }

@@ -28,6 +28,16 @@ pub(crate) enum CountedKeys<'a> {
     Places(&'a [u32]),
 }
 
+impl CountedKeys<'_> {
+    /// The counter of a key in such a range, if it counts the key.
+    pub(crate) fn cell_of(self, key_index: u32) -> Option<usize> {
+        match self {
+            Self::All => Some(key_index as usize),
+            Self::Places(key_indices) => key_indices.binary_search(&key_index).ok(),
+        }
+    }
+}
+
 impl Levels {
     /// Those of a substream before which nothing is sealed: no key is known to be rare.
     pub(crate) fn first(plan: &Plan) -> Self {
@@ -89,10 +99,7 @@ impl Levels {
         let key = u32::try_from(key_index)
             .ok()
             .filter(|&key| self.level_of(key) == plan.levels().level_of(range))?;
-        match self.counted_keys(range, plan) {
-            CountedKeys::All => Some(key_index),
-            CountedKeys::Places(key_indices) => key_indices.binary_search(&key).ok(),
-        }
+        self.counted_keys(range, plan).cell_of(key)
     }
 
     /// The shape of a slice.

@@ -2,7 +2,6 @@
 
 use crate::plan::range::WHOLE;
 use crate::plan::structure::Plan;
-use crate::sealed::levels::CountedKeys;
 use crate::sealed::substream::SealedSubstream;
 
 /// A key that is cut more finely than most.
@@ -68,10 +67,7 @@ impl SealedSubstream {
 
     /// What a slice holds of a key, if it is sealed and counts the key.
     pub(crate) fn count_in_slice(&self, key_index: u32, range: usize, plan: &Plan) -> Option<i64> {
-        let index = match self.levels().counted_keys(range, plan) {
-            CountedKeys::All => key_index as usize,
-            CountedKeys::Places(key_indices) => key_indices.binary_search(&key_index).ok()?,
-        };
-        self.sketch(range).map(|sketch| sketch.cell(index).into())
+        let cell = self.levels().counted_keys(range, plan).cell_of(key_index)?;
+        self.sketch(range).map(|sketch| sketch.cell(cell).into())
     }
 }

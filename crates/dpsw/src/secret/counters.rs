@@ -4,7 +4,7 @@ use zeroize::Zeroizing;
 
 use crate::bytes::codec::{Reader, Writer};
 use crate::error::SnapshotError;
-use crate::item::hash::column_of;
+use crate::item::hash::cell_of;
 use crate::item::index::Index;
 use crate::item::mapping::{Columns, Mapping, Shape};
 use crate::item::pins::PinIndex;
@@ -58,14 +58,11 @@ impl Counters {
         if self.is_near_full(items.len()) {
             return self.count_clamped(items.iter().flat_map(|&item| mapping.cells(Item::Integer(item))));
         }
-        let key = mapping.fingerprint_key;
-        let fingerprints = items.iter().map(|&item| key.hash_integer(item));
-        match (&mapping.columns, &mapping.pinned) {
-            (Columns::Hashed(keys), Some(pinned)) => self.count_pinned(fingerprints, keys, pinned),
-            (Columns::Hashed(keys), None) => self.count_hashed(fingerprints, keys),
-            (Columns::Listed(index), _) => self.count_listed(fingerprints, index),
-            (Columns::Range, _) => self.count_range(items),
+        if let Columns::Range = mapping.columns {
+            return self.count_range(items);
         }
+        let key = mapping.fingerprint_key;
+        self.count_by_fingerprint(items.iter().map(|&item| key.hash_integer(item)), mapping);
     }
 
     /// Counts items of either kind.
@@ -89,12 +86,15 @@ impl Counters {
                 fingerprints.iter().flat_map(|&fingerprint| mapping.hashed_cells(fingerprint)),
             );
         }
-        let fingerprints = fingerprints.iter().copied();
+        self.count_by_fingerprint(fingerprints.iter().copied(), mapping);
+    }
+
+    fn count_by_fingerprint(&mut self, fingerprints: impl Iterator<Item = u64>, mapping: &Mapping) {
         match (&mapping.columns, &mapping.pinned) {
             (Columns::Hashed(keys), Some(pinned)) => self.count_pinned(fingerprints, keys, pinned),
             (Columns::Hashed(keys), None) => self.count_hashed(fingerprints, keys),
             (Columns::Listed(index), _) => self.count_listed(fingerprints, index),
-            (Columns::Range, _) => unreachable!("a range of integers is a domain of integers"),
+            (Columns::Range, _) => unreachable!("a range counts by the integers themselves"),
         }
     }
 
@@ -151,7 +151,7 @@ impl Counters {
             let is_pinned = i32::from(slot != 0);
             own[slot - usize::from(slot != 0)] += is_pinned;
             for (row, key) in keys.iter().enumerate() {
-                hashed[row * columns as usize + column_of(fingerprint, *key, columns)] += 1 - is_pinned;
+                hashed[cell_of(fingerprint, (row, *key), columns)] += 1 - is_pinned;
             }
         }
     }
@@ -173,7 +173,7 @@ impl Counters {
         let cells = &mut self.cells[..];
         for fingerprint in fingerprints {
             for (row, key) in keys.iter().enumerate() {
-                cells[row * columns as usize + column_of(fingerprint, *key, columns)] += 1;
+                cells[cell_of(fingerprint, (row, *key), columns)] += 1;
             }
         }
     }
@@ -182,7 +182,7 @@ impl Counters {
         let columns = self.shape.columns;
         for fingerprint in fingerprints {
             for (row, key) in keys.iter().enumerate() {
-                self.cells[row * columns as usize + column_of(fingerprint, *key, columns)] += 1;
+                self.cells[cell_of(fingerprint, (row, *key), columns)] += 1;
             }
         }
     }

@@ -488,6 +488,11 @@ mod tests {
         }
     }
 
+    fn counts(search: &KeySearch) -> Vec<(u64, u32)> {
+        let AnyKeyTable::Integers(counts) = &search.counts else { unreachable!("integers") };
+        counts.entries.iter().map(|entry| (entry.key, entry.count)).collect()
+    }
+
     #[test]
     fn arrivals_beyond_the_search_count_nowhere_also_after_a_restore() {
         for counting in [SearchCounts::Exact, SearchCounts::Summary { keys: 3 }] {
@@ -502,9 +507,7 @@ mod tests {
             let mut restored = KeySearch::read_from(&mut reader, search_plan, key()).expect("a search");
             for search in [&mut search, &mut restored] {
                 search.take_run(Run::integers(&[5; 9]), None, search_plan);
-                let AnyKeyTable::Integers(counts) = &search.counts else { unreachable!("integers") };
-                let counts: Vec<(u64, u32)> = counts.entries.iter().map(|e| (e.key, e.count)).collect();
-                assert_eq!(counts, [(1, 5), (2, 1), (5, 4)], "of nine, four are within the search");
+                assert_eq!(counts(search), [(1, 5), (2, 1), (5, 4)], "of nine, four are within the search");
                 assert_eq!(search.arrivals, 15);
             }
         }
@@ -517,9 +520,7 @@ mod tests {
         let mut search = KeySearch::new(search_plan, key());
         // Of six arrivals those at 0, 3, 4 and 5 count, and the last two lie beyond the search.
         search.take_run(Run::integers(&[7, 8, 8, 7, 9, 7]), Some(&[0, 3, 4, 5]), search_plan);
-        let AnyKeyTable::Integers(counts) = &search.counts else { unreachable!("integers") };
-        let counts: Vec<(u64, u32)> = counts.entries.iter().map(|e| (e.key, e.count)).collect();
-        assert_eq!((counts, search.arrivals), (vec![(7, 2)], 6));
+        assert_eq!((counts(&search), search.arrivals), (vec![(7, 2)], 6));
     }
 
     /// The keys that a look lets out, beside the keys of this list.

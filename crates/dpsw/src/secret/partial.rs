@@ -150,9 +150,7 @@ fn read_segments(reader: &mut Reader<'_>, plan: &Plan, arrays_max: usize) -> Res
         return Err(SnapshotError::invalid("it has too many counters"));
     }
     for _ in 0..count {
-        let segment =
-            usize::try_from(reader.read_u64()?).ok().filter(|&segment| segment < plan.boundaries().len());
-        let segment = segment.ok_or(SnapshotError::invalid("a segment is not in its plan"))?;
+        let segment = reader.read_index(plan.boundaries().len(), "a segment is not in its plan")?;
         if segments.insert(segment, Counters::read_short(reader, plan.shape())?).is_some() {
             return Err(SnapshotError::invalid("a segment occurs twice"));
         }

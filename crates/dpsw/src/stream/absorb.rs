@@ -74,30 +74,17 @@ impl DpswSketch {
 mod tests {
     use super::*;
     use crate::item::batch::Batch;
-    use crate::item::domain::Domain;
     use crate::item::hash::StreamKey;
-    use crate::item::keys::Keys;
     use crate::noise::generator::Noise;
-    use crate::plan::settings::{
-        Clock, CounterLayout, Method, Settings, TimeWindow, TunedMethod, Unit, Window,
-    };
+    use crate::plan::settings::{Clock, CounterLayout, Settings, TunedMethod};
     use crate::plan::structure::Plan;
-    use crate::privacy::parameters::Epsilon;
     use crate::stream::worker::Worker;
 
     fn plan() -> Plan {
-        let time = TimeWindow { len: 100, lateness: 0, clock: Clock::Caller, expected_items: 1000 };
         let counters = CounterLayout::Identity;
-        Plan::new(Settings {
-            window: Window::Time(time),
-            unit: Unit::ReplaceOne,
-            epsilon: Epsilon::new(1.0).expect("in range"),
-            delta: None,
-            domain: Domain::Public(Keys::Range(4)),
-            method: Some(Method::Tuned(TunedMethod { substreams: 5, counters, ..TunedMethod::default() })),
-            retention: 1,
-        })
-        .expect("a plan")
+        let method = TunedMethod { substreams: 5, counters, ..TunedMethod::default() };
+        let settings = Settings::last_ticks(100, 1000, 1.0).expect("in range").with_keys(0..4);
+        settings.with_clock(Clock::Caller).with_method(method).plan().expect("a plan")
     }
 
     fn id(batch: u64) -> PartialId {

@@ -1,10 +1,13 @@
 //! Time windows: events carry times, intervals are sealed when the watermark passes them, also when they are empty.
 
+use std::ops::Range;
+
 use crate::error::IngestError;
 use crate::item::batch::Batch;
 use crate::item::run::Run;
 use crate::item::value::Item;
 use crate::plan::settings::{Clock, TimeWindow};
+use crate::plan::structure::Plan;
 use crate::stream::sketch::{DpswSketch, Taken, Unsealed};
 
 /// The latest time: positions and everything added to them stay in range.
@@ -88,11 +91,8 @@ impl DpswSketch {
     /// How many of these events, from the first on, fall into the first one's segment and move no boundary.
     fn run_len(&self, times: &[u64]) -> usize {
         let Place::Open { number, segment } = self.place_of(times[0]) else { return 1 };
-        let origin = number * self.plan.substream_len();
-        let boundaries = self.plan.boundaries();
-        let start = origin + segment.checked_sub(1).map_or(0, |before| boundaries[before]);
+        let Range { start, mut end } = segment_times(&self.plan, number, segment);
         let start = start.max(self.earliest_open());
-        let mut end = origin + boundaries[segment];
         if let Some(TimeWindow { clock: Clock::Events, lateness, .. }) = self.plan.settings().window.time() {
             // An event at this time or later moves the watermark over a boundary.
             end = end.min(self.next_boundary().saturating_add(lateness));
@@ -180,6 +180,14 @@ impl DpswSketch {
     }
 }
 
+/// The times of a segment of a substream.
+pub(crate) fn segment_times(plan: &Plan, substream: u64, segment: usize) -> Range<u64> {
+    let origin = substream * plan.substream_len();
+    let boundaries = plan.boundaries();
+    let start = segment.checked_sub(1).map_or(0, |before| boundaries[before]);
+    origin + start..origin + boundaries[segment]
+}
+
 enum Place {
     Late,
     Early,
@@ -189,28 +197,17 @@ enum Place {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::item::domain::Domain;
     use crate::item::hash::StreamKey;
-    use crate::item::keys::Keys;
     use crate::noise::generator::Noise;
-    use crate::plan::settings::{CounterLayout, Method, Settings, TunedMethod, Unit, Window};
-    use crate::plan::structure::Plan;
-    use crate::privacy::parameters::Epsilon;
+    use crate::plan::settings::{CounterLayout, Settings, TunedMethod};
 
     /// Substreams of twenty ticks; events may be ten late.
     fn sketch(clock: Clock, noise: Noise) -> DpswSketch {
-        let time = TimeWindow { len: 100, lateness: 10, clock, expected_items: 1000 };
         let counters = CounterLayout::Identity;
-        let plan = Plan::new(Settings {
-            window: Window::Time(time),
-            unit: Unit::ReplaceOne,
-            epsilon: Epsilon::new(1.0).expect("in range"),
-            delta: None,
-            domain: Domain::Public(Keys::Range(4)),
-            method: Some(Method::Tuned(TunedMethod { substreams: 5, counters, ..TunedMethod::default() })),
-            retention: 1,
-        });
-        DpswSketch::with_key(plan.expect("a plan"), StreamKey::from_bytes([3; 32]), noise)
+        let method = TunedMethod { substreams: 5, counters, ..TunedMethod::default() };
+        let settings = Settings::last_ticks(100, 1000, 1.0).expect("in range").with_keys(0..4);
+        let settings = settings.with_clock(clock).with_lateness(10).with_method(method);
+        DpswSketch::with_key(settings.plan().expect("a plan"), StreamKey::from_bytes([3; 32]), noise)
     }
 
     #[test]

@@ -371,10 +371,7 @@ impl DpswSketch {
     fn check_batch(&self, batch: &Batch<'_>) -> Result<(), IngestError> {
         self.check_owner()?;
         let settings = self.plan.settings();
-        let wanted = settings.domain.kind();
-        if let Some(got) = batch.kind().filter(|got| *got != wanted) {
-            return Err(IngestError::Kind { wanted, got });
-        }
+        batch.check_kind(settings.domain.kind())?;
         match (settings.unit.per_substream(), batch.users.map(<[u64]>::len)) {
             (None, Some(_)) => return Err(IngestError::UnwantedUsers),
             (Some(_), None) => return Err(IngestError::NoUsers),

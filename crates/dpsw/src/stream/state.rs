@@ -430,8 +430,7 @@ impl OpenSubstream {
 
     fn read_from(reader: &mut Reader<'_>, plan: &Plan, mapping: Mapping) -> Result<Self, SnapshotError> {
         let boundaries = plan.boundaries().len();
-        let closed = usize::try_from(reader.read_u64()?).ok().filter(|&closed| closed < boundaries);
-        let closed = closed.ok_or(SnapshotError::invalid("an open substream is complete"))?;
+        let closed = reader.read_index(boundaries, "an open substream is complete")?;
         let segments = read_counters(reader, plan, boundaries)?;
         let ranges = read_counters(reader, plan, plan.ranges().len())?;
         let key = mapping.fingerprint_key;
@@ -455,8 +454,7 @@ fn read_counters(
 ) -> Result<Vec<(usize, Counters)>, SnapshotError> {
     let count = reader.read_len(8)?;
     let one = |_| {
-        let index = usize::try_from(reader.read_u64()?).ok().filter(|&index| index < limit);
-        let index = index.ok_or(SnapshotError::invalid("an index is not in its plan"))?;
+        let index = reader.read_index(limit, "an index is not in its plan")?;
         Ok((index, Counters::read_from(reader, plan.shape(), plan.pinned())?))
     };
     (0..count).map(one).collect()

@@ -13,6 +13,7 @@ use crate::plan::structure::Plan;
 use crate::sealed::horizon::Horizon;
 use crate::secret::counters::Counters;
 use crate::secret::partial::{Origin, PartialCounters, PartialId, Segments};
+use crate::stream::clock::segment_times;
 use crate::stream::keys::HashKeys;
 
 /// The most substreams that one call of a worker may touch: each takes counters of its own.
@@ -235,7 +236,7 @@ impl Worker {
         std::iter::from_fn(move || {
             done += times[done..].iter().take_while(|time| !range.contains(time)).count();
             let place = self.plan.place(*times.get(done)?);
-            let segment = self.times_of(place);
+            let segment = segment_times(&self.plan, place.0, place.1);
             let segment = segment.start.max(range.start)..segment.end.min(range.end);
             let start = done;
             done += times[done..].iter().take_while(|time| segment.contains(time)).count();
@@ -252,13 +253,6 @@ impl Worker {
         gathered
     }
 
-    /// The times of a segment.
-    fn times_of(&self, (substream, segment): (u64, usize)) -> Range<u64> {
-        let start = substream * self.plan.substream_len();
-        let boundaries = self.plan.boundaries();
-        start + segment.checked_sub(1).map_or(0, |before| boundaries[before])..start + boundaries[segment]
-    }
-
     /// The substreams that a range touches.
     fn substreams_of(&self, range: &Range<u64>) -> Result<Range<u64>, PartialError> {
         let len = self.plan.substream_len();
@@ -269,10 +263,7 @@ impl Worker {
     }
 
     fn check_batch<'b>(&self, batch: &Batch<'b>) -> Result<&'b [u64], IngestError> {
-        let wanted = self.plan.settings().domain.kind();
-        if let Some(got) = batch.kind().filter(|got| *got != wanted) {
-            return Err(IngestError::Kind { wanted, got });
-        }
+        batch.check_kind(self.plan.settings().domain.kind())?;
         if batch.users.is_some() {
             return Err(IngestError::UnwantedUsers);
         }
