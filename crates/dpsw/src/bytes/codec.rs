@@ -52,6 +52,7 @@ impl Writer {
 
     pub(crate) fn put_option(&mut self, value: Option<u64>) {
         self.put_u8(value.is_some().into());
+        // There with and without a value, so that lengths do not tell them apart.
         self.put_u64(value.unwrap_or(0));
     }
 
@@ -74,6 +75,7 @@ impl Writer {
     }
 
     pub(crate) fn put_cells(&mut self, cells: &[i32]) {
+        // Room first: a vector that moved while it is extended would leave counts behind.
         wipe::reserve(&mut self.0, size_of_val(cells));
         self.0.extend(cells.iter().flat_map(|cell| cell.to_le_bytes()));
     }
@@ -110,6 +112,7 @@ impl<'a> Reader<'a> {
         let body_start = MAGIC_LEN + VERSION_LEN;
         let body_end = bytes.len().checked_sub(CHECKSUM_LEN).filter(|&end| body_start <= end);
         let body_end = body_end.ok_or(SnapshotError::Truncated)?;
+        // Before the checksum: another version may have another one.
         let found = u16::from_le_bytes([bytes[MAGIC_LEN], bytes[MAGIC_LEN + 1]]);
         if found != known {
             return Err(SnapshotError::Version { found, known });
@@ -156,6 +159,7 @@ impl<'a> Reader<'a> {
     pub(crate) fn read_len(&mut self, element: usize) -> Result<usize, SnapshotError> {
         let len = usize::try_from(self.read_u64()?).map_err(|_| SnapshotError::Truncated)?;
         let needed = len.checked_mul(element).ok_or(SnapshotError::Truncated)?;
+        // Nothing is allocated for a length that the bytes cannot hold.
         if needed <= self.rest.len() { Ok(len) } else { Err(SnapshotError::Truncated) }
     }
 
@@ -205,6 +209,7 @@ impl<'a> Reader<'a> {
 
     pub(crate) fn read_varint(&mut self) -> Result<u32, SnapshotError> {
         let mut value = 0_u64;
+        // Five bytes hold 35 bits: the last may still be too large for 32.
         for shift in (0..35).step_by(7) {
             let byte = self.read_u8()?;
             value |= u64::from(byte & 0x7f) << shift;

@@ -1,4 +1,22 @@
-//! Settings ↔ bytes.
+//! Settings ↔ bytes, as they stand in views, in saved states and, hashed, in partial counters.
+//!
+//! ```text
+//! window      u8: 0 items, 1 caller's clock, 2 events' clock, 3 caller's clock where items decide the order
+//!             length u64; unless it counts items: lateness u64, expected items u64
+//! unit        u8: 0 replace-one, 1 add/remove, 2 users: items of a user per substream u32
+//! epsilon     ratio: numerator u64, denominator u64
+//! delta       u8: 0 none, 1 some; f64 either way
+//! domain      u8: 0 asked integers   1 asked bytes
+//!                 2 range: end u64   3 integers: count, u64 each   4 byte strings: count, bytes each
+//!                 5 found integers   6 found bytes: share ratio, substreams of a search u64, keys of a summary option,
+//!                                                   longest key u32
+//! method      u8: 0 paper: substream length (u8, u64), alpha ratio, grid option, counters, shares
+//!                 1 tuned: substreams u64, counters, noise u8, levels u32, pinned keys u32
+//! retention   u32
+//!
+//! counters    u8: 0 rows and columns, 1 relative error and failure probability, 2 identity; u64 twice either way
+//! shares      u8: 0 as printed, 1 explicit: count, ratio each
+//! ```
 
 use std::sync::Arc;
 
@@ -31,6 +49,7 @@ impl Writer {
         self.put_u8(settings.delta.is_some().into());
         self.put_f64(settings.delta.map_or(0.0, Delta::get));
         self.put_domain(&settings.domain);
+        // That of the plan, which has chosen what the settings left open: whoever reads it must not choose otherwise.
         self.put_method(plan.method());
         self.put_u32(settings.retention);
     }

@@ -1,18 +1,34 @@
 //! WindowView ↔ versioned bytes.
 //!
 //! ```text
-//! "DPSWVIEW"  version u16
-//! plan        settings; all else of the plan follows from them
-//! no claim u8   sites: count, u64 each   start u64   end u64   finished u8   fingerprint key u64
-//! site        once; of a merged view with slices once for each site, after its start u64 and end u64:
-//!   substreams  count, then of each: number u64  [capped]  [hash key u64 per row]  [levels]
-//!     sketches  count, then of each: range, items or none, cells
-//!   [pins]      decided from u64 until u64, count, then of each: fingerprint u64  slot u32  from u64  until u64
-//! [found keys]
-//! checksum
+//! 0            8         10                                         len - 4
+//! +------------+---------+------------------- ... ------------------+----------+
+//! | "DPSWVIEW" | version | body                                     | checksum |
+//! +------------+---------+------------------- ... ------------------+----------+
+//!   8 bytes      u16                                                  CRC-32 of all before it
+//!
+//! body        settings             all else of the plan follows from them (bytes/settings.rs)
+//!             no claim u8          1 if some noise was reproducible
+//!             sites                count, then u64 each, ascending
+//!             start u64  end u64   of the stream
+//!             finished u8
+//!             fingerprint key u64
+//!             site                 once; if sites are kept apart (several, and slices) once for each, after start u64 and end u64
+//!             [found keys]         count, then u64 or bytes each, by keyed hash
+//!
+//! site        substreams           count, then of each:
+//!               number u64
+//!               [capped option]
+//!               [row keys]         u64 for each row
+//!               [levels]           base u32, then for each level from 1 on: count, key index u32 each
+//!               sketches           count, then of each: range u64, items option, cells i32 row by row
+//!             [pins]               decided from u64, until u64; count, then of each:
+//!                                    fingerprint u64, slot u32, first substream u64, the one after the last u64
 //! ```
 //!
-//! The plan says which of the parts in brackets are there.
+//! Integers are little endian. A count is a u64; bytes are a count and that many bytes; an option is a u8, 0 or 1, and a u64 that
+//! is there either way. Parts in brackets are there if the plan has users, hashed counters, several levels, pinned keys or a
+//! search for keys.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -66,12 +82,14 @@ impl WindowView {
 
 pub(crate) fn write_view(writer: &mut Writer, view: &WindowView) {
     writer.put_plan(&view.plan);
+    // Noise that was reproducible is known as such wherever the bytes go (PRIVACY.md: rule 7).
     writer.put_u8((view.claim == Claim::None).into());
     writer.put_len(view.sites.len());
     view.sites.iter().for_each(|&site| writer.put_u64(site));
     writer.put_u64(view.stream.start);
     writer.put_u64(view.stream.end);
     writer.put_u8(view.finished().is_some().into());
+    // This key and those of the rows are all that is said of the hash (PRIVACY.md: rule 25).
     writer.put_u64(view.cached.released.mapping().fingerprint_key.get());
     if view.apart.is_empty() {
         write_site(writer, view);
@@ -99,6 +117,7 @@ fn write_site(writer: &mut Writer, view: &WindowView) {
 fn write_substream(writer: &mut Writer, substream: &SealedSubstream, plan: &Plan) {
     writer.put_u64(substream.number);
     if plan.user_room().is_some() {
+        // Who sends when is public where users are protected, so this is as well (PRIVACY.md: rule 14).
         writer.put_option(substream.capped());
     }
     if let Columns::Hashed(keys) = &substream.mapping.columns {
@@ -110,6 +129,7 @@ fn write_substream(writer: &mut Writer, substream: &SealedSubstream, plan: &Plan
     writer.put_len(substream.sketches().len());
     for (range, sketch) in substream.sketches() {
         writer.put_len(*range);
+        // None where presence is private (PRIVACY.md: rule 18).
         writer.put_option(sketch.items());
         writer.put_cells(&sketch.cells());
     }
@@ -283,6 +303,7 @@ fn read_sketch(
     let range = reader.read_index(plan.ranges().len(), "a range is not in its plan")?;
     let items = reader.read_option()?.map(|items| items.min(ITEMS_MAX));
     let is_slice = plan.ranges()[range].role() == Role::Slice;
+    // An exact total where none may be would be shown by answers (PRIVACY.md: rule 18).
     if items.is_some() != (plan.has_public_totals() && !is_slice) {
         return Err(SnapshotError::invalid("its totals do not fit its unit"));
     }
@@ -296,9 +317,11 @@ fn read_found(reader: &mut Reader<'_>, plan: &Plan, released: &Released) -> Resu
     let (by, kind) = (released.mapping().fingerprint_key, search_plan.kind());
     let counter = FoundCounter { plan, pins: released.pins() };
     let keys = reader.read_keys(kind)?;
+    // Keys are looked up by keyed hash, and any other order could show in which one they arrived.
     let is_sorted = keys.is_sorted_by(|a, b| (by.hash_item(*a), a) < (by.hash_item(*b), b));
     let len = keys.len();
     let keys = Keys::collect_kind(kind, keys.into_iter());
+    // What the keys count is in no bytes, so nothing can hide in it (PRIVACY.md: rule 38).
     let found = FoundKeys::default().with_counted(&keys, released.substreams(), counter, by);
     if !is_sorted || found.keys().len() < len {
         return Err(SnapshotError::invalid("its found keys are too many or out of order"));

@@ -2,13 +2,25 @@
 //! the counts and adds the noise once.
 //!
 //! ```text
-//! "DPSWPART"  version u16
-//! plan u64  key u64  substream u64           hashes of the plan and of the stream's key
-//! parts       count, then of each:
-//!   id        source, batch, partition
-//!   segments  count, then of each: number, counters without their zeros
-//! checksum
+//! 0            8         10                                         len - 4
+//! +------------+---------+------------------- ... ------------------+----------+
+//! | "DPSWPART" | version | body                                     | checksum |
+//! +------------+---------+------------------- ... ------------------+----------+
+//!   8 bytes      u16                                                  CRC-32 of all before it
+//!
+//! body        plan u64  key u64    a hash of the settings, a word that follows from the stream's key
+//!             substream u64
+//!             parts                count, then of each:
+//!               id                   source u64, batch u64, partition u64
+//!               segments             count, then of each:
+//!                 number u64
+//!                 sparse u8  items u64
+//!                 cells                if sparse is 0: i32 each
+//!                                      if it is 1: how many are above zero u64, then of each
+//!                                        the zeros before it and its count, both as varints
 //! ```
+//!
+//! Integers are little endian, a count is a u64, and a varint has seven bits in each byte, the lowest first.
 
 use std::collections::BTreeMap;
 
@@ -47,6 +59,7 @@ impl Origin {
     pub(crate) fn new(plan: &Plan, key: &StreamKey) -> Self {
         let mut writer = Writer::new(MAGIC, VERSION);
         writer.put_plan(plan);
+        // A hash stands for the settings, as a list of keys may be long.
         Self { plan: xxh3_64(&writer.finish()), key: key.check_word() }
     }
 }
@@ -85,6 +98,7 @@ impl PartialCounters {
         if self.substream != other.substream {
             return Err(PartialError::Substream(self.substream, other.substream));
         }
+        // A part that came in twice would count twice (PRIVACY.md: rule 11).
         if let Some(id) = other.parts.keys().find(|id| self.parts.contains_key(id)) {
             return Err(id.duplicate_error());
         }
@@ -126,11 +140,13 @@ impl PartialCounters {
         let substream = reader.read_u64()?;
         let count = reader.read_len(PartialId::LEN)?;
         let mut parts = BTreeMap::new();
+        // Zeros are not written, so few bytes can ask for many arrays: they are counted before they are made.
         let mut arrays_max = CELLS_MAX / plan.shape().cells().max(1);
         for _ in 0..count {
             let id = PartialId::read_from(&mut reader)?;
             let segments = read_segments(&mut reader, plan, arrays_max)?;
             arrays_max -= segments.len();
+            // Parts are told apart by their ids alone (PRIVACY.md: rule 11).
             if parts.insert(id, segments).is_some() {
                 return Err(SnapshotError::invalid("an id occurs twice"));
             }

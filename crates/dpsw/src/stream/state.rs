@@ -1,19 +1,37 @@
 //! The secret state of a running stream: saved by consuming the sketch, sealed with the caller's key.
 //!
 //! ```text
-//! "DPSWSECR"  version u16  generation u64  nonce of 24 bytes      in the clear, and authenticated
-//! encrypted, padded to a length that the plan fixes:
+//! 0            8         10           18      42                                  len - 16
+//! +------------+---------+------------+-------+--------------- ... ---------------+-----+
+//! | "DPSWSECR" | version | generation | nonce | encrypted                         | tag |
+//! +------------+---------+------------+-------+--------------- ... ---------------+-----+
+//!   8 bytes      u16       u64          24 bytes, the id of the state
+//!   in the clear, and authenticated     |
+//!                                       v
+//! +--------+--------------------------- ... ---------------------------+----- ... -----+
+//! | length | frame: "DPSWOPEN", version u16, body, checksum u32        | zeros         |
+//! +--------+--------------------------- ... ---------------------------+----- ... -----+
+//!   u64      that many bytes                                            up to a power of two; none in a checkpoint
 //!
-//! "DPSWOPEN"  version u16
-//! view        what is released, as in `bytes/view.rs`
-//! stream key  bytes
-//! number u64  start u64 or none  now u64  late u64       the oldest open substream, and the clock
-//! absorbed    count, then of each: substream u64, id of partial counters
-//! [levels]    of the oldest open substream
-//! open        count, then of each: closed segments; segments and ranges with their counters; caps or none
-//! searches    first u64, count, then of each: number u64, keys with counts and lasting noise
-//! checksum
+//! body        view                 the body of bytes/view.rs: what is released
+//!             stream key           bytes: 32 of them
+//!             number u64           of the oldest open substream
+//!             start option  now u64  late u64
+//!             absorbed             count, then of each: substream u64, id of partial counters (3 x u64)
+//!             [levels]             of the oldest open substream, as in a view, if the plan has several
+//!             open substreams      count, then of each:
+//!               closed u64           how many segments are
+//!               segments             count, then of each: segment u64, items u64, cells i32
+//!               ranges               count, then of each: range u64, items u64, cells i32
+//!               users u8             if 1: capped u64; count, then of each: user u64, items u32
+//!             first search u64     whose keys are counted
+//!             searches             count, then of each:
+//!               number u64  arrivals u64  lowered u64
+//!               keys                 count, then of each: count u32, state u32 (lasting noise), key u64 or bytes
 //! ```
+//!
+//! How long a saved state is with its zeros follows from public numbers alone (PRIVACY.md: rule 29). Cells end with those of
+//! pinned keys.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -100,6 +118,7 @@ impl DpswSketch {
         key: &StateKey,
         store: &mut (impl FreshnessStore + ?Sized),
     ) -> Result<SavedState, StateError> {
+        // The sketch ends here: two lines of one stream would seal the same events twice (PRIVACY.md: rule 10).
         let saved = self.save_padded(key, Some(self.padded_len()))?;
         store.note(saved.id)?;
         Ok(saved)
@@ -133,6 +152,7 @@ impl DpswSketch {
         header.extend_from_slice(&self.generation.to_le_bytes());
         header.extend_from_slice(&nonce);
         let secret = pad_secret(&Zeroizing::new(self.to_secret()), padded_len);
+        // With the header, so that nobody gives a state another generation.
         let payload = Payload { msg: &secret, aad: &header };
         let sealed = key.cipher().encrypt(&XNonce::from(nonce), payload).map_err(|_| StateError::Key)?;
         Ok(SavedState { id: StateId(nonce), generation: self.generation, bytes: [header, sealed].concat() })
@@ -151,6 +171,7 @@ impl DpswSketch {
         store: &mut (impl FreshnessStore + ?Sized),
     ) -> Result<Self, StateError> {
         let (sketch, id) = Self::open_state(bytes, key, noise)?;
+        // Consumed before the stream goes on: no state goes on twice (PRIVACY.md: rule 30).
         if store.consume(id)? { Ok(sketch) } else { Err(StateError::Stale { generation: sketch.generation }) }
     }
 
@@ -176,11 +197,14 @@ impl DpswSketch {
     /// Goes on without anything that followed from what was counted. Another line of the same state may have been shown: what
     /// this one found, scored or decided came from noise that was drawn for the same events.
     fn resume_at(self, resume_at: u64) -> Result<Self, StateError> {
+        // What lies before may have been released (PRIVACY.md: rule 10).
         if resume_at < self.time.now || TIME_MAX < resume_at {
             return Err(StateError::Resume { resume_at, saved: self.time.now });
         }
-        // How many substreams are open depends on events, so where the stream goes on must not depend on it.
+        // How many substreams are open depends on events, so where the stream goes on must not depend on it
+        // (PRIVACY.md: rule 10).
         let number = resume_at.div_ceil(self.plan.substream_len());
+        // Nothing that the state found or decided comes along (PRIVACY.md: rule 38).
         let sketch = self.begun_anew(number);
         planted!(fault::resumed());
         Ok(sketch)
@@ -188,6 +212,7 @@ impl DpswSketch {
 
     /// How long the secret part of a saved state is: a power of two that public numbers decide.
     fn padded_len(&self) -> usize {
+        // From public numbers, not from the bytes that there are (PRIVACY.md: rule 29).
         let len = LENGTH_LEN as u64 + self.secret_len_max();
         usize::try_from(len.next_power_of_two()).expect("a state fits in memory")
     }
@@ -205,6 +230,7 @@ impl DpswSketch {
     fn searches_len_max(&self) -> u64 {
         let Some(search_plan) = self.plan.search_plan() else { return 0 };
         let running = search_plan.running();
+        // Where presence is private every search is taken as full (PRIVACY.md: rule 29).
         let all = if self.plan.has_public_totals() {
             let arrivals = self.searches.values().map(KeySearch::arrivals);
             arrivals.map(|arrivals| KeySearch::len_max(search_plan, arrivals)).sum()
@@ -216,22 +242,26 @@ impl DpswSketch {
 
     fn to_secret(&self) -> Vec<u8> {
         let mut writer = Writer::new(INNER_MAGIC, VERSION);
+        // No field holds noise for counters that are open: two tails of one state must not share it (PRIVACY.md: rule 31).
         write_view(&mut writer, &self.view());
         writer.put_bytes(self.keys.stream.expose_bytes());
         writer.put_u64(self.number);
         writer.put_option(self.time.start);
         writer.put_u64(self.time.now);
         writer.put_u64(self.time.late);
+        // With the counts: a part that comes again after a restore is known (PRIVACY.md: rule 11).
         writer.put_len(self.absorbed.len());
         for (substream, id) in &self.absorbed {
             writer.put_u64(*substream);
             id.write_to(&mut writer);
         }
+        // A restored stream decides nothing again (PRIVACY.md: rule 33).
         if 1 < self.plan.levels().count() {
             write_levels(&mut writer, &self.levels);
         }
         writer.put_len(self.open.len());
         self.open.iter().for_each(|open| open.write_to(&mut writer));
+        // With the lasting noise of each key, which must not be drawn again (PRIVACY.md: rule 32).
         writer.put_u64(self.first_search);
         writer.put_len(self.searches.len());
         for (search_number, search) in &self.searches {
@@ -257,6 +287,7 @@ impl DpswSketch {
             .map(|_| Ok((reader.read_u64()?, PartialId::read_from(&mut reader)?)))
             .collect::<Result<BTreeSet<_>, SnapshotError>>()?;
         sketch.levels = Arc::new(read_levels(&mut reader, &sketch.plan)?);
+        // Before the open substreams, whose mappings need its pins.
         sketch.cached = Arc::clone(&view.cached);
         let count = reader.read_len(8)?;
         sketch.read_open(&mut reader, count)?;
@@ -273,6 +304,7 @@ impl DpswSketch {
         self.open.clear();
         for index in 0..count as u64 {
             let number = self.number.checked_add(index).ok_or(SnapshotError::Truncated)?;
+            // No item may fall on counters that are still to be decided (PRIVACY.md: rule 33).
             let decided = self.cached.released.pins().horizon().get(number);
             let decided =
                 decided.ok_or(SnapshotError::invalid("an open substream lies beyond what is decided"))?;
@@ -290,6 +322,7 @@ impl DpswSketch {
         for _ in 0..count {
             let search_number = reader.read_u64()?;
             let search_plan = plan.search_plan().filter(|search_plan| {
+                // A search that has ended was wiped: its keys would be looked at once more than planned (PRIVACY.md: rule 32).
                 let last = self.number.saturating_add(self.open.len() as u64 - 1);
                 let running = search_plan.number_at(self.number)..=search_plan.number_at(last);
                 self.first_search <= search_number && running.contains(&search_number)
@@ -356,6 +389,7 @@ impl DpswSketch {
             return Err(SnapshotError::invalid("its parts do not fit together"));
         }
         self.site = view.sites[0];
+        // Reproducible before or from now on: either way the stream claims nothing (PRIVACY.md: rule 7).
         self.is_private = self.is_private && view.claim != Claim::None;
         self.cached = Arc::clone(&view.cached);
         planted!(fault::redraw(&mut self.cached));
@@ -407,7 +441,9 @@ impl OpenSubstream {
     /// The most bytes of an open substream.
     fn len_max(plan: &Plan) -> u64 {
         let counters = (plan.boundaries().len() + plan.ranges().len()) as u64;
+        // An index, the number of items, and the cells.
         let each = 16 + 4 * plan.counters_len() as u64;
+        // How many items were capped, how many users there are, and of each 12 bytes.
         let users = plan.settings().unit.per_substream().map_or(0, |_| 16 + 12 * plan.users_max());
         32 + counters * each + users
     }
