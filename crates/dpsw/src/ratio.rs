@@ -41,6 +41,7 @@ impl Ratio {
         }
         let text = format!("{value}");
         let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
+        // Cut and not rounded: an epsilon or a share never becomes larger than what was written.
         let digits = &fraction[..fraction.len().min(9)];
         let denominator = 10_u64.pow(digits.len() as u32);
         let parse = |part: &str| if part.is_empty() { Ok(0) } else { part.parse::<u64>() };
@@ -130,6 +131,7 @@ impl fmt::Display for Ratio {
 }
 
 fn gcd(a: u64, b: u64) -> u64 {
+    // Never 0, as both sides are divided by it.
     if b == 0 { a.max(1) } else { gcd(b, a % b) }
 }
 

@@ -120,6 +120,7 @@ impl<'a> Batch<'a> {
 /// Shows how many items there are, and none of them.
 impl fmt::Debug for Batch<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Debug output ends up in logs, and no log may hold an item (PRIVACY.md: rule 24).
         write!(f, "Batch({} items)", self.len())
     }
 }

@@ -32,11 +32,13 @@ impl StreamKey {
 
     /// The key of fingerprints: the same for the whole stream, known to its views.
     pub(crate) fn fingerprint_key(&self) -> FingerprintKey {
+        // Substreams have the numbers from 0 up, so these from the top down are never theirs.
         FingerprintKey(self.derive_words(u64::MAX, 1)[0])
     }
 
     /// One odd multiplier per row for the substream of this number.
     pub(crate) fn row_keys(&self, substream: u64, rows: usize) -> Vec<u64> {
+        // Odd: an even multiplier would drop bits of the fingerprint.
         self.derive_words(substream, rows).iter().map(|word| word | 1).collect()
     }
 
@@ -47,6 +49,7 @@ impl StreamKey {
 
     /// The key itself, for the secret state.
     pub(crate) fn expose_bytes(&self) -> &[u8; 32] {
+        // Views must not have it: the encrypted state alone asks (PRIVACY.md: rule 25).
         &self.0
     }
 

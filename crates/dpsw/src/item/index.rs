@@ -81,6 +81,7 @@ impl Index {
     }
 
     fn slots_for(keys: usize) -> usize {
+        // At least half of the slots are free, so a search ends soon.
         (2 * keys.max(1)).next_power_of_two()
     }
 

@@ -65,6 +65,7 @@ impl<T: AsRef<[u8]>> FromIterator<T> for Strings {
     fn from_iter<I: IntoIterator<Item = T>>(strings: I) -> Self {
         let mut all = Self::default();
         strings.into_iter().for_each(|string| all.push(string.as_ref()));
+        // A list lives as long as its plan, which counts every byte of it.
         all.bytes.shrink_to_fit();
         all.ends.shrink_to_fit();
         all

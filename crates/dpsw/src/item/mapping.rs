@@ -131,6 +131,7 @@ impl Mapping {
             Columns::Hashed(_) | Columns::Range => self.own_cell(fingerprint),
             Columns::Listed(index) => index.find_key(fingerprint),
         };
+        // A pinned key counts in its own counter and not in the rows (PRIVACY.md: rule 33).
         let rows = if place.is_some() { Rows::NONE } else { self.rows() };
         place.into_iter().chain(rows.cells_of(fingerprint))
     }
@@ -169,6 +170,7 @@ impl Mapping {
     }
 
     fn place_in_range(&self, value: u64) -> Option<usize> {
+        // Integers outside the list have no counter (PRIVACY.md: rule 13).
         usize::try_from(value).ok().filter(|&place| place < self.shape.columns as usize)
     }
 }

@@ -27,11 +27,13 @@ impl PinIndex {
     pub(crate) fn new(slots: &[(u64, u32)]) -> Self {
         let mut len = (ROOM * slots.len().max(1)).next_power_of_two();
         loop {
+            // Every table gives a key the same slot, so nothing that is shown depends on these.
             let [seed, factor] = [0_u8, 1].map(|number| RandomState::new().hash_one(number));
             let mut table = Self { places: vec![0; len].into_boxed_slice(), seed, factor: factor | 1 };
             if slots.iter().all(|&(fingerprint, slot)| table.put_slot(fingerprint, slot)) {
                 return table;
             }
+            // Another seed may be enough; twice the room ends it in any case.
             len *= 2;
         }
     }
@@ -60,6 +62,7 @@ impl PinIndex {
         let mut moved = (self.mix_fingerprint(fingerprint) & !SLOT_MASK) | (u64::from(slot) + 1);
         let mut place = self.places_of(moved)[0];
         for _ in 0..MOVES_MAX {
+            // Whoever is there moves on to its other place.
             std::mem::swap(&mut self.places[place], &mut moved);
             if moved == 0 {
                 return true;
@@ -77,6 +80,7 @@ impl PinIndex {
         let of = |place: usize| {
             let known = self.places[place];
             let is_it = (known ^ mixed) >> SLOT_BITS == 0;
+            // All ones if it is the key, else zero: a mask instead of a branch.
             known & SLOT_MASK & 0_u64.wrapping_sub(is_it.into())
         };
         let [one, other] = self.places_of(mixed).map(of);

@@ -41,6 +41,7 @@ impl<'a> Run<'a> {
     /// Those from `start` on, at most `len`.
     pub(crate) fn part_from(self, start: usize, len: usize) -> Self {
         fn cut<T>(list: &[T], start: usize, len: usize) -> &[T] {
+            // A list that is not needed is empty, and stays so.
             let start = start.min(list.len());
             &list[start..start.saturating_add(len).min(list.len())]
         }

@@ -77,6 +77,7 @@ impl FoundKeys {
         if kept.is_empty() {
             return Self::default();
         }
+        // By keyed hash: the order of arrival must not be shown.
         kept.sort_unstable_by(FoundKey::compare_with);
         planted!(fault::listed(&mut kept));
         Self {

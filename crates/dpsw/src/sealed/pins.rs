@@ -134,6 +134,7 @@ impl Pins {
     pub(crate) fn kept_since(&self, first: u64, plan: &Plan) -> Self {
         let gone = first.saturating_sub(self.horizon.range().start);
         let horizon = self.horizon.kept_since(first, plan);
+        // Further than any pin reaches.
         let Ok(gone) = u16::try_from(gone) else { return Self { horizon, pins: Vec::new() } };
         let mut pins = self.pins.clone();
         for pin in &mut pins {

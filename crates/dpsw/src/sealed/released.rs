@@ -51,6 +51,7 @@ impl Released {
     pub(crate) fn keys<'a>(&'a self, plan: &'a Plan) -> Option<&'a Keys> {
         match &plan.settings().domain {
             Domain::Public(keys) => Some(keys),
+            // Keys that were merely seen are never named (PRIVACY.md: rule 41).
             Domain::Asked(_) => None,
             Domain::Found(_) => Some(self.found.keys()),
         }

@@ -60,6 +60,7 @@ impl SealedSubstream {
     pub(crate) fn with_sketches(&self, sealed: Vec<(usize, SealedSketch)>, plan: &Plan) -> Self {
         let new = sealed.into_iter().map(|(index, sketch)| (index, Arc::new(sketch)));
         let mut sketches: Vec<_> = self.sketches.iter().cloned().chain(new).collect();
+        // Once the whole is there nobody asks for a prefix again.
         if sketches.iter().any(|(index, _)| plan.ranges()[*index].role() == Role::Whole) {
             sketches.retain(|(index, _)| plan.ranges()[*index].role() != Role::Prefix);
         }

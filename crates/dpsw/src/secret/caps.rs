@@ -57,6 +57,7 @@ impl Caps {
             *count += u32::from(admitted);
             return admitted;
         }
+        // A newcomer pushes nobody out: the room goes to those who came first, whatever they send (PRIVACY.md: rule 14).
         let has_room = self.counts.len() < self.users_max;
         if has_room {
             self.insert_user(user, 1, key);
@@ -90,6 +91,8 @@ impl Caps {
 
     /// Goes on with the next substream, where every user starts anew.
     pub(crate) fn turn_over(&mut self) {
+        // No memory across substreams: a resumed stream, which has lost its caps, still admits no more of a user
+        // (PRIVACY.md: rule 14).
         self.wipe_users();
         self.capped = 0;
     }
@@ -114,6 +117,7 @@ impl Caps {
             let (user, count) = (reader.read_u64()?, reader.read_u32()?);
             let hash = |user: u64| key.hash_integer(user);
             let is_known = self.counts.find(hash(user), |(known, _)| *known == user).is_some();
+            // A user who is there twice would have two caps (PRIVACY.md: rule 14).
             if is_known || count == 0 || self.each < count || self.users_max <= self.counts.len() {
                 return Err(SnapshotError::invalid("its users are repeated, too many or sent too much"));
             }

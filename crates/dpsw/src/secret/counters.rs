@@ -50,6 +50,7 @@ impl Counters {
     /// The counters of keys that have their own: behind hashed ones, if there are some.
     fn own_cells(&mut self) -> &mut [i32] {
         let hashed = self.shape.cells();
+        // Where every key has its own counter nothing stands in front of them.
         let start = if hashed < self.cells.len() { hashed } else { 0 };
         &mut self.cells[start..]
     }
@@ -101,6 +102,7 @@ impl Counters {
     /// Adds to the number of items; true if that many could take some counter past its end.
     fn is_near_full(&mut self, items: usize) -> bool {
         self.items += items as u64;
+        // No counter exceeds the number of items, so none has to be looked at until then.
         COUNT_MAX as u64 <= self.items
     }
 
@@ -114,6 +116,7 @@ impl Counters {
     fn count_range(&mut self, items: &[u64]) {
         let cells = &mut self.cells[..];
         for &item in items {
+            // An integer outside the list has taken its position and counts nowhere (PRIVACY.md: rule 13).
             if let Some(cell) = usize::try_from(item).ok().and_then(|place| cells.get_mut(place)) {
                 *cell += 1;
             }
@@ -121,6 +124,7 @@ impl Counters {
     }
 
     fn count_listed(&mut self, fingerprints: impl Iterator<Item = u64>, index: &Index) {
+        // An item outside the list has taken its position and counts nowhere (PRIVACY.md: rule 13).
         for place in fingerprints.filter_map(|fingerprint| index.find_key(fingerprint)) {
             self.cells[place] += 1;
         }
@@ -149,6 +153,8 @@ impl Counters {
         for fingerprint in fingerprints {
             let slot = pinned.find_slot(fingerprint);
             let is_pinned = i32::from(slot != 0);
+            // Others add 0 to the first slot, and pinned keys add 0 to the rows: an event counts on one side alone, else it
+            // would cost up to twice epsilon (PRIVACY.md: rule 33).
             own[slot - usize::from(slot != 0)] += is_pinned;
             for (row, key) in keys.iter().enumerate() {
                 hashed[cell_of(fingerprint, (row, *key), columns)] += 1 - is_pinned;
@@ -168,6 +174,7 @@ impl Counters {
     }
 
     fn count_rows<const ROWS: usize>(&mut self, fingerprints: impl Iterator<Item = u64>, keys: &[u64]) {
+        // An array of known length lets the compiler unroll the loop over rows.
         let keys: [u64; ROWS] = keys.try_into().expect("the caller matched the number of rows");
         let columns = self.shape.columns;
         let cells = &mut self.cells[..];
@@ -190,6 +197,7 @@ impl Counters {
     pub(crate) fn add(&mut self, other: &Self) {
         self.items = self.items.saturating_add(other.items);
         for (cell, more) in self.cells.iter_mut().zip(other.cells.iter()) {
+            // Stops where counting stops, so that sums of parts leave room for the noise as well.
             *cell = cell.saturating_add(*more).min(COUNT_MAX);
         }
     }
@@ -211,6 +219,7 @@ impl Counters {
     ) -> Result<Self, SnapshotError> {
         let items = reader.read_u64()?;
         let cells = Zeroizing::new(reader.read_cells(shape.cells() + pinned as usize)?);
+        // No stream can have counted these: a cell is at most the number of items.
         if ITEMS_MAX < items
             || cells.iter().any(|&cell| !(0..=COUNT_MAX).contains(&cell) || items < cell as u64)
         {
@@ -223,6 +232,7 @@ impl Counters {
     pub(crate) fn write_short(&self, writer: &mut Writer) {
         let varint_len = |value: u32| value.max(1).ilog2() as usize / 7 + 1;
         let len: usize = self.nonzero_cells().map(|(gap, count)| varint_len(gap) + varint_len(count)).sum();
+        // The length follows the counts. That is safe for partial counters, which stay inside the cluster, and only there.
         let is_sparse = 8 + len < 4 * self.cells.len();
         writer.put_u8(is_sparse.into());
         if !is_sparse {
@@ -241,6 +251,7 @@ impl Counters {
         if !reader.read_flag()? {
             return Self::read_from(reader, shape, 0);
         }
+        // A gap and a count take at least a byte each.
         let (items, count) = (reader.read_u64()?, reader.read_len(2)?);
         let out_of_range = || SnapshotError::invalid("its counts are out of range");
         let mut counters = Self { items, ..Self::new(shape, 0) };
@@ -272,6 +283,7 @@ impl Counters {
 
     pub(crate) fn clear(&mut self) {
         self.items = 0;
+        // The array is used again, and every range starts at zero (PRIVACY.md: rule 2).
         self.cells.fill(0);
     }
 
@@ -288,12 +300,15 @@ impl Counters {
             CountedKeys::All => own.to_vec(),
             CountedKeys::Places(places) => places.iter().map(|&place| own[place as usize]).collect(),
         });
+        // What a slice has taken out must not be there when the whole is sealed: an event counts in one slice of its
+        // key (PRIVACY.md: rule 33).
         match keys {
             CountedKeys::All => own.fill(0),
             CountedKeys::Places(places) => places.iter().for_each(|&place| own[place as usize] = 0),
         }
         planted!(let exact = fault::exact(&taken));
         let shape = Shape { rows: 1, columns: taken.len() as u32 };
+        // No number of items: of some keys it would be a count without noise (PRIVACY.md: rule 39).
         let sealed = SealedSketch::new(shape, &table.noised(&mut taken, generator), None, width);
         planted!(let sealed = fault::sealed_keys(sealed, &exact, table.law()));
         sealed
@@ -309,10 +324,12 @@ impl Counters {
         generator: Generator,
     ) -> SealedSketch {
         planted!(let exact = fault::exact(&self.cells[..self.shape.cells()]));
+        // Where presence is private the exact number goes no further (PRIVACY.md: rule 18).
         let items = match total {
             Total::Public => Some(self.items),
             Total::Private => None,
         };
+        // Uses the generator up, so that no other range can have the same noise (PRIVACY.md: rule 2).
         let noised = table.noised(&mut self.cells[..self.shape.cells()], generator);
         let sealed = SealedSketch::new(self.shape, &noised, items, width);
         planted!(let sealed = fault::sealed(sealed, &exact, self.items, table.law()));

@@ -37,6 +37,8 @@ impl KeyState {
 
     /// Looked at, with this noise.
     pub(crate) fn with_lasting(lasting: u32) -> Self {
+        // Noise that looked like NEW would be drawn again, noise that looked like OUT would end the search for its key
+        // (PRIVACY.md: rule 32).
         Self(lasting.min(Self::LASTING_MAX))
     }
 
@@ -116,6 +118,7 @@ impl Key for Placed {
 
     fn new(hash: u64, key: &[u8], arena: &mut Vec<u8>) -> Self {
         let start = arena.len() as u32;
+        // An arena that grew by itself would leave keys behind in freed memory.
         wipe::extend(arena, key);
         Self { hash, start, len: key.len() as u32 }
     }
@@ -149,6 +152,7 @@ impl Key for Placed {
 fn are_equal(one: &[u8], other: &[u8]) -> bool {
     let ends = |key: &[u8]| Some([*key.first_chunk()?, *key.last_chunk()?].map(u64::from_ne_bytes));
     match one.len() {
+        // The first and the last eight bytes cover such a key.
         8..=16 if one.len() == other.len() => ends(one) == ends(other),
         _ => one == other,
     }
@@ -190,6 +194,8 @@ impl<K: Key> KeyTable<K> {
         for (place, index) in places.into_iter().zip(block) {
             let Some((hash, key)) = at(index) else { continue };
             let is_it = |entry: &&mut Entry<K>| entry.key.is_equal_to(hash, key, &self.arena);
+            // A likely entry may hold another key, and this key may have come in earlier in the block: then it is looked up
+            // again. 0, for no entry, wraps to a place that no list has.
             if let Some(entry) = self.entries.get_mut((place as usize).wrapping_sub(1)).filter(is_it) {
                 entry.count = entry.count.saturating_add(1);
             } else if !self.count_known(hash, key) {
@@ -202,6 +208,7 @@ impl<K: Key> KeyTable<K> {
     #[inline]
     fn find_likely(&self, hash: u64) -> u32 {
         let mut slot = self.first_slot(hash);
+        // Ends at a free slot: a quarter of them are.
         while self.slots[slot] != 0 && (self.slots[slot] >> 32) as u32 != hash as u32 {
             slot = (slot + 1) & (self.slots.len() - 1);
         }
@@ -233,6 +240,7 @@ impl<K: Key> KeyTable<K> {
     /// Where the search for a hash begins: by its first bits.
     #[inline]
     pub(super) fn first_slot(&self, hash: u64) -> usize {
+        // Slots keep the lower bits of a hash, so the upper ones decide where they are.
         (hash >> (64 - self.slots.len().trailing_zeros())) as usize
     }
 
@@ -255,6 +263,7 @@ impl<K: Key> KeyTable<K> {
     }
 
     pub(super) fn map_again(&mut self, slots: usize) {
+        // They hold parts of the hashes of keys.
         self.slots.zeroize();
         wipe::reserve(&mut self.slots, slots);
         self.slots.resize(slots, 0);
@@ -299,6 +308,7 @@ impl<K: Key> KeyTable<K> {
         self.entries[left..].iter_mut().for_each(Zeroize::zeroize);
         self.entries.truncate(left);
         if left < before {
+            // Places have changed, and keys that are forgotten must not stay in the arena.
             let mut kept = Vec::with_capacity(self.arena.len());
             self.entries.iter_mut().for_each(|entry| entry.key.move_to(&self.arena, &mut kept));
             std::mem::swap(&mut self.arena, &mut kept);

@@ -35,11 +35,11 @@ enum AnyKeyTable {
 ///
 /// At the end of every substream each key is compared with the threshold: its count, less its lasting noise, plus fresh noise
 /// of that check. The lasting noise is drawn once per key and saved with the search, because drawing it again after a restore
-/// would give a rare key another chance to come out.
+/// would give a rare key another chance to come out (PRIVACY.md: rule 32).
 ///
 /// A key that came out is never tested again in its search. Whether keys are counted exactly or in a summary is fixed by the
-/// plan; how many keys there are never changes it. Secret, like counters: no `Clone`, a `Debug` that shows nothing, wiped when
-/// dropped.
+/// plan; how many keys there are never changes it (PRIVACY.md: rule 15). Where a search ends is fixed by the plan as well.
+/// Secret, like counters: no `Clone`, a `Debug` that shows nothing, wiped when dropped.
 pub(crate) struct KeySearch {
     counts: AnyKeyTable,
     /// The most entries; a summary that is full lowers all counts instead.
@@ -79,6 +79,7 @@ impl KeySearch {
 
     /// The same, empty, for another search.
     pub(crate) fn into_empty(mut self) -> Self {
+        // The room is used again; counts and lasting noise end with their search (PRIVACY.md: rule 32).
         self.clear();
         self
     }
@@ -86,6 +87,7 @@ impl KeySearch {
     /// Takes items of the search in order; `admitted` are the places of those that count, unless all do. Those beyond the
     /// search's length, which is a constant of the plan, and keys that are too long are null items here.
     pub(crate) fn take_run(&mut self, run: Run<'_>, admitted: Option<&[usize]>, plan: &SearchPlan) {
+        // Null items move the search on as well: where it ends follows from arrivals, not from items (PRIVACY.md: rule 15).
         let room = usize::try_from(plan.items_max().saturating_sub(self.arrivals)).unwrap_or(usize::MAX);
         let room = room.min(run.len());
         let places = match admitted {
@@ -111,6 +113,7 @@ impl KeySearch {
                 let at = |index| {
                     let place = places.get(index);
                     let key = run.bytes[place];
+                    // Too long a key is a null item here; the counters of its substream take it all the same (PRIVACY.md: rule 13).
                     (key.len() <= plan.key_len_max()).then_some((run.words[place], key))
                 };
                 count_all(counts, places.len(), at, limit, lowered);
@@ -120,6 +123,7 @@ impl KeySearch {
 
     /// What is taken off every count of a summary, so that one event moves a count by at most one.
     fn reduction(&self, plan: &SearchPlan) -> u64 {
+        // A constant of the plan, whatever came: a reduction that followed the items would show them (PRIVACY.md: rule 15).
         self.limit.map_or(0, |limit| plan.items_max() / (limit as u64 + 1))
     }
 
@@ -197,12 +201,14 @@ impl KeySearch {
         search.lowered = reader.read_u64()?;
         let len = reader.read_len(4 + 4 + 8)?;
         let most = search.limit.map_or(plan.items_max(), |limit| limit as u64);
+        // Each round of lowering takes one item more than the summary has keys.
         let rounds = search.limit.map_or(0, |limit| plan.items_max() / (limit as u64 + 1));
         if ARRIVALS_MAX < search.arrivals || most < len as u64 || rounds < search.lowered {
             return Err(SnapshotError::invalid("its keys are more than a search can hold"));
         }
         for _ in 0..len {
             let count = reader.read_u32()?;
+            // As it was: lasting noise that is drawn again gives its key another chance (PRIVACY.md: rule 32).
             let standing = KeyState::from_word(reader.read_u32()?);
             planted!(let standing = fault::restored(standing));
             let item = reader.read_item(plan.kind())?;
@@ -295,11 +301,13 @@ fn check_keys<K: Key>(
             continue;
         }
         let (hash, item) = (entry.key.hash_by(counts.by), entry.key.to_item(&counts.arena));
+        // A listed key is looked at like any other, and the outcome is thrown away: who is listed is known.
         if listed.contains(hash, item, counts.by) {
             continue;
         }
         found.push(item);
         planted!(let before = fault::standing(entry.standing));
+        // Not looked at again in this search, even if it leaves the list (PRIVACY.md: rule 32).
         entry.standing = KeyState::OUT;
         planted!(fault::released_key(&mut entry.standing, before));
     }
@@ -331,15 +339,18 @@ impl<'a> KeyCheck<'a> {
     /// Whether a key with this count comes out. It gets its lasting noise when it is first looked at.
     #[inline]
     fn comes_out(&mut self, count: u64, standing: &mut KeyState) -> bool {
+        // The n - 3 of PRIVACY.md, "Found keys". Rarer keys get no noise, as if they had never come.
         let Some(counted) = (count + 1).checked_sub(COUNT_MIN).filter(|&counted| 0 < counted) else {
             return false;
         };
         planted!(fault::checked(standing));
+        // Once per key and search, also across restores (PRIVACY.md: rule 32).
         if *standing == KeyState::NEW {
             *standing = KeyState::with_lasting(self.lasting.draw(self.generator));
         }
         let above = standing.lasting_noise().and_then(|lasting| counted.checked_sub(lasting.into()));
         match above {
+            // No fresh noise lets a key out that its lasting noise has lowered to 0: the delta is calculated for that.
             None | Some(0) => false,
             Some(above) => self.threshold <= above + self.draw_fresh(),
         }

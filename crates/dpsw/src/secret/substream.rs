@@ -88,11 +88,13 @@ impl OpenSubstream {
         let sealed = open.sealed_until(plan);
         let is_running = |index: &usize| {
             let Range { start, end } = plan.ranges()[*index].offsets();
+            // Slices have no counters: they take their keys out of those of the whole.
             start < sealed && sealed < end && plan.ranges()[*index].role() != Role::Slice
         };
         let mut indices: Vec<usize> = ranges.iter().map(|(index, _)| *index).collect();
         indices.sort_unstable();
         open.ranges = ranges;
+        // With one more range, something that was released could be sealed a second time (PRIVACY.md: rule 10).
         (0..plan.ranges().len()).filter(is_running).eq(indices).then_some(open)
     }
 
@@ -116,13 +118,15 @@ impl OpenSubstream {
         self.closed = 0;
         self.mapping = mapping;
         if let Some(caps) = &mut self.caps {
+            // Every substream starts anew: who has room follows from its own arrivals (PRIVACY.md: rule 14).
             caps.turn_over();
         }
     }
 
     /// Counts the items of a segment that is not closed; those over their user's cap are null items.
     pub(crate) fn take_run(&mut self, segment: usize, run: Run<'_>, plan: &Plan) -> Admitted {
-        // Null items are among those that a user may send, so that what was sent never decides who has room.
+        // Null items are among those that a user may send, so that what was sent never decides who has room
+        // (PRIVACY.md: rule 14).
         let admitted = self.admit_run(run, plan);
         let capped = admitted.as_ref().map_or(0, |places| run.len() - places.len());
         let Some(kind) = run.kind else {
@@ -138,6 +142,7 @@ impl OpenSubstream {
         let words: Vec<u64> = places.iter().map(|&place| run.words[place]).collect();
         self.count_taken(plan, segment, |counters, mapping| {
             counters.count_words(kind, &words, mapping);
+            // Beyond the cap an item keeps its position and counts nowhere (PRIVACY.md: rule 14).
             counters.count_nulls(run.len() - words.len());
         });
         Admitted { places: admitted, capped }
@@ -158,6 +163,7 @@ impl OpenSubstream {
         let empty = self.empty_caps(plan)?;
         let caps = self.caps.get_or_insert(empty);
         let key = self.mapping.fingerprint_key;
+        // In the order of arrival and by who sent, never by what (PRIVACY.md: rule 14).
         let admitted = (0..run.len()).filter(|&place| caps.admit(run.users[place], key)).collect();
         planted!(let admitted = fault::admitted(admitted, run, self.open_segments().next().is_none()));
         Some(admitted)
@@ -199,6 +205,7 @@ impl OpenSubstream {
             self.segments.resize_with(index + 1, || None);
         }
         let (spare, shape, pinned) = (&mut self.spare, self.mapping.shape, self.pinned);
+        // Not `take_empty`, which would borrow the segments as well.
         let empty = || spare.take().unwrap_or_else(|| Counters::new(shape, pinned));
         count(self.segments[index].get_or_insert_with(empty), &self.mapping);
     }
@@ -235,6 +242,7 @@ impl OpenSubstream {
             (index, seal_range(counters, plan, index, levels, generator))
         });
         let sealed = sealed.collect();
+        // It may hold the noise of a range that was sealed from it (PRIVACY.md: rule 2).
         segment.clear();
         self.spare = Some(segment);
         sealed
@@ -265,6 +273,7 @@ impl OpenSubstream {
         let sealed = sealed.collect();
         planted!(fault::cut(self.caps.as_mut()));
         if self.next_boundary(plan).is_some() {
+            // What it still holds belongs to slices that end later and to keys that are not cut.
             self.ranges.push((WHOLE, whole));
         } else {
             whole.clear();
@@ -292,6 +301,7 @@ impl OpenSubstream {
         generators: &mut impl Iterator<Item = Generator>,
     ) -> Vec<(usize, SealedSketch)> {
         let mut whole = self.take_range(WHOLE).unwrap_or_else(|| self.take_empty());
+        // What begins after the end counts nowhere, whatever is open there (PRIVACY.md: rule 34).
         let starts = [0].iter().chain(plan.boundaries()).skip(self.closed);
         for (segment, _) in self.segments.drain(..).zip(starts).filter(|(_, start)| **start < len) {
             segment.iter().for_each(|segment| whole.add(segment));
@@ -315,6 +325,7 @@ impl OpenSubstream {
         }
         for (index, range) in plan.ranges().iter().enumerate() {
             if range.offsets().start == start && end < range.offsets().end {
+                // A copy, as the segment itself is sealed or used again.
                 self.ranges.push((index, segment.copy()));
             }
         }
@@ -359,6 +370,7 @@ fn sealing_order(plan: &Plan, ranges: impl Iterator<Item = usize>, levels: &Leve
         |index: &usize| !is_slice(*index) || levels.counted_keys(*index, plan) != CountedKeys::Places(&[]);
     let mut ranges: Vec<usize> = ranges.filter(counts).collect();
     let own_whole = plan.levels().ranges_of(0).start;
+    // The whole must find only what its slices have left (PRIVACY.md: rule 33).
     ranges.sort_by_key(|&index| if is_slice(index) { usize::from(index == own_whole) } else { 2 });
     ranges
 }

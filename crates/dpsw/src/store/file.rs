@@ -40,6 +40,7 @@ impl FileStore {
 impl FreshnessStore for FileStore {
     fn note(&mut self, id: StateId) -> Result<(), StoreError> {
         let path = self.note_path(id);
+        // Fails if the note is there: an id is noted once.
         let made = OpenOptions::new().write(true).create_new(true).open(&path);
         made.and_then(|file| file.sync_all())
             .and_then(|()| self.sync_folder())
@@ -48,6 +49,7 @@ impl FreshnessStore for FileStore {
 
     fn consume(&mut self, id: StateId) -> Result<bool, StoreError> {
         let path = self.note_path(id);
+        // Of several processes that ask, the file system lets one remove it (PRIVACY.md: rule 30).
         match fs::remove_file(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
             removed => removed

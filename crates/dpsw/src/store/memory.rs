@@ -16,6 +16,7 @@ impl FreshnessStore for MemoryStore {
     }
 
     fn consume(&mut self, id: StateId) -> Result<bool, StoreError> {
+        // True once (PRIVACY.md: rule 30).
         Ok(self.0.remove(&id))
     }
 }

@@ -31,6 +31,7 @@ impl DpswSketch {
         if self.plan.settings().window.time().is_none_or(|time| !time.clock.is_callers()) {
             return Err(PartialError::EventsClock);
         }
+        // What refuses a part as a whole is public: plan, key, substream, number of ids (PRIVACY.md: rule 28).
         Origin::new(&self.plan, &self.keys.stream).check_equal(partial.origin)?;
         self.check_open(partial.substream)?;
         // Those of sealed substreams would be refused as late.
@@ -42,11 +43,13 @@ impl DpswSketch {
         let closed = if substream == self.number { self.open_substream(substream).closed_count() } else { 0 };
         let mut absorbed = Absorbed::default();
         for (id, segments) in partial.parts {
+            // Left out by itself: what was merged with it still counts (PRIVACY.md: rule 11).
             if !self.absorbed.insert((substream, id)) {
                 absorbed.repeated += 1;
                 continue;
             }
             absorbed.new += 1;
+            // Sealed segments are left out one by one (PRIVACY.md: rule 28).
             for (segment, counters) in segments.range(closed..) {
                 self.open_substream(substream).count_in_segment(*segment, |open, _| open.add(counters));
             }

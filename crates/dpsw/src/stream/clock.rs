@@ -67,13 +67,16 @@ impl DpswSketch {
         let mut done = 0;
         while done < times.len() {
             let time = times[done];
+            // Left out by itself: a clock that followed it would make all others late (PRIVACY.md: rule 28).
             if TIME_MAX < time {
                 (taken.early, done) = (taken.early + 1, done + 1);
                 continue;
             }
             self.follow_events(time).map_err(|unsealed| unsealed.having_taken(done))?;
+            // The clock has followed the event first, so that how events are batched does not matter.
             let len = self.run_len(&times[done..]);
             match self.place_of(time) {
+                // Only this event is left out (PRIVACY.md: rule 28).
                 Place::Late => (taken.late, self.time.late) = (taken.late + 1, self.time.late + 1),
                 Place::Early => taken.early += 1,
                 Place::Open { number, segment } => {
@@ -115,6 +118,7 @@ impl DpswSketch {
     /// Events before this time are late: all of it is sealed or given up, or the caller's clock began later.
     fn earliest_open(&self) -> u64 {
         match self.plan.settings().window.time() {
+            // The caller's first watermark is where the stream begins, and no event moves that.
             Some(window) if window.clock.is_callers() => {
                 self.sealed_until().max(self.time.start.unwrap_or(0))
             }
@@ -124,6 +128,7 @@ impl DpswSketch {
 
     /// A stream that follows its events began no later than the first of them.
     fn begin_by(&mut self, number: u64, times: &[u64]) {
+        // Earlier events come here only where events move the clock, and there their times are public.
         if let Some(start) = self.time.start.filter(|&start| number * self.plan.substream_len() < start) {
             self.time.start = times.iter().copied().chain([start]).min();
         }
@@ -155,6 +160,7 @@ impl DpswSketch {
         if self.time.start.is_none() {
             self.begin_at(watermark);
         }
+        // What is sealed stays closed, whatever the clock does (PRIVACY.md: rule 6).
         if watermark < self.time.now {
             return Ok(());
         }
@@ -165,6 +171,8 @@ impl DpswSketch {
             planted!(fault::clock_jumped());
         }
         while self.next_boundary() <= watermark {
+            // Also where no event came: what is sealed must not depend on that. If the draw fails, the clock stands at what is
+            // to be sealed next.
             self.time.now = self.time.now.max(self.next_boundary());
             self.close_segment().map_err(|source| Unsealed { accepted: 0, source })?;
         }

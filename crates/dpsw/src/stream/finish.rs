@@ -49,6 +49,7 @@ impl DpswSketch {
     pub(crate) fn begun_for(mut self, items: u64) -> Result<Self, EntropyError> {
         let len = self.plan.substream_len();
         if self.plan.settings().window.time().is_none() {
+            // Where it begins follows from the number of items, which the caller says is public.
             self.pass_over((len - items % len) % len)?;
             self.time.start = Some(self.time.now);
             planted!(fault::begun_inside());
@@ -100,8 +101,10 @@ impl DpswSketch {
 
     /// Where a stream that is over ends.
     fn end_position(&self) -> u64 {
+        // Plan and clock alone: how many substreams are open depends on events (PRIVACY.md: rule 34).
         let end = match self.plan.settings().window.time() {
             Some(TimeWindow { clock: Clock::Events, lateness, .. }) if self.time.start.is_some() => {
+                // The watermark lags behind the newest event by the lateness; the end lies just after that event.
                 self.time.now + lateness + 1
             }
             _ => self.time.now,
@@ -115,6 +118,7 @@ impl DpswSketch {
     fn last_generators(&mut self) -> Result<Vec<Generator>, IngestError> {
         self.check_owner()?;
         let substreams = self.end_position().div_ceil(self.plan.substream_len()).saturating_sub(self.number);
+        // For each substream its ranges and a check of the keys, and one check more at the end.
         let seals_max = substreams * (self.plan.ranges().len() as u64 + 1) + 1;
         let generators = (0..seals_max).map(|_| self.draw_generator()).collect::<Result<_, _>>();
         generators.map_err(|source| IngestError::Entropy { accepted: 0, source })
@@ -128,6 +132,7 @@ impl DpswSketch {
             self.seal_segment(&mut generators);
         }
         self.time.now = end;
+        // Also if nothing fell into it (PRIVACY.md: rule 34).
         if self.number * self.plan.substream_len() < end {
             self.seal_short(&mut generators);
         } else if self.is_unseen() {
@@ -153,6 +158,7 @@ impl DpswSketch {
     fn seal_short(&mut self, generators: &mut impl Iterator<Item = Generator>) {
         let of_keys = self.plan.search_plan().is_some();
         let of_keys = of_keys.then(|| generators.next().expect("as many were drawn as there are seals"));
+        // What is left of the substream counts nowhere (PRIVACY.md: rule 34).
         let len = self.time.now - self.number * self.plan.substream_len();
         let open = self.open.front_mut().expect("a substream is always open");
         let sealed = open.seal_short(&self.plan, &self.levels, len, generators);

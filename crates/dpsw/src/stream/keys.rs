@@ -24,6 +24,7 @@ impl HashKeys {
     /// How items fall on the hashed counters of a substream in which it is decided which ones do not.
     pub(crate) fn mapping_for(&self, plan: &Plan, substream: Decided) -> Mapping {
         let number = plan.hash_number(substream.number());
+        // Views carry the row keys of released substreams, never the stream key that they come from (PRIVACY.md: rule 25).
         let row_keys = |rows| Ok::<_, Infallible>(self.stream.row_keys(number, rows));
         self.mapper.mapping(plan, row_keys).unwrap_or_else(|never| match never {})
     }

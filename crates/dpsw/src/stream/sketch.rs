@@ -83,8 +83,12 @@ impl Taken {
 /// counters get noise from a generator with a new key and join what is released. Noise is drawn then and not before, so that
 /// no saved state holds noise that two different continuations could share.
 ///
-/// Two things must stay true: a range is sealed at most once, and whether and where an event counts depends on its own
-/// position or time, never on its item. Not `Clone`: a copy would seal the same items with other noise.
+/// At the end of each substream it is decided which keys are pinned and how finely keys are cut in substreams to come, from
+/// what is released and nothing else.
+///
+/// Three things must stay true. A range is sealed at most once. Whether an event counts depends on its own position or time
+/// and, where users are protected, on who sent when, never on items. And when something is sealed follows from plan and
+/// clock. Not `Clone`: a copy would seal the same items with other noise, and so would a forked process, which is refused.
 pub struct DpswSketch {
     pub(crate) plan: Arc<Plan>,
     noise: Noise,
@@ -193,12 +197,14 @@ impl DpswSketch {
 
     /// The same plan, keys and place among sites, in a stream that begins with this substream and knows nothing else of this one.
     pub(crate) fn begun_anew(self, number: u64) -> Self {
+        // What is taken over follows from no event: another line of this stream may have been shown (PRIVACY.md: rule 38).
         let Self { plan, keys, noise, is_private, site, generation, .. } = self;
         let anew = Self::beginning_with(Plan::clone(&plan), keys.stream, noise, number);
         let start = number * plan.substream_len();
         let time = Time { start: Some(start), now: start, late: 0 };
-        // An event of this substream may have been in a search that began before it, elsewhere.
+        // An event of this substream may have been in a search that began before it, elsewhere (PRIVACY.md: rule 32).
         let first_search = number.div_ceil(plan.search_plan().map_or(1, SearchPlan::search_len));
+        // Once noise was reproducible the stream never claims privacy again (PRIVACY.md: rule 7).
         Self { is_private: is_private && anew.is_private, site, generation, time, first_search, ..anew }
     }
 
@@ -223,6 +229,7 @@ impl DpswSketch {
     /// What can be seen now: sealed sketches only.
     #[must_use]
     pub fn view(&self) -> WindowView {
+        // A view of reproducible noise claims nothing (PRIVACY.md: rule 7).
         let claim = if self.is_private { self.plan.claim() } else { Claim::None };
         planted!(fault::show(self.open.front()));
         let start = self.time.start.unwrap_or(self.time.now);
@@ -276,7 +283,7 @@ impl DpswSketch {
         let (mut words, mut slices) = ([0; HASHED_AT_ONCE], Vec::new());
         for start in (0..items.len()).step_by(HASHED_AT_ONCE) {
             let words = &mut words[..HASHED_AT_ONCE.min(items.len() - start)];
-            // The caller's code runs here, before any of these is counted: if it panics, positions stay right.
+            // The caller's code runs here, before any of these is counted: if it panics, no item counts twice.
             items.hash_into(start, key, words);
             slices.clear();
             if needs_keys {
@@ -312,6 +319,7 @@ impl DpswSketch {
             let now = run.part_from(done, usize::try_from(room).unwrap_or(usize::MAX));
             taken.add_events(now.len(), self.take_now(self.number, None, now));
             done += now.len();
+            // All items move the position, null and capped ones too: no item shifts the others (PRIVACY.md: rule 13).
             let positions = now.len();
             planted!(let positions = fault::positions(positions));
             self.pass_positions(positions as u64).map_err(|source| Unsealed { accepted: done, source })?;
@@ -332,6 +340,7 @@ impl DpswSketch {
         let open = self.open_substream(number);
         let segment = segment.unwrap_or_else(|| open.closed_count());
         let admitted = open.take_run(segment, run, &plan);
+        // The search takes what the counters took: beyond a user's cap an item is null in both (PRIVACY.md: rule 14).
         self.count_for_search(number, run, admitted.places.as_deref());
         admitted.capped
     }
@@ -347,6 +356,7 @@ impl DpswSketch {
     fn running_search(&mut self, number: u64) -> Option<&mut KeySearch> {
         let search_plan = self.plan.search_plan()?;
         let (search_number, key) = (search_plan.number_at(number), self.keys.mapper.fingerprint_key);
+        // Another line of this stream may have looked at its events (PRIVACY.md: rule 32).
         if search_number < self.first_search {
             return None;
         }
@@ -369,6 +379,7 @@ impl DpswSketch {
     }
 
     fn check_batch(&self, batch: &Batch<'_>) -> Result<(), IngestError> {
+        // A batch is refused for its form, never for an item in it (PRIVACY.md: rule 13).
         self.check_owner()?;
         let settings = self.plan.settings();
         batch.check_kind(settings.domain.kind())?;
@@ -392,6 +403,7 @@ impl DpswSketch {
     }
 
     pub(crate) fn check_owner(&self) -> Result<(), IngestError> {
+        // After a fork parent and child would seal the same counters, each with other noise (PRIVACY.md: rule 5).
         if std::process::id() == self.owner { Ok(()) } else { Err(IngestError::Forked { owner: self.owner }) }
     }
 
@@ -410,6 +422,7 @@ impl DpswSketch {
         let open = self.open.front().expect("a substream is always open");
         planted!(fault::table(&mut self.levels, open.oldest_segment().filter(|_| open.closed_count() == 0)));
         let seals = open.ranges_ending(&self.plan, &self.levels).len() + usize::from(self.checks_keys());
+        // All draws come before the first seal: if one fails, every range is as it was (PRIVACY.md: rule 1).
         let generators = (0..seals).map(|_| self.draw_generator()).collect::<Result<Vec<_>, _>>()?;
         self.seal_segment(&mut generators.into_iter());
         Ok(())
@@ -417,6 +430,7 @@ impl DpswSketch {
 
     /// A newly keyed generator, for one seal.
     pub(crate) fn draw_generator(&mut self) -> Result<Generator, EntropyError> {
+        // The only draw of noise for counters, in the call that seals them (PRIVACY.md: rule 1).
         let generator = self.noise.generator()?;
         planted!(let generator = fault::generator(generator));
         Ok(generator)
@@ -455,6 +469,7 @@ impl DpswSketch {
         let found = found.unwrap_or(Keys::Range(0));
         planted!(let found = tape::found(found, search_number, search_plan.kind(), &counts));
         planted!(let found = fault::found(found, search_plan.kind(), &counts));
+        // After the last check counts and lasting noise are wiped (PRIVACY.md: rule 32).
         if search_plan.ends_with(self.number) {
             self.spare_search = self.searches.remove(&search_number).map(KeySearch::into_empty);
         }
@@ -464,6 +479,7 @@ impl DpswSketch {
     /// Goes on with the next substream.
     fn turn_over(&mut self) {
         self.number += 1;
+        // At turn-over and at no event, whether the next substream is open or not (PRIVACY.md: rule 33).
         self.decide_next();
         let mut complete = self.open.pop_front().expect("a substream is always open");
         if self.open.is_empty() {
@@ -477,6 +493,7 @@ impl DpswSketch {
     fn decide_next(&mut self) {
         let released = &self.cached.released;
         let Decision { pins, levels } = self.decider.decide(&self.plan, released);
+        // Those of the substream that has just become the oldest: none of its slices is sealed yet (PRIVACY.md: rule 33).
         self.levels = Arc::new(levels);
         if self.plan.pinned() == 0 {
             return;
@@ -502,6 +519,7 @@ impl DpswSketch {
     pub(crate) fn open_substream(&mut self, number: u64) -> &mut OpenSubstream {
         let index = (number - self.number) as usize;
         while self.open.len() <= index {
+            // An event may come ahead of the clock; who is pinned there was decided before (PRIVACY.md: rule 33).
             let next = self.number + self.open.len() as u64;
             planted!(fault::opened(&mut self.cached, next, &self.plan));
             self.open
@@ -525,6 +543,7 @@ impl DpswSketch {
     /// What this stream decided and found before goes on: events may be counted by those decisions, and all of it follows from
     /// what this stream itself released.
     pub(crate) fn jump_to(&mut self, number: u64) {
+        // Never sealed: the clock alone says what a jump passes over, and nobody would see it (PRIVACY.md: rule 6).
         let given_up = (number - self.number).min(self.open.len() as u64);
         self.open.drain(..given_up as usize);
         self.number = number;
@@ -532,6 +551,7 @@ impl DpswSketch {
             self.searches = self.searches.split_off(&search_plan.number_at(number));
         }
         let released = &self.cached.released;
+        // Sums of counters that are no longer kept decide nothing (PRIVACY.md: rule 38).
         let found = Arc::new(released.found().without_substreams());
         let pins = released.pins().kept_since(number, &self.plan);
         planted!(let pins = fault::jumped(pins, !self.open.is_empty(), &self.plan));
@@ -556,6 +576,7 @@ impl DpswSketch {
         };
         let running = running.with_capped(capped).with_levels(Arc::clone(&self.levels));
         planted!(let running = fault::released(running));
+        // What has left the retention goes now, so that the list below follows from what is kept (PRIVACY.md: rule 38).
         let oldest = self.time.now.saturating_sub(self.plan.retained_len());
         let is_kept = |number: u64| oldest < (number + 1) * self.plan.substream_len();
         let before =

@@ -98,6 +98,8 @@ impl Worker {
         if !time.clock.is_callers() {
             return Err(PartialError::EventsClock);
         }
+        // A worker does not know who is pinned: an event that it counted in the rows as well would cost up to twice epsilon
+        // (PRIVACY.md: rule 33).
         let sees_keys = plan.search_plan().is_some() || 0 < plan.pinned();
         if sees_keys || plan.settings().unit.per_substream().is_some() {
             return Err(PartialError::UsersOrKeys);
@@ -147,6 +149,7 @@ impl Worker {
     /// # Errors
     /// Presence is private, or items decide which events are late.
     pub fn follow(&self, id: PartialId, range: Range<u64>) -> Result<Counting, PartialError> {
+        // Which substreams have partial counters would show where events are (PRIVACY.md: rule 28).
         if !self.plan.has_public_totals() {
             return Err(PartialError::PrivateTimes);
         }
@@ -158,6 +161,7 @@ impl Worker {
     /// # Errors
     /// A batch does not fit the plan. Nothing is counted then.
     pub fn add(&self, counting: &mut Counting, batches: &[Batch<'_>]) -> Result<(), PartialError> {
+        // All are checked before any is counted, so that an error leaves nothing half counted.
         batches.iter().try_for_each(|batch| self.check_batch(batch).map(drop))?;
         batches.iter().try_for_each(|batch| self.count_batch(counting, batch))?;
         Ok(())
@@ -167,6 +171,7 @@ impl Worker {
     #[must_use]
     pub fn finish(&self, counting: Counting) -> Counted {
         let Counting { id, listed, mut substreams, outside, times, .. } = counting;
+        // Also those without an event: which ids there are must follow from the range alone (PRIVACY.md: rule 28).
         for number in listed {
             substreams.entry(number).or_default();
         }
@@ -193,6 +198,7 @@ impl Worker {
         };
         counting.note_times(times);
         let kind = batch.kind();
+        // Stops as soon as it is clear that runs are short.
         if self.find_runs(counting, times).take(times.len() / RUN_LEN + 2).count()
             <= times.len() / RUN_LEN + 1
         {
