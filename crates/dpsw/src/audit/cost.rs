@@ -37,7 +37,7 @@ impl PathReach {
 
 /// How many of the plan's promises its noise does not keep: that of the counters, and that of counters and found keys
 /// together.
-pub(super) fn overspent(plan: &Plan, claimed: Claimed) -> u64 {
+pub(super) fn count_overspent(plan: &Plan, claimed: Claimed) -> u64 {
     let counters = match claimed {
         Claimed::Epsilon(_) => counters_epsilon(plan),
         Claimed::Mu(_) => counters_mu(plan),
@@ -54,13 +54,14 @@ pub(super) fn overspent(plan: &Plan, claimed: Claimed) -> u64 {
 fn counters_epsilon(plan: &Plan) -> f64 {
     let reach = PathReach::of(plan);
     let ranges = plan.ranges().iter().enumerate();
-    let costs =
-        ranges.map(|(index, range)| epsilon(range.law(), reach.shifts * rows(plan, index) * reach.of_window));
+    let costs = ranges.map(|(index, range)| {
+        epsilon_of(range.law(), reach.shifts * rows_of_range(plan, index) * reach.of_window)
+    });
     if plan.has_slices() { costs.fold(0.0, f64::max) } else { costs.sum() }
 }
 
 /// The rows of a range; those of keys with counters of their own have one.
-fn rows(plan: &Plan, range: usize) -> f64 {
+fn rows_of_range(plan: &Plan, range: usize) -> f64 {
     if range == WHOLE || plan.pinned() == 0 { f64::from(plan.shape().rows) } else { 1.0 }
 }
 
@@ -71,7 +72,7 @@ fn counters_epsilon_of(plan: &Plan, claimed: Claimed) -> f64 {
 /// μ of the counters: all items of a user in a substream can fall on the same ones.
 fn counters_mu(plan: &Plan) -> f64 {
     let reach = PathReach::of(plan);
-    let squares = reach.shifts * rows(plan, WHOLE) * reach.of_window * reach.of_substream;
+    let squares = reach.shifts * rows_of_range(plan, WHOLE) * reach.of_window * reach.of_substream;
     let over = |offset: u64| -> f64 {
         let covering = plan.ranges().iter().filter(|range| range.offsets().contains(&offset));
         covering.map(|range| squares / range.law().variance()).sum()
@@ -90,7 +91,7 @@ fn keys_epsilon(plan: &Plan) -> f64 {
     })
 }
 
-fn epsilon(law: Law, changes: f64) -> f64 {
+fn epsilon_of(law: Law, changes: f64) -> f64 {
     match law {
         Law::Laplace { scale } => changes / scale.to_f64(),
         Law::Gaussian { .. } => f64::INFINITY,

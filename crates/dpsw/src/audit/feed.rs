@@ -68,7 +68,7 @@ impl FreshnessStore for Backup {
 }
 
 /// A new sketch at position or tick 0.
-pub(super) fn start(plan: &Plan, hash_key: [u8; 32]) -> Result<DpswSketch, AuditError> {
+pub(super) fn start_sketch(plan: &Plan, hash_key: [u8; 32]) -> Result<DpswSketch, AuditError> {
     let key = StreamKey::from_bytes(hash_key);
     let mut sketch = DpswSketch::with_key(plan.clone(), key, Noise::from_system());
     if is_callers(plan) {
@@ -78,7 +78,7 @@ pub(super) fn start(plan: &Plan, hash_key: [u8; 32]) -> Result<DpswSketch, Audit
 }
 
 /// How many ticks the watermark stays behind the next event.
-pub(super) fn lag(window: Window) -> u64 {
+pub(super) fn watermark_lag(window: Window) -> u64 {
     match window.time() {
         Some(TimeWindow { clock: Clock::Events, lateness, .. }) => lateness + 1,
         _ => 0,
@@ -86,7 +86,7 @@ pub(super) fn lag(window: Window) -> u64 {
 }
 
 /// Feeds arrivals in order of their times, in batches, and moves the caller's clock behind each batch.
-pub(super) fn feed(
+pub(super) fn feed_batches(
     sketch: &mut DpswSketch,
     keys: &Keys,
     arrivals: &[Arrival],
@@ -95,7 +95,7 @@ pub(super) fn feed(
     let mut rest = arrivals;
     while let Some(last) = rest.len().checked_sub(1) {
         let (batch, after) = rest.split_at(choices.batch_len(last + 1, sketch.plan().substream_len()));
-        send(sketch, keys, batch)?;
+        send_batch(sketch, keys, batch)?;
         if is_callers(sketch.plan()) {
             sketch.advance(batch[batch.len() - 1].at + 1)?;
         }
@@ -105,7 +105,7 @@ pub(super) fn feed(
 }
 
 /// One batch, and no word about the clock.
-pub(super) fn send(sketch: &mut DpswSketch, keys: &Keys, batch: &[Arrival]) -> Result<(), AuditError> {
+pub(super) fn send_batch(sketch: &mut DpswSketch, keys: &Keys, batch: &[Arrival]) -> Result<(), AuditError> {
     for run in batch.chunk_by(|one, next| one.key.is_some() == next.key.is_some()) {
         match run[0].key {
             Some(_) => send_items(sketch, keys, run)?,
@@ -116,14 +116,14 @@ pub(super) fn send(sketch: &mut DpswSketch, keys: &Keys, batch: &[Arrival]) -> R
 }
 
 fn send_items(sketch: &mut DpswSketch, keys: &Keys, run: &[Arrival]) -> Result<(), AuditError> {
-    with_items(keys, run, |batch| extend(sketch, batch, run))
+    with_items(keys, run, |batch| extend_sketch(sketch, batch, run))
 }
 
 /// Gives the items of arrivals as a batch.
 fn with_items<T>(keys: &Keys, run: &[Arrival], take: impl FnOnce(Batch<'_>) -> T) -> T {
     let items: Vec<Item<'_>> = run.iter().filter_map(|one| one.key).map(|key| keys.get(key)).collect();
-    let words: Vec<u64> = items.iter().filter_map(integer).collect();
-    let strings: Vec<&[u8]> = items.iter().filter_map(bytes).collect();
+    let words: Vec<u64> = items.iter().filter_map(as_integer).collect();
+    let strings: Vec<&[u8]> = items.iter().filter_map(as_bytes).collect();
     take(match keys.kind() {
         Kind::Integers => Batch::integers(&words),
         Kind::Bytes => Batch::bytes(&strings),
@@ -140,11 +140,11 @@ fn send_nulls(sketch: &mut DpswSketch, run: &[Arrival]) -> Result<(), AuditError
     if sketch.plan().settings().unit == Unit::AddRemove {
         return Ok(());
     }
-    extend(sketch, Batch::nulls(run.len()), run)
+    extend_sketch(sketch, Batch::nulls(run.len()), run)
 }
 
 /// Adds the times and users that the plan asks for.
-fn extend(sketch: &mut DpswSketch, batch: Batch<'_>, run: &[Arrival]) -> Result<(), AuditError> {
+fn extend_sketch(sketch: &mut DpswSketch, batch: Batch<'_>, run: &[Arrival]) -> Result<(), AuditError> {
     let times: Vec<u64> = run.iter().map(|one| one.at).collect();
     let users: Vec<u64> = run.iter().map(|one| one.user).collect();
     let settings = sketch.plan().settings();
@@ -154,11 +154,11 @@ fn extend(sketch: &mut DpswSketch, batch: Batch<'_>, run: &[Arrival]) -> Result<
     Ok(())
 }
 
-fn integer(item: &Item<'_>) -> Option<u64> {
+fn as_integer(item: &Item<'_>) -> Option<u64> {
     if let Item::Integer(value) = item { Some(*value) } else { None }
 }
 
-fn bytes<'k>(item: &Item<'k>) -> Option<&'k [u8]> {
+fn as_bytes<'k>(item: &Item<'k>) -> Option<&'k [u8]> {
     if let Item::Bytes(value) = item { Some(value) } else { None }
 }
 

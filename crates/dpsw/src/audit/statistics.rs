@@ -41,18 +41,18 @@ impl Share {
     }
 
     /// Clopper-Pearson: the probability lies below this with probability at most `doubt`.
-    pub(super) fn low(self, doubt: f64) -> f64 {
+    pub(super) fn lower_limit(self, doubt: f64) -> f64 {
         let (hits, runs) = (self.hits as f64, self.runs as f64);
         if self.hits == 0 { 0.0 } else { beta_quantile(doubt, hits, runs - hits + 1.0) }
     }
 
     /// Clopper-Pearson: the probability lies above this with probability at most `doubt`.
-    pub(super) fn high(self, doubt: f64) -> f64 {
-        1.0 - Self { hits: self.runs - self.hits, ..self }.low(doubt)
+    pub(super) fn upper_limit(self, doubt: f64) -> f64 {
+        1.0 - Self { hits: self.runs - self.hits, ..self }.lower_limit(doubt)
     }
 
     /// Wilson's limits: good enough to choose a threshold.
-    fn rough(self, z: f64) -> [f64; 2] {
+    fn wilson_limits(self, z: f64) -> [f64; 2] {
         let (share, square) = (self.plain(), z * z / self.runs as f64);
         let spread = (share * (1.0 - share) * square + square * square / 4.0).sqrt();
         [-spread, spread].map(|side| ((share + square / 2.0 + side) / (1.0 + square)).clamp(0.0, 1.0))
@@ -80,8 +80,8 @@ impl Scores {
         let mut pooled = [self.first.as_slice(), &self.second].concat();
         pooled.sort_unstable_by(f64::total_cmp);
         let bound = |threshold: f64| {
-            let [low, _] = Share::of(&self.second, threshold).rough(z);
-            let [_, high] = Share::of(&self.first, threshold).rough(z);
+            let [low, _] = Share::of(&self.second, threshold).wilson_limits(z);
+            let [_, high] = Share::of(&self.first, threshold).wilson_limits(z);
             claimed.loss(low, high)
         };
         let candidates = (1..THRESHOLDS).map(|i| pooled[i * pooled.len() / THRESHOLDS]);
@@ -126,14 +126,15 @@ pub(super) fn judge_beyond(
         };
         let hit = Share::of(&scores.second, threshold);
         let false_hit = Share::of(&scores.first, threshold);
-        let bound = claimed.loss((hit.low(doubt) - delta).max(0.0), false_hit.high(doubt)).max(0.0);
+        let bound =
+            claimed.loss((hit.lower_limit(doubt) - delta).max(0.0), false_hit.upper_limit(doubt)).max(0.0);
         Test {
             name,
             forward,
             tpr: hit.plain(),
             fpr: false_hit.plain(),
             bound,
-            upper: claimed.loss(hit.high(doubt), false_hit.low(doubt)),
+            upper: claimed.loss(hit.upper_limit(doubt), false_hit.lower_limit(doubt)),
             limit: claimed.value(),
             ok: bound <= claimed.value(),
         }
@@ -218,9 +219,9 @@ mod tests {
             let none = Share { hits: 0, runs };
             let all = Share { hits: runs, runs };
             let wanted = 1e-3_f64.powf(1.0 / runs as f64);
-            check_close(none.high(1e-3), 1.0 - wanted, 1e-12);
-            check_close(all.low(1e-3), wanted, 1e-12);
-            assert_eq!((none.low(1e-3), all.high(1e-3)), (0.0, 1.0));
+            check_close(none.upper_limit(1e-3), 1.0 - wanted, 1e-12);
+            check_close(all.lower_limit(1e-3), wanted, 1e-12);
+            assert_eq!((none.lower_limit(1e-3), all.upper_limit(1e-3)), (0.0, 1.0));
         }
     }
 
@@ -238,13 +239,13 @@ mod tests {
     fn at_its_limit_the_count_has_exactly_the_stated_probability() {
         for (hits, runs, doubt) in [(1, 10, 0.025), (5, 10, 0.025), (47, 2000, 1e-4), (7750, 20_000, 1e-6)] {
             let share = Share { hits, runs };
-            check_close(binomial_tail(hits, runs, share.low(doubt)) / doubt, 1.0, 1e-6);
-            let below = binomial_tail(runs - hits, runs, 1.0 - share.high(doubt));
+            check_close(binomial_tail(hits, runs, share.lower_limit(doubt)) / doubt, 1.0, 1e-6);
+            let below = binomial_tail(runs - hits, runs, 1.0 - share.upper_limit(doubt));
             check_close(below / doubt, 1.0, 1e-6);
         }
         // The usual example: 5 of 10 at 95 %.
-        check_close(Share { hits: 5, runs: 10 }.low(0.025), 0.187_086, 1e-6);
-        check_close(Share { hits: 5, runs: 10 }.high(0.025), 0.812_914, 1e-6);
+        check_close(Share { hits: 5, runs: 10 }.lower_limit(0.025), 0.187_086, 1e-6);
+        check_close(Share { hits: 5, runs: 10 }.upper_limit(0.025), 0.812_914, 1e-6);
     }
 
     #[test]

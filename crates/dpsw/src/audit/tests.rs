@@ -163,19 +163,19 @@ fn a_stream_that_is_resumed_on_a_boundary_is_judged_right() {
     let method = TunedMethod { substreams: 5, counters, pinned: 4, levels: 2, ..TunedMethod::default() };
     let settings =
         Settings { window: Window::Time(window), method: Some(Method::Tuned(method)), ..identity() };
-    let mut sketch = feed::start(&Plan::new(settings).expect("a plan"), [0; 32]).expect("a sketch");
+    let mut sketch = feed::start_sketch(&Plan::new(settings).expect("a plan"), [0; 32]).expect("a sketch");
     let (key, mut tables, mut wrong) = (StateKey::from_bytes([1; 32]), Tables::default(), 0);
     for step in 0..60 {
         let now = 20 * step;
         sketch.extend(Batch::integers(&[step / 8; 200]).at(&[now; 200])).expect("in time");
         sketch.advance(now + 20).expect("a clock");
-        wrong += tables.look(&sketch.view());
+        wrong += tables.check_view(&sketch.view());
         if step % 7 == 6 {
             assert!(!sketch.view().cached.released.pins().is_empty(), "somebody is pinned");
             let state = sketch.save(&key, &mut feed::Backup).expect("a state");
             sketch = DpswSketch::resume(&state.bytes, &key, Noise::from_system(), now + 20).expect("resumed");
-            tables.resume(sketch.position() / 20);
-            wrong += tables.look(&sketch.view());
+            tables.resume_at(sketch.position() / 20);
+            wrong += tables.check_view(&sketch.view());
         }
     }
     assert_eq!(wrong, 0);
@@ -203,7 +203,7 @@ fn noise_decides_which_keys_of_an_audited_stream_are_cut_finely_or_pinned() {
     ] {
         let conversation = conversation::Conversation::new(&settings).expect("a conversation");
         let mut tally = tally::Tally::default();
-        let mut finer = || conversation.run(false, &mut choices, &mut tally).expect("a run").levels;
+        let mut finer = || conversation.run_once(false, &mut choices, &mut tally).expect("a run").levels;
         let runs: Vec<f64> = (0..300).map(|_| finer()).collect();
         let [first, same, second] = [-1, 0, 1].map(|side: i32| {
             runs.iter().filter(|&&finer| finer.partial_cmp(&0.0) == Some(side.cmp(&0))).count()
@@ -403,7 +403,7 @@ fn items_of_a_batch_that_count_twice_are_caught() {
 fn a_worker_that_refuses_all_for_one_event_is_caught() {
     let mut tally = tally::Tally::default();
     let mut choices = feed::Choices::new().expect("the system has randomness");
-    let mut walk = || walk::walks(&timed(Unit::AddRemove), &mut choices, &mut tally).expect("a walk");
+    let mut walk = || walk::check_walks(&timed(Unit::AddRemove), &mut choices, &mut tally).expect("a walk");
     planted(Fault::RefusedPartial, || (0..5).for_each(|_| walk()));
     assert!(0 < tally.exceeded, "{tally:?}");
 }
@@ -412,7 +412,9 @@ fn a_worker_that_refuses_all_for_one_event_is_caught() {
 fn a_finish_that_seals_twice_is_caught() {
     let mut tally = tally::Tally::default();
     let mut choices = feed::Choices::new().expect("the system has randomness");
-    planted(Fault::FinishedTwice, || walk::walks(&identity(), &mut choices, &mut tally).expect("a walk"));
+    planted(Fault::FinishedTwice, || {
+        walk::check_walks(&identity(), &mut choices, &mut tally).expect("a walk")
+    });
     assert!(0 < tally.altered, "{tally:?}");
 }
 
@@ -421,7 +423,7 @@ fn a_finish_that_seals_twice_is_caught() {
 fn a_finish_that_depends_on_what_is_open_is_caught() {
     let mut tally = tally::Tally::default();
     let mut choices = feed::Choices::new().expect("the system has randomness");
-    let mut walk = || walk::walks(&timed(Unit::AddRemove), &mut choices, &mut tally).expect("a walk");
+    let mut walk = || walk::check_walks(&timed(Unit::AddRemove), &mut choices, &mut tally).expect("a walk");
     planted(Fault::FinishedByOpen, || (0..6).for_each(|_| walk()));
     assert!(0 < tally.exposed, "{tally:?}");
 }
@@ -501,7 +503,7 @@ fn a_tiny_plan_keeps_the_calibration() {
         of_substreams(10, by_users(2, NoiseChoice::Gaussian)),
     ] {
         let real = Plan::new(settings.clone()).expect("a plan");
-        let tiny = tiny::tiny(&settings, tiny::Size::TINY).expect("a tiny plan");
+        let tiny = tiny::tiny_settings(&settings, tiny::Size::TINY).expect("a tiny plan");
         let tiny = Plan::new(tiny).expect("a plan");
         let laws =
             |plan: &Plan| plan.ranges().iter().map(|range| (range.role(), range.law())).collect::<Vec<_>>();
@@ -516,7 +518,7 @@ fn a_tiny_plan_keeps_the_calibration() {
 fn a_tiny_plan_of_several_levels_keeps_the_noise() {
     for settings in [cut(identity()), cut(timed(Unit::AddRemove))] {
         let real = Plan::new(settings.clone()).expect("a plan");
-        let tiny = tiny::tiny(&settings, tiny::Size::TINY).expect("a tiny plan");
+        let tiny = tiny::tiny_settings(&settings, tiny::Size::TINY).expect("a tiny plan");
         let tiny = Plan::new(tiny).expect("a plan");
         assert_eq!((tiny.claim(), tiny.settings().unit), (real.claim(), settings.unit));
         assert!(tiny.ranges().iter().all(|range| range.law() == real.ranges()[0].law()));

@@ -55,8 +55,8 @@ const PINNED_DEVIATIONS: f64 = 2.5;
 const CUT_LEN_MAX: u64 = 512;
 
 /// The same budget, unit, method, rows, noise and kind of window, made small.
-pub(super) fn tiny(settings: &Settings, size: Size) -> Result<Settings, AuditError> {
-    let small = shrink(settings, size)?;
+pub(super) fn tiny_settings(settings: &Settings, size: Size) -> Result<Settings, AuditError> {
+    let small = shrink_to(settings, size)?;
     match &small.method {
         Some(Method::Tuned(method)) if 1 < method.levels || 0 < method.pinned => {
             let count = count_to_be_cut(&Plan::new(small.clone())?, method);
@@ -64,7 +64,7 @@ pub(super) fn tiny(settings: &Settings, size: Size) -> Result<Settings, AuditErr
             let steps = count / FREQUENT_SHARE / step as f64;
             let len = (steps.round() as u64 * step).clamp(3 * step, CUT_LEN_MAX);
             let lateness = size.lateness * len / size.substream_len;
-            shrink(settings, Size { substream_len: len, lateness, ..size })
+            shrink_to(settings, Size { substream_len: len, lateness, ..size })
         }
         _ => Ok(small),
     }
@@ -85,7 +85,7 @@ struct TinyMethod {
     substreams: u64,
 }
 
-fn shrink(settings: &Settings, size: Size) -> Result<Settings, AuditError> {
+fn shrink_to(settings: &Settings, size: Size) -> Result<Settings, AuditError> {
     let plan = Plan::new(settings.clone())?;
     let tiny = match plan.method() {
         Method::Paper(method) => tiny_paper(&plan, method, size),

@@ -4,12 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use crate::audit::feed::{Arrival, Backup, Choices, is_callers, send, start, with_batch};
+use crate::audit::feed::{Arrival, Backup, Choices, is_callers, send_batch, start_sketch, with_batch};
 use crate::audit::report::AuditError;
 use crate::audit::tables::Tables;
-use crate::audit::tally::{Tally, distance};
-use crate::audit::tiny::{Size, tiny, tiny_keys};
-use crate::audit::transcript::{blanked, said, spans, stripped};
+use crate::audit::tally::{Tally, unit_distance};
+use crate::audit::tiny::{Size, tiny_keys, tiny_settings};
+use crate::audit::transcript::{blank_counters, strip_slices, write_answers, write_spans};
 use crate::item::batch::Batch;
 use crate::item::hash::StreamKey;
 use crate::item::keys::Keys;
@@ -88,23 +88,27 @@ struct WalkSeen {
 }
 
 /// Walks with a plan of the real calibration, and with one whose noise is zero.
-pub(super) fn walks(settings: &Settings, choices: &mut Choices, tally: &mut Tally) -> Result<(), AuditError> {
+pub(super) fn check_walks(
+    settings: &Settings,
+    choices: &mut Choices,
+    tally: &mut Tally,
+) -> Result<(), AuditError> {
     let plan = Plan::new(settings.clone())?;
     let columns = CELLS.div_ceil(plan.shape().rows).max(Size::TINY.columns);
     // Nobody is pinned before as many substreams are sealed as can be open.
     let lateness = if 0 < plan.pinned() { 12 } else { 60 };
     let size = Size { columns, substreams: 5, substream_len: 24, lateness, retention: 3 };
-    let small = tiny(settings, size)?;
+    let small = tiny_settings(settings, size)?;
     let keys = tiny_keys(&settings.domain, columns);
     let real = Walk::new(Plan::new(small.clone())?, &keys, true);
     for walk in 0..WALKS {
-        real.compare(is_over(walk), choices, tally)?;
+        real.compare_neighbours(is_over(walk), choices, tally)?;
     }
-    if let Some(plan) = quiet(&small)? {
+    if let Some(plan) = quiet_plan(&small)? {
         let quiet = Walk::new(plan, &keys, false);
         for walk in 0..QUIET_WALKS {
-            let ([first, second], touched) = quiet.compare(is_over(walk), choices, tally)?;
-            tally.exceeded += quiet.exceeded(&first, &second, touched);
+            let ([first, second], touched) = quiet.compare_neighbours(is_over(walk), choices, tally)?;
+            tally.exceeded += quiet.count_exceeded(&first, &second, touched);
         }
     }
     Ok(())
@@ -116,7 +120,7 @@ fn is_over(walk: usize) -> bool {
 }
 
 /// The same plan with a budget so large that every draw is zero; Gaussian noise never is.
-fn quiet(settings: &Settings) -> Result<Option<Plan>, AuditError> {
+fn quiet_plan(settings: &Settings) -> Result<Option<Plan>, AuditError> {
     let Some(Method::Tuned(method)) = &settings.method else { return Ok(None) };
     let method = Some(Method::Tuned(TunedMethod { noise: NoiseChoice::Laplace, ..method.clone() }));
     let with = |epsilon: f64| -> Result<Plan, AuditError> {
@@ -142,15 +146,15 @@ impl Walk {
     }
 
     /// One walk on two neighbours.
-    fn compare(
+    fn compare_neighbours(
         &self,
         is_over: bool,
         choices: &mut Choices,
         tally: &mut Tally,
     ) -> Result<([WalkSeen; 2], u64), AuditError> {
-        let first = self.steps(is_over, choices);
-        let (second, touched) = self.neighbour(&first, choices);
-        let seen = [self.play(&first, choices, tally)?, self.play(&second, choices, tally)?];
+        let first = self.choose_steps(is_over, choices);
+        let (second, touched) = self.make_neighbour(&first, choices);
+        let seen = [self.play_steps(&first, choices, tally)?, self.play_steps(&second, choices, tally)?];
         let pairs = seen[0].public.iter().zip(&seen[1].public);
         tally.exposed += pairs.filter(|(one, other)| one != other).count() as u64;
         let states = seen[0].states.iter().zip(&seen[1].states);
@@ -159,20 +163,20 @@ impl Walk {
         Ok((seen, touched))
     }
 
-    fn steps(&self, is_over: bool, choices: &mut Choices) -> Vec<WalkStep> {
+    fn choose_steps(&self, is_over: bool, choices: &mut Choices) -> Vec<WalkStep> {
         let len = self.plan.substream_len();
         let (mut steps, mut clock) = (Vec::new(), 0);
         for stretch in 1..=STRETCHES {
             let by_workers = self.worker.is_some() && choices.coin();
             let count = if by_workers { WORKED } else { 1 + len + len / 4 };
-            let arrivals = self.arrivals(clock, count, choices);
+            let arrivals = self.choose_arrivals(clock, count, choices);
             let around = clock..clock + len;
             if is_callers(&self.plan) {
                 let jump =
                     if choices.below(self.jumps_every()) == 0 { 2 * self.plan.retained_len() } else { len };
                 clock += choices.below(jump);
             }
-            clock = self.passed(&arrivals).unwrap_or(clock).max(clock);
+            clock = self.clock_after(&arrivals).unwrap_or(clock).max(clock);
             steps.push(match by_workers {
                 true => WalkStep::Work(Work { batch: stretch as u64, range: around, arrivals }),
                 false => WalkStep::Send(arrivals),
@@ -191,7 +195,7 @@ impl Walk {
         if is_over {
             steps.extend([
                 WalkStep::Clock(clock),
-                WalkStep::Send(vec![self.farthest(clock, choices)]),
+                WalkStep::Send(vec![self.choose_farthest(clock, choices)]),
                 WalkStep::Finish,
             ]);
         }
@@ -204,14 +208,14 @@ impl Walk {
     }
 
     /// An arrival as far ahead as one can be that is still taken.
-    fn farthest(&self, clock: u64, choices: &mut Choices) -> Arrival {
+    fn choose_farthest(&self, clock: u64, choices: &mut Choices) -> Arrival {
         let len = self.plan.substream_len();
         let at = (clock / len + self.plan.open_substreams_max()) * len - 1;
         Arrival { at, user: choices.below(USERS), key: Some(choices.below(FEW_KEYS) as usize) }
     }
 
     /// So many arrivals: on time, too late and too early.
-    fn arrivals(&self, clock: u64, count: u64, choices: &mut Choices) -> Vec<Arrival> {
+    fn choose_arrivals(&self, clock: u64, count: u64, choices: &mut Choices) -> Vec<Arrival> {
         let len = self.plan.substream_len();
         let lateness = self.plan.settings().window.time().map_or(0, |time| time.lateness);
         let is_counted = self.plan.settings().window.time().is_none();
@@ -237,7 +241,7 @@ impl Walk {
     }
 
     /// Where the stream stands after these, unless the caller's clock says it.
-    fn passed(&self, arrivals: &[Arrival]) -> Option<u64> {
+    fn clock_after(&self, arrivals: &[Arrival]) -> Option<u64> {
         let newest = arrivals.iter().map(|one| one.at).max()?;
         match self.plan.settings().window.time() {
             None => Some(newest + 1),
@@ -247,10 +251,11 @@ impl Walk {
 
     /// The same steps with another item at one event, without it, or with other items of one user in one stretch; and
     /// in how many substreams they may differ.
-    fn neighbour(&self, steps: &[WalkStep], choices: &mut Choices) -> (Vec<WalkStep>, u64) {
+    fn make_neighbour(&self, steps: &[WalkStep], choices: &mut Choices) -> (Vec<WalkStep>, u64) {
         let mut steps = steps.to_vec();
         let unit = self.plan.settings().unit;
-        let mut stretches: Vec<&mut Vec<Arrival>> = steps.iter_mut().filter_map(WalkStep::arrivals).collect();
+        let mut stretches: Vec<&mut Vec<Arrival>> =
+            steps.iter_mut().filter_map(WalkStep::arrivals_mut).collect();
         let chosen = choices.below(stretches.len() as u64) as usize;
         // At the end of a stream half of the time the one that lies far ahead, all by itself.
         let last = Some(stretches.len() - 1).filter(|&last| last == STRETCHES && choices.coin());
@@ -272,30 +277,30 @@ impl Walk {
         (steps, substreams.len() as u64)
     }
 
-    fn play(
+    fn play_steps(
         &self,
         steps: &[WalkStep],
         choices: &mut Choices,
         tally: &mut Tally,
     ) -> Result<WalkSeen, AuditError> {
-        let mut sketch = start(&self.plan, HASH_KEY)?;
+        let mut sketch = start_sketch(&self.plan, HASH_KEY)?;
         let mut seen = WalkSeen::default();
         for step in steps {
             match step {
-                WalkStep::Send(arrivals) => self.send(&mut sketch, arrivals, choices)?,
+                WalkStep::Send(arrivals) => self.send_in_batches(&mut sketch, arrivals, choices)?,
                 WalkStep::Work(work) => {
-                    let became = self.work(&mut sketch, work, choices, tally)?;
+                    let became = self.deliver_work(&mut sketch, work, choices, tally)?;
                     seen.public.push((Vec::new(), became));
                 }
                 WalkStep::Clock(time) if is_callers(&self.plan) => sketch.advance(*time)?,
                 WalkStep::Clock(_) => {}
                 WalkStep::Look { asks } => {
                     let place = format!("{:?} {:?}", sketch.position(), sketch.late_events());
-                    self.look(&sketch.view(), place, *asks, &mut seen, tally);
+                    self.note_view(&sketch.view(), place, *asks, &mut seen, tally);
                 }
                 WalkStep::Finish => {
                     match sketch.finish() {
-                        Ok(view) => self.look(&view, String::new(), self.asks, &mut seen, tally),
+                        Ok(view) => self.note_view(&view, String::new(), self.asks, &mut seen, tally),
                         Err(_) => tally.lost += 1,
                     }
                     return Ok(seen);
@@ -303,14 +308,14 @@ impl Walk {
                 WalkStep::Restore | WalkStep::Resume(_) => {
                     let mut len = 0;
                     let released = released_len(&sketch);
-                    let restored = restore(sketch, step, &mut len)?;
+                    let restored = save_and_restore(sketch, step, &mut len)?;
                     seen.states.push([released, len]);
                     let Some(restored) = restored else {
                         tally.lost += 1;
                         return Ok(seen);
                     };
                     if let WalkStep::Resume(_) = step {
-                        seen.tables.resume(restored.position() / self.plan.substream_len());
+                        seen.tables.resume_at(restored.position() / self.plan.substream_len());
                     }
                     sketch = restored;
                 }
@@ -320,7 +325,7 @@ impl Walk {
     }
 
     /// Sends arrivals in batches of random sizes.
-    fn send(
+    fn send_in_batches(
         &self,
         sketch: &mut DpswSketch,
         arrivals: &[Arrival],
@@ -329,14 +334,14 @@ impl Walk {
         let mut rest = arrivals;
         while !rest.is_empty() {
             let (batch, after) = rest.split_at(1 + choices.below(rest.len() as u64) as usize);
-            send(sketch, &self.keys, batch)?;
+            send_batch(sketch, &self.keys, batch)?;
             rest = after;
         }
         Ok(())
     }
 
     /// Two workers count their parts, one delivers twice, and the sketch absorbs all. Says what became of each delivery.
-    fn work(
+    fn deliver_work(
         &self,
         sketch: &mut DpswSketch,
         work: &Work,
@@ -348,7 +353,7 @@ impl Walk {
         let mut became = String::new();
         for (partition, part) in [(0, one), (1, other), (0, one)] {
             let id = PartialId { source: 0, batch: work.batch, partition };
-            for partial in self.count(worker, id, &work.range, part)? {
+            for partial in self.count_part(worker, id, &work.range, part)? {
                 match PartialCounters::from_bytes(&partial.to_bytes(), &self.plan) {
                     Ok(partial) => {
                         became += &format!("{} {:?} ", partial.substream(), sketch.absorb(partial));
@@ -361,7 +366,7 @@ impl Walk {
     }
 
     /// What a worker makes of its part: null items under a number of their own.
-    fn count(
+    fn count_part(
         &self,
         worker: &Worker,
         id: PartialId,
@@ -381,7 +386,7 @@ impl Walk {
     }
 
     /// Looks at a view; `public` is what the stream itself says.
-    fn look(
+    fn note_view(
         &self,
         view: &WindowView,
         mut public: String,
@@ -399,20 +404,20 @@ impl Walk {
         let loaded = (asks || is_cut).then(|| WindowView::from_bytes(&view.to_bytes()).ok());
         if is_cut {
             // Bytes hold nothing open.
-            tally.misled += loaded.iter().flatten().map(|loaded| seen.tables.look(loaded)).sum::<u64>();
+            tally.misled += loaded.iter().flatten().map(|loaded| seen.tables.check_view(loaded)).sum::<u64>();
         }
-        let stripped = stripped(view);
+        let stripped = strip_slices(view);
         if asks {
-            public += &spans(&stripped, &self.keys);
-            let again = loaded.flatten().map(|loaded| said(&loaded, &self.keys));
-            tally.unsaid += u64::from(again != Some(said(view, &self.keys)));
+            public += &write_spans(&stripped, &self.keys);
+            let again = loaded.flatten().map(|loaded| write_answers(&loaded, &self.keys));
+            tally.unsaid += u64::from(again != Some(write_answers(view, &self.keys)));
         }
-        seen.public.push((blanked(&stripped), public));
+        seen.public.push((blank_counters(&stripped), public));
     }
 
     /// How often neighbours' exact counters differ by more than the noise is made for: in one substream, or in all
     /// together, where the changed events touch so many.
-    fn exceeded(&self, first: &WalkSeen, second: &WalkSeen, touched: u64) -> u64 {
+    fn count_exceeded(&self, first: &WalkSeen, second: &WalkSeen, touched: u64) -> u64 {
         let rows = u64::from(self.plan.shape().rows);
         let (most, substreams) = match self.plan.settings().unit {
             Unit::ReplaceOne => (2 * rows, 1),
@@ -420,20 +425,20 @@ impl Walk {
             Unit::Users { per_substream } => (2 * rows * u64::from(per_substream), touched),
         };
         let distances = if self.plan.has_slices() {
-            first.tables.distances(&second.tables)
+            first.tables.substream_distances(&second.tables)
         } else {
             let pairs =
                 first.sealed.iter().filter_map(|(place, cells)| Some((cells, second.sealed.get(place)?)));
-            pairs.map(|(one, other)| distance(one, other)).collect()
+            pairs.map(|(one, other)| unit_distance(one, other)).collect()
         };
         let beyond = distances.iter().filter(|&&distance| most < distance).count() as u64;
-        let strays = first.tables.strays() + second.tables.strays();
+        let strays = first.tables.count_strays() + second.tables.count_strays();
         beyond + strays + u64::from(most * substreams < distances.iter().sum())
     }
 }
 
 impl WalkStep {
-    fn arrivals(&mut self) -> Option<&mut Vec<Arrival>> {
+    fn arrivals_mut(&mut self) -> Option<&mut Vec<Arrival>> {
         match self {
             Self::Send(arrivals) | Self::Work(Work { arrivals, .. }) => Some(arrivals),
             _ => None,
@@ -449,7 +454,11 @@ fn released_len(sketch: &DpswSketch) -> usize {
 
 /// Saves a stream and restores it: where it stood, or so much later without what was open. `None` if it does not come
 /// back. Notes how long the state was.
-fn restore(sketch: DpswSketch, step: &WalkStep, len: &mut usize) -> Result<Option<DpswSketch>, AuditError> {
+fn save_and_restore(
+    sketch: DpswSketch,
+    step: &WalkStep,
+    len: &mut usize,
+) -> Result<Option<DpswSketch>, AuditError> {
     let key = StateKey::from_bytes(STATE_KEY);
     let position = sketch.position();
     let bytes = sketch.save(&key, &mut Backup)?.bytes;
