@@ -80,6 +80,7 @@ impl Toy {
             Claimed::Epsilon(_) => Claimed::Epsilon(2.0),
             Claimed::Mu(_) => Claimed::Mu(1.0),
         };
+        // Totals are private under add/remove, where an event moves one counter of each row (PRIVACY.md: rule 18).
         let shifts = match mistake {
             Mistake::ExactTotals => ROWS,
             Mistake::OneSubstream => 2 * ROWS * TOUCHED,
@@ -141,6 +142,7 @@ impl Toy {
         let totals = if self.mistake == Mistake::ExactTotals { row_total(&exact) } else { 0.0 };
         let around = if self.mistake == Mistake::OpenAnswers { contrast(&exact) } else { 0.0 };
         let sealed = self.sum_losses(&sealed);
+        // An exact total also shows in a slid threshold and in an error bound.
         Outcome { sealed, own: 0.0, around, repeated, totals, slid: totals, bound: totals, levels: 0.0 }
     }
 

@@ -138,7 +138,9 @@ impl Conversation {
         let changed = changed.expect("this substream is changed");
         let others: &[usize] = if is_cut { &CUT } else { &PLAIN };
         let streams = [FIRST, SECOND].map(|key| {
+            // Under add/remove the first stream lacks the event.
             let key = Some(key).filter(|_| settings.unit != Unit::AddRemove || key == SECOND);
+            // All others send once, so caps leave out nothing but items of the changed user.
             let arrival = |at: u64| match positions.contains(&at) {
                 true => Arrival { at, user: u64::MAX, key },
                 false => Arrival { at, user: at, key: Some(others[at as usize % others.len()]) },
@@ -163,6 +165,7 @@ impl Conversation {
     /// Finds a hash key that gives the two keys different counters in every row, and notes what they may show.
     fn choose_hash_key(&mut self) -> Result<(), AuditError> {
         let mut choices = Choices::new()?;
+        // A counter that both keys share hides part of the change: the runs would show less than the noise has to cover.
         for number in 0..KEYS_TRIED {
             self.hash_key[..8].copy_from_slice(&number.to_le_bytes());
             let (mut seen, mut are_apart) = (Heard::default(), true);
@@ -198,6 +201,7 @@ impl Conversation {
         let start = number * self.plan.substream_len();
         let mut sent = [0; KEYS];
         for position in start + offsets.start..start + offsets.end {
+            // Caps start anew in each substream and count arrivals, whatever their items are (PRIVACY.md: rule 14).
             let counts = self.positions.iter().filter(|other| (start..=position).contains(other)).count();
             let is_over = self.positions.contains(&position) && (each as usize) < counts;
             if let Some(key) = self.streams[second][position as usize].key.filter(|_| !is_over) {
@@ -305,6 +309,7 @@ impl Conversation {
         let is_counted = self.plan.settings().window.time().is_none();
         tally.shifted += u64::from(is_counted && sketch.position() != arrived);
         tally.altered += self.count_missing(&seen);
+        // In runs without a look beside the event both are `None`.
         tally.moved += u64::from(beside.first() != beside.last());
         self.note_noise(second, &seen, tally);
         let (view, changes) = (sketch.view(), self.find_changes(&seen));
@@ -339,6 +344,7 @@ impl Conversation {
         tally.unsaid += u64::from(answers != Some(write_answers(&view, &self.keys)));
         tally.lost += loaded.map_or(1, |view| self.note_new_sketches(&view, &mut seen));
         tally.lost += self.count_wrong_merges(&view, choices)?;
+        // Noise drawn at a restore would differ from one restore to the next (PRIVACY.md: rule 1).
         let state_key = StateKey::from_bytes(self.hash_key);
         let saved = sketch.save(&state_key, &mut Backup)?;
         for _ in 0..ASKED {
@@ -390,6 +396,7 @@ impl Conversation {
         }
         for (sketch, noise) in seen.sketches.iter().zip(&noises) {
             let (place, law) = ((sketch.substream, sketch.range), self.plan.ranges()[sketch.range].law());
+            // Which keys have slices differs from run to run, so the noise of slices is summed by key, not by counter.
             if noise.len() == self.plan.shape().cells() {
                 tally.counts.add_noises(place, law, noise.iter().copied().enumerate());
             } else {
@@ -472,6 +479,7 @@ impl Conversation {
                 None => unlisted = middle,
             }
         }
+        // The paper's method also lists keys that are this much below the threshold.
         let share = share(listed.0) - self.plan.threshold_slack();
         Ok(if share <= 0.0 { 0.0 } else { listed.1 / share })
     }
@@ -526,6 +534,7 @@ pub(super) fn testable_claim(plan: &Plan) -> Result<Claimed, AuditError> {
         Claim::Approximate(epsilon, delta) => (epsilon, delta),
         Claim::None => return Err(AuditError::NoClaim),
     };
+    // The lattice sum needs changes by one, and several items of a user can fall on one counter.
     let by_ones = plan.settings().unit.per_substream().is_none_or(|each| each == 1);
     Ok(match (plan.method(), plan.method().noise()) {
         (_, NoiseChoice::Laplace) => Claimed::Epsilon(epsilon.get()),
@@ -545,6 +554,7 @@ fn changed_position(plan: &Plan, lag: u64, substream: u64) -> u64 {
     let mut best_offset = 0;
     for offset in 0..len {
         let clock = (start + offset + 1 - lag) % len;
+        // What the event's own arrival seals may change the answers, and `Tally::moved` would count that.
         if clock == 0 || plan.boundaries().contains(&clock) {
             continue;
         }

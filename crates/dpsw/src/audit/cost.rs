@@ -24,6 +24,7 @@ struct PathReach {
 
 impl PathReach {
     fn of(plan: &Plan) -> Self {
+        // A window that begins inside a substream touches one more than it is long.
         let touched = plan.settings().window.len().div_ceil(plan.substream_len()) + 1;
         let (shifts, each) = match plan.settings().unit {
             Unit::ReplaceOne => (2.0, None),
@@ -44,6 +45,7 @@ pub(super) fn count_overspent(plan: &Plan, claimed: Claimed) -> u64 {
     };
     let margin = if let Claimed::Mu(_) = claimed { MU_MARGIN } else { EPSILON_MARGIN };
     let is_over = claimed.value() * (1.0 + margin) < counters;
+    // Gaussian counters have no epsilon to add; their mu was compared above.
     let together = keys_epsilon(plan) + counters_epsilon_of(plan, claimed);
     let is_split_over = plan.settings().epsilon.get() * (1.0 + EPSILON_MARGIN) < together;
     u64::from(is_over) + u64::from(is_split_over)
@@ -77,8 +79,9 @@ fn counters_mu(plan: &Plan) -> f64 {
         let covering = plan.ranges().iter().filter(|range| range.offsets().contains(&offset));
         covering.map(|range| squares / range.law().variance()).sum()
     };
-    let starts = plan.boundaries().iter().map(|end| end - 1);
-    starts.map(over).fold(0.0, f64::max).sqrt()
+    // The ranges over an offset change at boundaries alone, so one offset of each segment stands for all of it.
+    let last_offsets = plan.boundaries().iter().map(|end| end - 1);
+    last_offsets.map(over).fold(0.0, f64::max).sqrt()
 }
 
 /// ε of the keys: each changed event raises the count of one, which the fresh noise covers, and lowers that of another, which
@@ -94,6 +97,7 @@ fn keys_epsilon(plan: &Plan) -> f64 {
 fn epsilon_of(law: Law, changes: f64) -> f64 {
     match law {
         Law::Laplace { scale } => changes / scale.to_f64(),
+        // Without a delta, Gaussian noise keeps no epsilon (PRIVACY.md: rule 4).
         Law::Gaussian { .. } => f64::INFINITY,
     }
 }

@@ -49,6 +49,7 @@ impl Choices {
     /// The length of a batch: at most what is there and at most a substream, so that no event lies ahead of the clock.
     fn batch_len(&mut self, there: usize, substream_len: u64) -> usize {
         let most = substream_len.min(BATCH_MAX).min(there as u64);
+        // Short batches often begin or end at the changed event, where mistakes of batches show (PRIVACY.md: rule 35).
         let most = if self.coin() { most } else { most.min(BATCH_SHORT) };
         1 + self.below(most) as usize
     }
@@ -71,6 +72,7 @@ impl FreshnessStore for Backup {
 pub(super) fn start_sketch(plan: &Plan, hash_key: [u8; 32]) -> Result<DpswSketch, AuditError> {
     let key = StreamKey::from_bytes(hash_key);
     let mut sketch = DpswSketch::with_key(plan.clone(), key, Noise::from_system());
+    // The first call sets where the stream begins; earlier events would be late.
     if is_callers(plan) {
         sketch.advance(0)?;
     }
@@ -106,6 +108,7 @@ pub(super) fn feed_batches(
 
 /// One batch, and no word about the clock.
 pub(super) fn send_batch(sketch: &mut DpswSketch, keys: &Keys, batch: &[Arrival]) -> Result<(), AuditError> {
+    // A batch holds items or nulls, so it is split into runs that keep the order of arrival.
     for run in batch.chunk_by(|one, next| one.key.is_some() == next.key.is_some()) {
         match run[0].key {
             Some(_) => send_items(sketch, keys, run)?,
@@ -137,6 +140,7 @@ pub(super) fn with_batch<T>(keys: &Keys, run: &[Arrival], take: impl FnOnce(Batc
 }
 
 fn send_nulls(sketch: &mut DpswSketch, run: &[Arrival]) -> Result<(), AuditError> {
+    // Under add/remove the neighbour lacks the whole event, not only its item.
     if sketch.plan().settings().unit == Unit::AddRemove {
         return Ok(());
     }

@@ -101,6 +101,7 @@ impl Finder {
             if 2 * finder.sure_count() + finder.changed.len() <= finder.substream_len() {
                 return Ok(finder);
             }
+            // Delta falls as 1/items, and the threshold grows only with its logarithm: substreams outgrow it.
             small.items *= 2;
         }
     }
@@ -119,6 +120,7 @@ impl Finder {
             window: tiny_window(settings.window, items, Size::TINY.lateness),
             unit: settings.unit,
             epsilon: Epsilon::new(EPSILON)?,
+            // The largest delta that a plan of so many items accepts.
             delta: Some(Delta::new(1.0 / items as f64)?),
             domain: Domain::Found(SearchSettings { share, search_len, counting, ..search_plan }),
             method: Some(Method::Tuned(method)),
@@ -128,6 +130,7 @@ impl Finder {
         let users = settings.unit.per_substream();
         let each = users.unwrap_or(1) as usize;
         let last = (CHECKS - 1) * plan.substream_len() as usize;
+        // The claim for users is per window: their changes lie in two adjacent substreams, which one window covers.
         let before = last - plan.substream_len() as usize;
         let changed = last..last + each;
         let changed = if users.is_some() {
@@ -195,6 +198,7 @@ impl Finder {
         is_saved: bool,
     ) -> Result<Vec<WindowView>, AuditError> {
         let mut hash_key = [0; 32];
+        // Each run has its own hash keys, so two keys that collide do so in few runs.
         hash_key[..8].copy_from_slice(&number.to_le_bytes());
         let mut sketch = start_sketch(&self.plan, hash_key)?;
         let (len, lag) = (self.substream_len(), watermark_lag(self.plan.settings().window) as usize);
@@ -228,6 +232,7 @@ impl Finder {
     fn found_keys(&self, view: &WindowView) -> (Vec<usize>, bool) {
         let found = view.cached.released.found().keys();
         let key = view.cached.released.mapping().fingerprint_key;
+        // The order must not depend on arrivals or counts, so it is that of keyed hashes.
         let is_sorted = found.iter().is_sorted_by_key(|item| key.item(item));
         let places =
             found.iter().filter_map(|item| (0..self.keys.len()).find(|&index| self.keys.get(index) == item));
@@ -339,6 +344,7 @@ pub(super) fn audit_keys(
     tests.extend(lone_key(&finder, effort, &mut wrong)?);
     tests.extend(near_threshold(&finder, effort, &mut wrong)?);
     tests.extend(many_keys(&finder, effort, &mut wrong)?);
+    // A summary is checked once, at the end of its search: no key grows between two checks or comes back.
     if let SearchCounts::Exact = search_plan.counting {
         tests.extend(grown_key(&finder, effort)?);
         returned_key(&finder, &mut wrong)?;
@@ -361,6 +367,7 @@ pub(super) fn audit_keys(
 fn lone_key(finder: &Finder, effort: Effort, wrong: &mut Wrong) -> Result<[Test; 1], AuditError> {
     let streams = finder.make_neighbours(FIRST, SECOND, &[(SECOND, COUNT_MIN as usize - 1)]);
     let scores = finder.score_lists(&streams, effort.runs, wrong, |found| found.contains(&SECOND))?;
+    // Without the changed items this key stays below `COUNT_MIN` and never comes out, so every hit counts against delta.
     let hits = scores.second.iter().filter(|shown| **shown == 1.0).count();
     let share = Share { hits, runs: effort.runs };
     let limit = finder.delta();
@@ -405,6 +412,7 @@ fn keys_with_counters(finder: &Finder, effort: Effort) -> Result<[Test; 2], Audi
         let view = finder.last_view(stream, number, &mut choices)?;
         let (found, _) = finder.found_keys(&view);
         let loss = finder.sum_losses(&view, &streams);
+        // Losses add up only if keys and counters point to the same stream.
         Ok(match [FIRST, SECOND].map(|key| found.contains(&key)) {
             [false, true] => loss.max(0.0),
             [true, false] => loss.min(0.0),
@@ -497,6 +505,7 @@ fn on_paths(finder: &Finder, effort: Effort, wrong: &mut Wrong) -> Result<(), Au
     let mut choices = Choices::new()?;
     let mut outcomes: [Vec<Outcome>; 3] = Default::default();
     for number in 0..effort.runs as u64 {
+        // Every other run is saved and restored: the lasting noise must come back unchanged (PRIVACY.md: rule 32).
         let views = finder.collect_views(&stream, number, &mut choices, number % 2 == 0)?;
         for (key, outcomes) in (HEAVY..).zip(&mut outcomes) {
             outcomes.push(finder.is_listed(&views, key).iter().position(|&is_listed| is_listed));

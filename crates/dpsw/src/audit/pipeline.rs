@@ -64,6 +64,7 @@ pub(super) fn run_controls(effort: Effort) -> Result<Vec<Control>, AuditError> {
 impl PipelineSlip {
     fn run_control(self, table: &Table, effort: Effort) -> Result<Control, AuditError> {
         let (name, by) = self.texts();
+        // A test that also rejects the right stream proves nothing.
         let is_clean = self.count_violations(Self::Nothing, table, effort)? == 0;
         let caught = is_clean && self.count_violations(self, table, effort)? != 0;
         Ok(Control { name, caught, by: caught.then_some(by) })
@@ -139,6 +140,7 @@ impl<'t> SmallPipeline<'t> {
             PipelineSlip::SharedNoise => key = self.seed,
             PipelineSlip::SeedInState => {
                 key = self.seed;
+                // Two streams restored from one state give their next seal the same number (PRIVACY.md: rule 31).
                 key[..8].copy_from_slice(&self.seals.to_le_bytes());
             }
             PipelineSlip::ShortSeed(bits) => {
@@ -246,6 +248,7 @@ fn count_repeated_seals(table: &Table, slip: PipelineSlip, seals: usize) -> Resu
     let mut hashes = Vec::with_capacity(seals);
     for _ in 0..seals {
         hashes.push(hash_noise(&small.seal_open()?));
+        // The hashes are enough, and 400,000 seals would take 200 MB.
         small.sealed.clear();
     }
     Ok(count_repeats(hashes))

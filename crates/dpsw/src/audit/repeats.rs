@@ -81,6 +81,7 @@ impl Stream {
     fn noise_of(&self, sealed: &Sealed<'_>) -> Vec<i32> {
         let mut noise = sealed.sketch().cells();
         let offsets = self.plan.ranges()[sealed.range()].offsets();
+        // All items have this key, and each has its own user, so no cap leaves any out.
         for cell in sealed.cells(self.keys.get(0)) {
             noise[cell] -= (offsets.end - offsets.start) as i32;
         }

@@ -40,6 +40,7 @@ impl Replay {
                 continue;
             }
             self.jump_to(substream.number, plan);
+            // These levels follow from what was sealed earlier; this substream has not been used yet (PRIVACY.md: rule 33).
             wrong += u64::from(**substream.levels() != self.levels);
             if (substream.number + 1) * len <= view.stream.end {
                 self.complete_substream(substream, plan);
@@ -67,6 +68,7 @@ impl Replay {
         self.number += 1;
         self.substreams.push(Arc::clone(substream));
         let oldest = (self.number * len).saturating_sub(plan.retained_len());
+        // The stream no longer keeps older substreams, so they must not decide here either.
         self.substreams.retain(|kept| oldest < (kept.number + 1) * len);
         let pins = Arc::new(self.pins.since(self.substreams[0].number, plan));
         let released = Released::new(self.substreams.clone(), substream.mapping.clone()).with_pins(pins);

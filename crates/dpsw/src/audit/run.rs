@@ -36,6 +36,7 @@ pub(super) fn audit_claim(settings: &Settings, effort: Effort) -> Result<Report,
     for _ in 0..CARRIED {
         conversation.check_round_trips(&mut choices, &mut tally)?;
     }
+    // Noise for users grows with the number of substreams, of which the tiny plan may have fewer (PRIVACY.md: rule 35).
     tally.overspent = cost::count_overspent(&Plan::new(settings.clone())?, claimed);
     tally.repeated = repeats::count_repeated_seals(settings, effort.seals)?;
     tally.reused = repeats::count_reused_words(settings)?;
@@ -43,6 +44,7 @@ pub(super) fn audit_claim(settings: &Settings, effort: Effort) -> Result<Report,
     tails::check_tails(settings, &mut choices, &mut tally)?;
     let mut report = Report {
         claimed,
+        // Without the tests of found keys, which have limits of their own.
         observed: trial.tests.iter().map(|test| test.bound).fold(0.0, f64::max),
         effort,
         tests: trial.tests,

@@ -20,6 +20,7 @@ pub(super) type Outcome = Option<usize>;
 
 /// Paths on which the usual mistakes show: a count that stands, one that grows, one that comes late.
 pub(super) fn revealing_paths(threshold: u64) -> [Path; 3] {
+    // From this count on a key comes out for sure if its lasting noise is zero.
     let enough = threshold + COUNT_MIN - 1;
     [[enough + 2; CHECKS], [COUNT_MIN, enough - 1, enough, enough + 2], [0, 0, enough, enough]]
 }
@@ -89,6 +90,7 @@ struct SmallSearch {
 
 impl SmallSearch {
     fn new() -> Result<Self, AuditError> {
+        // The real split: a sixth of epsilon for the lasting noise, five sixths for the fresh one (PRIVACY.md: rule 22).
         let (lasting, fresh) = (Ratio::new(3, 1)?, Ratio::new(3, 5)?);
         let release = Release { lasting, fresh, threshold: 4, checks: CHECKS as u64 };
         let [lasting, fresh] = [lasting, fresh].map(|scale| Table::new(Law::Laplace { scale }));
@@ -108,6 +110,7 @@ impl SmallSearch {
             let above = (count + 1).saturating_sub(COUNT_MIN + kept);
             let fresh = if slip == SearchSlip::OneNoise { 0 } else { fresh.draw(generator).into() };
             let comes_out = 0 < above && self.release.threshold <= above + fresh && !is_out;
+            // A key that came out is not looked at again in its search (PRIVACY.md: rule 32).
             is_out = (is_out || comes_out) && slip != SearchSlip::LooksAgain;
             outcomes.push(comes_out);
         }

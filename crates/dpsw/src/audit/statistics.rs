@@ -126,6 +126,7 @@ pub(super) fn judge_beyond(
         };
         let hit = Share::of(&scores.second, threshold);
         let false_hit = Share::of(&scores.first, threshold);
+        // The claim is P ≤ exp(ε) Q + δ, so δ is subtracted before the ratio is taken.
         let bound =
             claimed.loss((hit.lower_limit(doubt) - delta).max(0.0), false_hit.upper_limit(doubt)).max(0.0);
         Test {

@@ -43,6 +43,7 @@ impl Tables {
             if self.knows(substream) {
                 continue;
             }
+            // Where keys are pinned the replay has judged the levels (PRIVACY.md: rule 33).
             let has_table =
                 0 < plan.pinned() || **substream.levels() == self.expected_levels(plan, substream.number);
             wrong += u64::from(!has_table || !has_slices(view, substream));
@@ -68,6 +69,7 @@ impl Tables {
         let Some(ShownSubstream { substream: known, .. }) = self.substreams.get(&substream.number) else {
             return false;
         };
+        // A running substream still gets slices, so it is judged again in every view.
         substream.sketch(WHOLE).is_some()
             && known.levels() == substream.levels()
             && known.sketches().len() == substream.sketches().len()
@@ -85,6 +87,7 @@ impl Tables {
         if let Some(replay) = &self.replay {
             return replay.levels().clone();
         }
+        // A clock that jumps leaves a gap; what was sealed before it decides nothing any more.
         let sealed = (0..number).rev().map_while(|before| self.substreams.get(&before));
         let sealed = sealed.map(|shown| &shown.substream);
         let complete = sealed.take_while(|substream| substream.sketch(WHOLE).is_some());

@@ -80,6 +80,7 @@ impl State {
         let key = StateKey::from_bytes(STATE_KEY);
         let saved = sketch.save(&key, &mut Backup)?;
         let tail = |tail| {
+            // All tails start from the same bytes, so noise that two of them share was in the state (PRIVACY.md: rule 31).
             let Some(mut sketch) = restore_state(&saved, &key) else { return Ok(None) };
             let end = (SAVED_IN + 1) * self.plan.substream_len() + watermark_lag(self.plan.settings().window);
             feed_batches(&mut sketch, &self.keys, &self.make_arrivals(self.saved_at(), end, tail), choices)?;

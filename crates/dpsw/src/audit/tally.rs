@@ -88,6 +88,7 @@ impl Signs {
     pub(super) fn compare(&mut self, one: &[i32], other: &[i32]) {
         for (a, b) in one.iter().zip(other) {
             self.pairs += 1;
+            // Signs are bounded and symmetric, so Hoeffding's limit holds whatever the law of the noise is.
             self.sum += i64::from(a.signum() * b.signum());
         }
     }
@@ -134,6 +135,7 @@ impl EventCounts {
     fn count_off(&self, doubt: f64) -> u64 {
         let counters = self.0.values().flat_map(|(law, sums)| sums.iter().map(|sum| (law.variance(), sum)));
         let judged: Vec<(f64, &Sum)> = counters.filter(|(_, sum)| DRAWS_MIN <= sum.draws).collect();
+        // The doubt is shared by all counters and by both sides of each.
         let deviations = normal_quantile(1.0 - doubt / (2.0 * judged.len().max(1) as f64));
         judged
             .iter()

@@ -75,6 +75,7 @@ fn asked_windows(view: &WindowView) -> Vec<WindowView> {
 
 /// The bytes of a view without its counters: every byte that counters can reach is blank.
 pub(super) fn blank_counters(view: &WindowView) -> Vec<u8> {
+    // 0 and -1 differ in every bit, so every byte of a counter differs.
     let [zeros, ones] = [0, -1].map(|cell| with_cells(view, cell).to_bytes());
     let bytes = view.to_bytes();
     (0..bytes.len() - CHECKSUM_LEN)
@@ -95,6 +96,7 @@ pub(super) fn strip_slices(view: &WindowView) -> WindowView {
         Some(Arc::new(only.with_capped(substream.capped())))
     };
     let released = &view.cached.released;
+    // Noise decides who is pinned; the clock alone decides for which substreams that is known.
     let nobody = Arc::new(released.pins().of_nobody());
     with_substreams(view, released.substreams().iter().filter_map(whole).collect(), nobody)
 }

@@ -56,6 +56,7 @@ impl Trial {
         let pilot = Sample::draw_runs(effort.pilot_runs(), &mut run)?;
         let sample = Sample::draw_runs(effort.runs, &mut run)?;
         let tests = judge_all(claimed, planned, &pilot, &sample, effort.doubt());
+        // Laplace noise loses all that is planned only in its most revealing event, Gaussian noise at every threshold.
         let revealing = if let Claimed::Epsilon(_) = claimed { REVEALING } else { SEALED };
         let uppers = tests.iter().filter(|test| test.name == revealing).map(|test| test.upper);
         let upper = uppers.fold(f64::INFINITY, f64::min);
@@ -85,9 +86,11 @@ fn judge_all(claimed: Claimed, planned: f64, pilot: &Sample, sample: &Sample, do
         tests.extend(judge(name, claimed, Event::Pilot(&pilot), &sample.score_by(score), doubt));
     }
     if let Claimed::Epsilon(_) = claimed {
+        // Losses are sums of rounded quotients, so the largest may fall just short of the plan.
         let scores = sample.score_by(|outcome| outcome.sealed);
         tests.extend(judge(REVEALING, claimed, Event::AtLeast(planned * (1.0 - 1e-9)), &scores, doubt));
     }
+    // Where no key is ever pinned, every score is zero.
     if pilot.first.iter().any(|outcome| outcome.own != 0.0) {
         let scores = sample.score_by(|outcome| outcome.own);
         tests.extend(judge(OWN, claimed, Event::AtLeast(1.0 - 1e-9), &scores, doubt));

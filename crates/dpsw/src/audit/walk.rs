@@ -127,6 +127,7 @@ fn quiet_plan(settings: &Settings) -> Result<Option<Plan>, AuditError> {
         let epsilon = Epsilon::new(epsilon)?;
         Ok(Plan::new(Settings { epsilon, method: method.clone(), ..settings.clone() })?)
     };
+    // Scales are proportional to 1/epsilon.
     let Law::Laplace { scale } = with(1.0)?.ranges()[0].law() else { return Ok(None) };
     Ok(Some(with(QUIET * scale.to_f64())?))
 }
@@ -157,6 +158,7 @@ impl Walk {
         let seen = [self.play_steps(&first, choices, tally)?, self.play_steps(&second, choices, tally)?];
         let pairs = seen[0].public.iter().zip(&seen[1].public);
         tally.exposed += pairs.filter(|(one, other)| one != other).count() as u64;
+        // The length of a state may follow from what is released, not from what is open (PRIVACY.md: rule 29).
         let states = seen[0].states.iter().zip(&seen[1].states);
         tally.exposed +=
             states.filter(|(one, other)| one[0] == other[0] && one[1] != other[1]).count() as u64;
@@ -181,6 +183,7 @@ impl Walk {
                 true => WalkStep::Work(Work { batch: stretch as u64, range: around, arrivals }),
                 false => WalkStep::Send(arrivals),
             });
+            // One time in four the clock is set back, which must open nothing again (PRIVACY.md: rule 6).
             steps.push(WalkStep::Clock(clock.saturating_sub(choices.below(4) / 3 * len)));
             steps.push(WalkStep::Look { asks: self.asks && stretch % ASKED_EVERY == 0 });
             if stretch == RESTORED {
@@ -289,6 +292,7 @@ impl Walk {
             match step {
                 WalkStep::Send(arrivals) => self.send_in_batches(&mut sketch, arrivals, choices)?,
                 WalkStep::Work(work) => {
+                    // Neighbours must agree on what becomes of each delivery (PRIVACY.md: rule 28).
                     let became = self.deliver_work(&mut sketch, work, choices, tally)?;
                     seen.public.push((Vec::new(), became));
                 }
@@ -314,6 +318,7 @@ impl Walk {
                         tally.lost += 1;
                         return Ok(seen);
                     };
+                    // A resumed stream has given up all that it sealed and decided (PRIVACY.md: rule 38).
                     if let WalkStep::Resume(_) = step {
                         seen.tables.resume_at(restored.position() / self.plan.substream_len());
                     }
@@ -351,6 +356,7 @@ impl Walk {
         let Some(worker) = &self.worker else { return Ok(String::new()) };
         let (one, other) = work.arrivals.split_at(choices.below(WORKED) as usize);
         let mut became = String::new();
+        // A part that is delivered twice must count once (PRIVACY.md: rule 11).
         for (partition, part) in [(0, one), (1, other), (0, one)] {
             let id = PartialId { source: 0, batch: work.batch, partition };
             for partial in self.count_part(worker, id, &work.range, part)? {
@@ -379,6 +385,7 @@ impl Walk {
         if self.plan.settings().unit != Unit::AddRemove {
             let times: Vec<u64> = nulls.iter().map(|one| one.at).collect();
             let id = PartialId { source: id.source + 1, ..id };
+            // An id is absorbed once, so nulls need an id of their own.
             let nulls = worker.count(id, range.clone(), Batch::nulls(times.len()).at(&times))?;
             partials.extend(nulls.partials);
         }
