@@ -1,6 +1,6 @@
 //! Small wrong mechanisms that the tests of an audit must catch. They never touch the real sketch.
 
-use crate::audit::conversation::{ASKED, Outcome, log_ratio};
+use crate::audit::conversation::{ASKED, Outcome, cost_of, log_ratio};
 use crate::audit::report::{AuditError, Claimed, Control, Effort};
 use crate::audit::trial::Trial;
 use crate::audit::{pipeline, search};
@@ -99,16 +99,8 @@ impl Toy {
 
     pub(super) fn run_trial(&self, effort: Effort) -> Result<Trial, AuditError> {
         let mut generator = Noise::from_system().generator()?;
-        let shifts = self
-            .exact_cells(true)
-            .iter()
-            .zip(self.exact_cells(false))
-            .map(|(a, b)| (a - b).abs())
-            .sum::<i32>();
-        let planned = match self.law {
-            Law::Laplace { scale } => f64::from(shifts) / scale.to_f64(),
-            Law::Gaussian { variance } => (f64::from(shifts) / variance as f64).sqrt(),
-        };
+        let cost: f64 = self.exact_pairs().map(|exact| cost_of(self.law, exact)).sum();
+        let planned = if let Claimed::Epsilon(_) = self.claimed { cost } else { cost.sqrt() };
         Trial::new(self.claimed, planned, effort, |second| Ok(self.run_once(second, &mut generator)))
     }
 
@@ -121,6 +113,11 @@ impl Toy {
             cells[key * each..(key + 1) * each].fill(COUNT + 1);
         }
         cells
+    }
+
+    /// Each exact counter on the first stream and on the second.
+    fn exact_pairs(&self) -> impl Iterator<Item = [i32; 2]> {
+        self.exact_cells(false).into_iter().zip(self.exact_cells(true)).map(<[i32; 2]>::from)
     }
 
     fn seal_cells(&self, second: bool, generator: &mut Generator) -> Vec<i32> {
@@ -147,11 +144,7 @@ impl Toy {
     }
 
     fn sum_losses(&self, cells: &[i32]) -> f64 {
-        let [first, second] = [false, true].map(|second| self.exact_cells(second));
-        let cells = cells.iter().map(|cell| f64::from(*cell)).zip(first).zip(second);
-        cells
-            .map(|((y, first), second)| log_ratio(self.law, y - f64::from(first), y - f64::from(second)))
-            .sum()
+        cells.iter().zip(self.exact_pairs()).map(|(&cell, exact)| log_ratio(self.law, cell, exact)).sum()
     }
 }
 
@@ -165,7 +158,7 @@ fn row_total(cells: &[i32]) -> f64 {
     f64::from(cells.iter().sum::<i32>()) / ROWS as f64
 }
 
-/// The noise that ε = 2 or μ = 1 needs when so many counters move by one.
+/// The noise that ε = 2 or μ = 1 needs when this many counters move by one.
 fn law_for(claimed: Claimed, shifts: u64) -> Law {
     match claimed {
         Claimed::Epsilon(_) => Law::Laplace { scale: Ratio::new(shifts, 2).expect("2 is not zero") },

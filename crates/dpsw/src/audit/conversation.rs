@@ -3,15 +3,16 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::audit::feed::{Arrival, Backup, Choices, feed_batches, start_sketch, watermark_lag};
+use crate::audit::feed::{
+    Arrival, Choices, feed_batches, restore_state, save_state, start_sketch, watermark_lag,
+};
 use crate::audit::report::{AuditError, Claimed};
 use crate::audit::tables::Tables;
 use crate::audit::tally::Tally;
 use crate::audit::tiny::{Size, tiny_keys, tiny_settings};
-use crate::audit::transcript::write_answers;
+use crate::audit::transcript::answers_agree;
 use crate::item::keys::Keys;
 use crate::item::value::Item;
-use crate::noise::generator::Noise;
 use crate::noise::law::Law;
 use crate::plan::range::WHOLE;
 use crate::plan::settings::{Method, NoiseChoice, Settings, Unit};
@@ -21,7 +22,6 @@ use crate::privacy::parameters::{Claim, Threshold};
 use crate::sealed::released::Released;
 use crate::sealed::substream::SealedSubstream;
 use crate::stream::sketch::DpswSketch;
-use crate::stream::state::StateKey;
 use crate::view::estimate::Estimate;
 use crate::view::window_view::{Sealed, WindowView};
 
@@ -241,17 +241,8 @@ impl Conversation {
     }
 
     fn sum_costs(&self, changes: &[Change]) -> f64 {
-        let costs = changes.iter().map(|change| {
-            let shift = f64::from(change.exact[1] - change.exact[0]);
-            match change.law {
-                Law::Laplace { scale } => shift.abs() / scale.to_f64(),
-                Law::Gaussian { variance } => shift * shift / variance as f64,
-            }
-        });
-        match self.plan.claim() {
-            Claim::Pure(_) => costs.sum(),
-            _ => costs.sum::<f64>().sqrt(),
-        }
+        let cost: f64 = changes.iter().map(|change| cost_of(change.law, change.exact)).sum();
+        if let Claim::Pure(_) = self.plan.claim() { cost } else { cost.sqrt() }
     }
 
     /// The most that the planned noise lets an adversary learn from the counters that change: the same on every path.
@@ -340,16 +331,14 @@ impl Conversation {
         })?;
         let view = sketch.view();
         let loaded = WindowView::from_bytes(&view.to_bytes()).ok();
-        let answers = loaded.as_ref().map(|loaded| write_answers(loaded, &self.keys));
-        tally.unsaid += u64::from(answers != Some(write_answers(&view, &self.keys)));
+        tally.unsaid += u64::from(!answers_agree(&view, loaded.as_ref(), &self.keys));
         tally.lost += loaded.map_or(1, |view| self.note_new_sketches(&view, &mut seen));
         tally.lost += self.count_wrong_merges(&view, choices)?;
         // Noise drawn at a restore would differ from one restore to the next (PRIVACY.md: rule 1).
-        let state_key = StateKey::from_bytes(self.hash_key);
-        let saved = sketch.save(&state_key, &mut Backup)?;
+        let saved = save_state(sketch)?;
         for _ in 0..ASKED {
-            let restored = DpswSketch::restore(&saved.bytes, &state_key, Noise::from_system(), &mut Backup);
-            tally.lost += restored.map_or(1, |sketch| self.note_new_sketches(&sketch.view(), &mut seen));
+            tally.lost +=
+                restore_state(&saved).map_or(1, |sketch| self.note_new_sketches(&sketch.view(), &mut seen));
         }
         Ok(())
     }
@@ -391,9 +380,7 @@ impl Conversation {
             let exact = self.exact_cells(sketch, usize::from(second));
             noises.push(sketch.cells.iter().zip(exact).map(|(noisy, exact)| noisy - exact).collect());
         }
-        for pair in noises.windows(2) {
-            tally.signs.compare(&pair[0], &pair[1]);
-        }
+        tally.signs.compare_adjacent(&noises);
         for (sketch, noise) in seen.sketches.iter().zip(&noises) {
             let (place, law) = ((sketch.substream, sketch.range), self.plan.ranges()[sketch.range].law());
             // Which keys have slices differs from run to run, so the noise of slices is summed by key, not by counter.
@@ -488,13 +475,7 @@ impl Conversation {
 /// The logarithm of how much likelier the counters are under the second stream, given in which slices keys count: by the chain
 /// rule the sum over all counters that differ.
 fn sum_losses(changes: &[Change]) -> f64 {
-    changes
-        .iter()
-        .map(|change| {
-            let [first, second] = change.exact.map(|exact| f64::from(change.noisy) - f64::from(exact));
-            log_ratio(change.law, first, second)
-        })
-        .sum()
+    changes.iter().map(|change| log_ratio(change.law, change.noisy, change.exact)).sum()
 }
 
 /// What the heavy hitters among one key show of it.
@@ -519,11 +500,21 @@ fn contrast(answers: &[Estimate; 2]) -> f64 {
     answers[1].value - answers[0].value
 }
 
-/// ln of the ratio of the probabilities of one noise value over the other's.
-pub(super) fn log_ratio(law: Law, first: f64, second: f64) -> f64 {
+/// The logarithm of how much likelier a noisy counter is with the second of two exact counts than with the first.
+pub(super) fn log_ratio(law: Law, noisy: i32, exact: [i32; 2]) -> f64 {
+    let [first, second] = exact.map(|exact| f64::from(noisy) - f64::from(exact));
     match law {
         Law::Laplace { scale } => (first.abs() - second.abs()) / scale.to_f64(),
         Law::Gaussian { variance } => (first * first - second * second) / (2.0 * variance as f64),
+    }
+}
+
+/// What a counter costs with these two exact counts: its share of ε, or of μ².
+pub(super) fn cost_of(law: Law, exact: [i32; 2]) -> f64 {
+    let shift = f64::from(exact[1]) - f64::from(exact[0]);
+    match law {
+        Law::Laplace { scale } => shift.abs() / scale.to_f64(),
+        Law::Gaussian { variance } => shift * shift / variance as f64,
     }
 }
 

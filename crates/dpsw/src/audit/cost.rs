@@ -39,15 +39,14 @@ impl PathReach {
 /// How many of the plan's promises its noise does not keep: that of the counters, and that of counters and found keys
 /// together.
 pub(super) fn count_overspent(plan: &Plan, claimed: Claimed) -> u64 {
-    let counters = match claimed {
-        Claimed::Epsilon(_) => counters_epsilon(plan),
-        Claimed::Mu(_) => counters_mu(plan),
+    let (counters, margin) = match claimed {
+        Claimed::Epsilon(_) => (counters_epsilon(plan), EPSILON_MARGIN),
+        Claimed::Mu(_) => (counters_mu(plan), MU_MARGIN),
     };
-    let margin = if let Claimed::Mu(_) = claimed { MU_MARGIN } else { EPSILON_MARGIN };
     let is_over = claimed.value() * (1.0 + margin) < counters;
     // Gaussian counters have no epsilon to add; their mu was compared above.
-    let together = keys_epsilon(plan) + counters_epsilon_of(plan, claimed);
-    let is_split_over = plan.settings().epsilon.get() * (1.0 + EPSILON_MARGIN) < together;
+    let added = if let Claimed::Epsilon(_) = claimed { counters } else { 0.0 };
+    let is_split_over = plan.settings().epsilon.get() * (1.0 + EPSILON_MARGIN) < keys_epsilon(plan) + added;
     u64::from(is_over) + u64::from(is_split_over)
 }
 
@@ -65,10 +64,6 @@ fn counters_epsilon(plan: &Plan) -> f64 {
 /// The rows of a range; those of keys with counters of their own have one.
 fn rows_of_range(plan: &Plan, range: usize) -> f64 {
     if range == WHOLE || plan.pinned() == 0 { f64::from(plan.shape().rows) } else { 1.0 }
-}
-
-fn counters_epsilon_of(plan: &Plan, claimed: Claimed) -> f64 {
-    if let Claimed::Epsilon(_) = claimed { counters_epsilon(plan) } else { 0.0 }
 }
 
 /// μ of the counters: all items of a user in a substream can fall on the same ones.

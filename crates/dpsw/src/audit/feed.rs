@@ -1,7 +1,7 @@
 //! How a sketch is fed: in batches of random sizes, as callers do.
 
 use crate::audit::report::AuditError;
-use crate::error::StoreError;
+use crate::error::{StateError, StoreError};
 use crate::item::batch::Batch;
 use crate::item::hash::StreamKey;
 use crate::item::keys::Keys;
@@ -11,6 +11,7 @@ use crate::plan::settings::{Clock, TimeWindow, Unit, Window};
 use crate::plan::structure::Plan;
 use crate::stream::freshness::{FreshnessStore, StateId};
 use crate::stream::sketch::DpswSketch;
+use crate::stream::state::StateKey;
 
 /// The longest batch: more than what is hashed at a time.
 const BATCH_MAX: u64 = 300;
@@ -46,6 +47,17 @@ impl Choices {
         self.below(2) == 1
     }
 
+    /// Cuts items into batches of random sizes.
+    pub(super) fn cut_batches<'i, T>(&mut self, items: &'i [T]) -> Vec<&'i [T]> {
+        let (mut batches, mut rest) = (Vec::new(), items);
+        while !rest.is_empty() {
+            let (batch, after) = rest.split_at(1 + self.below(rest.len() as u64) as usize);
+            batches.push(batch);
+            rest = after;
+        }
+        batches
+    }
+
     /// The length of a batch: at most what is there and at most a substream, so that no event lies ahead of the clock.
     fn batch_len(&mut self, there: usize, substream_len: u64) -> usize {
         let most = substream_len.min(BATCH_MAX).min(there as u64);
@@ -77,6 +89,21 @@ pub(super) fn start_sketch(plan: &Plan, hash_key: [u8; 32]) -> Result<DpswSketch
         sketch.advance(0)?;
     }
     Ok(sketch)
+}
+
+/// The key of all states that an audit saves.
+pub(super) fn state_key() -> StateKey {
+    StateKey::from_bytes([7; 32])
+}
+
+/// The bytes of a stream that is saved.
+pub(super) fn save_state(sketch: DpswSketch) -> Result<Vec<u8>, AuditError> {
+    Ok(sketch.save(&state_key(), &mut Backup)?.bytes)
+}
+
+/// The stream that goes on from a saved state, as if nobody had ever restored it.
+pub(super) fn restore_state(bytes: &[u8]) -> Result<DpswSketch, StateError> {
+    DpswSketch::restore(bytes, &state_key(), Noise::from_system(), &mut Backup)
 }
 
 /// How many ticks the watermark stays behind the next event.

@@ -4,22 +4,23 @@
 //! keys and the counters share ε as in the real plan, and are looked at together.
 
 use crate::audit::conversation::log_ratio;
-use crate::audit::feed::{Arrival, Backup, Choices, feed_batches, start_sketch, watermark_lag};
+use crate::audit::feed::{
+    Arrival, Choices, feed_batches, restore_state, save_state, start_sketch, watermark_lag,
+};
 use crate::audit::report::{AuditError, Check, Claimed, Effort, Test};
-use crate::audit::search::{CHECKS, Outcome, came_back, count_misses, revealing_paths};
-use crate::audit::statistics::{Event, Scores, Share, judge_beyond};
+use crate::audit::search::{
+    CHECKS, Outcome, came_back, count_misses, first_check, revealing_paths, sure_count,
+};
+use crate::audit::statistics::{Event, Judge, Scores, Share};
 use crate::audit::tiny::{Size, tiny_keys, tiny_window};
 use crate::item::domain::{Domain, SearchCounts, SearchSettings};
 use crate::item::keys::Keys;
-use crate::noise::generator::Noise;
 use crate::plan::release::{COUNT_MIN, Release};
 use crate::plan::search::{ListLimits, SearchPlan};
 use crate::plan::settings::{CounterLayout, Method, Settings, TunedMethod, Unit};
 use crate::plan::structure::Plan;
 use crate::privacy::parameters::{Delta, Epsilon};
 use crate::ratio::Ratio;
-use crate::stream::sketch::DpswSketch;
-use crate::stream::state::StateKey;
 use crate::view::window_view::WindowView;
 
 /// ε of the keys and of everything.
@@ -120,7 +121,7 @@ impl Finder {
             window: tiny_window(settings.window, items, Size::TINY.lateness),
             unit: settings.unit,
             epsilon: Epsilon::new(EPSILON)?,
-            // The largest delta that a plan of so many items accepts.
+            // The largest delta that a plan of this many items accepts.
             delta: Some(Delta::new(1.0 / items as f64)?),
             domain: Domain::Found(SearchSettings { share, search_len, counting, ..search_plan }),
             method: Some(Method::Tuned(method)),
@@ -151,7 +152,7 @@ impl Finder {
 
     /// The smallest count with which a key comes out for sure if its lasting noise is zero.
     fn sure_count(&self) -> usize {
-        (self.search_plan().threshold() + COUNT_MIN - 1) as usize
+        sure_count(self.search_plan().threshold()) as usize
     }
 
     fn substream_len(&self) -> usize {
@@ -179,14 +180,16 @@ impl Finder {
         })
     }
 
-    /// Puts so many of each key at free positions.
+    /// Neighbours in which the changed items lift the first key to the threshold, or the second.
+    fn neighbours_around_threshold(&self) -> [Stream; 2] {
+        let around = self.sure_count().saturating_sub(self.changed.len());
+        self.make_neighbours(FIRST, SECOND, &[(FIRST, around), (SECOND, around)])
+    }
+
+    /// Puts a number of each key at free positions.
     fn fill_free(&self, stream: &mut Stream, from: usize, others: &[(usize, usize)]) {
-        let mut free = (from..stream.len()).filter(|position| !self.changed.contains(position));
-        for (key, count) in others {
-            for position in free.by_ref().take(*count) {
-                stream[position] = Some(*key);
-            }
-        }
+        let free = (from..stream.len()).filter(|position| !self.changed.contains(position));
+        fill_positions(stream, free, others);
     }
 
     /// What one run on a stream shows at the end of each substream, with saved states between them if asked for.
@@ -213,7 +216,7 @@ impl Finder {
             feed_batches(&mut sketch, &self.keys, &arrivals, choices)?;
             views.push(sketch.view());
             if is_saved {
-                sketch = save_and_restore(sketch)?;
+                sketch = restore_state(&save_state(sketch)?)?;
             }
         }
         Ok(views)
@@ -246,7 +249,7 @@ impl Finder {
 
     /// The logarithm of how much likelier the counters of the two keys are under the second stream.
     fn sum_losses(&self, view: &WindowView, streams: &[Stream; 2]) -> f64 {
-        let len = self.plan.substream_len() as usize;
+        let len = self.substream_len();
         let mut loss = 0.0;
         for sealed in view.sealed() {
             let start = sealed.substream() as usize * len;
@@ -258,12 +261,10 @@ impl Finder {
             }
             let counted = [FIRST, SECOND].into_iter().zip(cells);
             for (key, cell) in counted.filter_map(|(key, cell)| Some((key, cell?))) {
-                let exact = streams
-                    .each_ref()
-                    .map(|stream| stream.iter().skip(start).take(len).filter(|at| **at == Some(key)).count());
-                let noisy = f64::from(sealed.sketch().cells()[cell]);
-                let [first, second] = exact.map(|exact| noisy - exact as f64);
-                loss += log_ratio(law, first, second);
+                let exact = streams.each_ref().map(|stream| {
+                    stream.iter().skip(start).take(len).filter(|at| **at == Some(key)).count() as i32
+                });
+                loss += log_ratio(law, sealed.sketch().cells()[cell], exact);
             }
         }
         loss
@@ -294,37 +295,42 @@ impl Finder {
     }
 
     fn judge_scores(&self, name: &'static str, scores: &Scores, effort: Effort) -> [Test; 2] {
-        let claimed = Claimed::Epsilon(KEYS_EPSILON);
-        judge_beyond(self.delta(), name, claimed, Event::AtLeast(1.0), scores, effort.doubt())
+        self.judge(KEYS_EPSILON, effort).judge_both(name, &Event::AtLeast(1.0), scores)
+    }
+
+    fn judge(&self, epsilon: f64, effort: Effort) -> Judge {
+        Judge { claimed: Claimed::Epsilon(epsilon), delta: self.delta(), doubt: effort.doubt() }
     }
 }
 
-/// The scores of so many runs on each stream: all on the first one, then all on the second.
+/// Puts a number of each key at these positions, in order.
+fn fill_positions(
+    stream: &mut Stream,
+    mut positions: impl Iterator<Item = usize>,
+    others: &[(usize, usize)],
+) {
+    for &(key, count) in others {
+        for position in positions.by_ref().take(count) {
+            stream[position] = Some(key);
+        }
+    }
+}
+
+/// The scores of `runs` runs on each stream: all on the first one, then all on the second.
 fn score_runs(
     streams: &[Stream; 2],
     runs: usize,
     mut score_run: impl FnMut(&Stream, u64) -> Result<f64, AuditError>,
 ) -> Result<Scores, AuditError> {
-    let mut scores = Scores::default();
-    for number in 0..runs as u64 {
-        scores.first.push(score_run(&streams[0], number)?);
-    }
-    for number in 0..runs as u64 {
-        scores.second.push(score_run(&streams[1], number)?);
-    }
-    Ok(scores)
+    let [first, second] = streams
+        .each_ref()
+        .map(|stream| (0..runs as u64).map(|number| score_run(stream, number)).collect::<Result<_, _>>());
+    Ok(Scores { first: first?, second: second? })
 }
 
 /// What speaks for the second stream if something is shown, and for the first if not.
 fn score(is_shown: bool) -> f64 {
     if is_shown { 1.0 } else { -1.0 }
-}
-
-/// The stream that goes on from a saved state of this one.
-fn save_and_restore(sketch: DpswSketch) -> Result<DpswSketch, AuditError> {
-    let key = StateKey::from_bytes([7; 32]);
-    let saved = sketch.save(&key, &mut Backup)?;
-    Ok(DpswSketch::restore(&saved.bytes, &key, Noise::from_system(), &mut Backup)?)
 }
 
 /// Audits the keys of a plan that finds them.
@@ -350,8 +356,9 @@ pub(super) fn audit_keys(
         returned_key(&finder, &mut wrong)?;
     }
     if let (SearchCounts::Summary { .. }, None) = (search_plan.counting, settings.window.time()) {
-        tests.extend(null_items(settings, search_plan, effort, &mut wrong)?);
-        tests.extend(lowered_counts(settings, search_plan, effort, &mut wrong)?);
+        let finder = Finder::new(settings, search_plan, SearchCounts::Summary { keys: FEW_KEYS as u64 })?;
+        tests.extend(null_items(&finder, effort, &mut wrong)?);
+        tests.extend(lowered_counts(&finder, effort, &mut wrong)?);
     }
     tests.extend(keys_with_counters(&Finder::with_own_share(settings, search_plan)?, effort)?);
     on_paths(&finder, effort, &mut wrong)?;
@@ -368,19 +375,16 @@ fn lone_key(finder: &Finder, effort: Effort, wrong: &mut Wrong) -> Result<[Test;
     let streams = finder.make_neighbours(FIRST, SECOND, &[(SECOND, COUNT_MIN as usize - 1)]);
     let scores = finder.score_lists(&streams, effort.runs, wrong, |found| found.contains(&SECOND))?;
     // Without the changed items this key stays below `COUNT_MIN` and never comes out, so every hit counts against delta.
-    let hits = scores.second.iter().filter(|shown| **shown == 1.0).count();
-    let share = Share { hits, runs: effort.runs };
+    let share = Share::of(&scores.second, 1.0);
     let limit = finder.delta();
-    let bound = share.lower_limit(effort.doubt());
-    let (tpr, upper) = (hits as f64 / effort.runs as f64, share.upper_limit(effort.doubt()));
+    let (bound, upper) = (share.lower_limit(effort.doubt()), share.upper_limit(effort.doubt()));
     let name = "a key that one event makes frequent enough is found";
-    Ok([Test { name, forward: true, tpr, fpr: 0.0, bound, upper, limit, ok: bound <= limit }])
+    Ok([Test { name, forward: true, tpr: share.plain(), fpr: 0.0, bound, upper, limit, ok: bound <= limit }])
 }
 
 /// Two keys around the threshold, one up and one down.
 fn near_threshold(finder: &Finder, effort: Effort, wrong: &mut Wrong) -> Result<[Test; 2], AuditError> {
-    let around = finder.sure_count() - finder.changed.len().min(finder.sure_count());
-    let streams = finder.make_neighbours(FIRST, SECOND, &[(FIRST, around), (SECOND, around)]);
+    let streams = finder.neighbours_around_threshold();
     let scores = finder.score_lists(&streams, effort.runs, wrong, |found| {
         found.contains(&SECOND) && !found.contains(&FIRST)
     })?;
@@ -397,7 +401,7 @@ fn grown_key(finder: &Finder, effort: Effort) -> Result<[Test; 2], AuditError> {
     let last = finder.changed[0] / finder.substream_len();
     let scores = score_runs(&streams, effort.runs, |stream, number| {
         let views = finder.collect_views(stream, number, &mut choices, false)?;
-        let first = finder.is_listed(&views, HEAVY).iter().position(|&is_listed| is_listed);
+        let first = first_check(&finder.is_listed(&views, HEAVY));
         Ok(score(first.is_some_and(|check| last <= check)))
     })?;
     Ok(finder.judge_scores("a key that grows between two looks", &scores, effort))
@@ -405,8 +409,7 @@ fn grown_key(finder: &Finder, effort: Effort) -> Result<[Test; 2], AuditError> {
 
 /// The two keys around the threshold, and their counters: one spends what the other one leaves.
 fn keys_with_counters(finder: &Finder, effort: Effort) -> Result<[Test; 2], AuditError> {
-    let around = finder.sure_count() - finder.changed.len().min(finder.sure_count());
-    let streams = finder.make_neighbours(FIRST, SECOND, &[(FIRST, around), (SECOND, around)]);
+    let streams = finder.neighbours_around_threshold();
     let mut choices = Choices::new()?;
     let scores = score_runs(&streams, effort.runs, |stream, number| {
         let view = finder.last_view(stream, number, &mut choices)?;
@@ -419,9 +422,8 @@ fn keys_with_counters(finder: &Finder, effort: Effort) -> Result<[Test; 2], Audi
             _ => 0.0,
         })
     })?;
-    let most = finder.most_of_counters(&streams) * (1.0 - 1e-9);
-    let (delta, name, whole) = (finder.delta(), "keys and counters together", Claimed::Epsilon(EPSILON));
-    Ok(judge_beyond(delta, name, whole, Event::AtLeast(most), &scores, effort.doubt()))
+    let most = Event::AtLeast(finder.most_of_counters(&streams) * (1.0 - 1e-9));
+    Ok(finder.judge(EPSILON, effort).judge_both("keys and counters together", &most, &scores))
 }
 
 /// One key more or less must not decide about another one.
@@ -446,14 +448,7 @@ fn most_heavies(found: &[usize]) -> bool {
 }
 
 /// A null item more must not lower what is taken off every count.
-fn null_items(
-    settings: &Settings,
-    search_plan: SearchSettings,
-    effort: Effort,
-    wrong: &mut Wrong,
-) -> Result<[Test; 2], AuditError> {
-    let keys = FEW_KEYS as u64;
-    let finder = Finder::new(settings, search_plan, SearchCounts::Summary { keys })?;
+fn null_items(finder: &Finder, effort: Effort, wrong: &mut Wrong) -> Result<[Test; 2], AuditError> {
     // By what is taken off one event more, all of them would be one below the threshold.
     let known = |count: usize| HEAVIES * count + 1;
     let heavy = finder.sure_count() - 1
@@ -470,13 +465,7 @@ fn null_items(
 }
 
 /// One key more fills a summary and lowers all its counts.
-fn lowered_counts(
-    settings: &Settings,
-    search_plan: SearchSettings,
-    effort: Effort,
-    wrong: &mut Wrong,
-) -> Result<[Test; 2], AuditError> {
-    let finder = Finder::new(settings, search_plan, SearchCounts::Summary { keys: FEW_KEYS as u64 })?;
+fn lowered_counts(finder: &Finder, effort: Effort, wrong: &mut Wrong) -> Result<[Test; 2], AuditError> {
     let mut others = heavy_keys(finder.sure_count() + finder.search_items() / (FEW_KEYS + 1));
     others.extend((0..FEW_KEYS - HEAVIES).map(|index| (FILLER + index, 1)));
     let streams = finder.make_neighbours(SECOND, FILLER, &others);
@@ -495,12 +484,7 @@ fn on_paths(finder: &Finder, effort: Effort, wrong: &mut Wrong) -> Result<(), Au
         let wanted: usize = others.iter().map(|(_, count)| count).sum();
         debug_assert!(wanted <= finder.substream_len(), "{wanted} items in one substream");
         // Late enough that no earlier check can see them.
-        let mut free = (check + 1) * finder.substream_len() - wanted..;
-        for (key, count) in others {
-            for position in free.by_ref().take(count) {
-                stream[position] = Some(key);
-            }
-        }
+        fill_positions(&mut stream, (check + 1) * finder.substream_len() - wanted.., &others);
     }
     let mut choices = Choices::new()?;
     let mut outcomes: [Vec<Outcome>; 3] = Default::default();
@@ -508,7 +492,7 @@ fn on_paths(finder: &Finder, effort: Effort, wrong: &mut Wrong) -> Result<(), Au
         // Every other run is saved and restored: the lasting noise must come back unchanged (PRIVACY.md: rule 32).
         let views = finder.collect_views(&stream, number, &mut choices, number % 2 == 0)?;
         for (key, outcomes) in (HEAVY..).zip(&mut outcomes) {
-            outcomes.push(finder.is_listed(&views, key).iter().position(|&is_listed| is_listed));
+            outcomes.push(first_check(&finder.is_listed(&views, key)));
         }
     }
     for (path, outcomes) in paths.iter().zip(&outcomes) {

@@ -181,6 +181,15 @@ pub struct Control {
     pub by: Option<&'static str>,
 }
 
+impl Control {
+    /// By what a test found wrong with the right mechanism and with the wrong one.
+    pub(super) fn judge(name: &'static str, by: &'static str, right: u64, wrong: u64) -> Self {
+        // A test that also rejects the right mechanism proves nothing.
+        let caught = right == 0 && wrong != 0;
+        Self { name, caught, by: caught.then_some(by) }
+    }
+}
+
 /// The result of an audit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {

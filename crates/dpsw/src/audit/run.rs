@@ -9,7 +9,7 @@ use crate::audit::{control, cost, keys, repeats, tails, walk};
 use crate::plan::settings::Settings;
 use crate::plan::structure::Plan;
 
-/// So many runs are carried through bytes, merges and restores: no chance is involved.
+/// Runs that are carried through bytes, merges and restores. Few are enough: no chance is involved.
 const CARRIED: usize = 10;
 
 /// Audits the plan of these settings. A correct build fails with probability at most [`Effort::false_alarm`], and with

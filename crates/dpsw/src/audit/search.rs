@@ -18,10 +18,14 @@ pub(super) type Path = [u64; CHECKS];
 /// The check at which a key came out, if it did.
 pub(super) type Outcome = Option<usize>;
 
+/// The smallest count with which a key comes out for sure if its lasting noise is zero.
+pub(super) fn sure_count(threshold: u64) -> u64 {
+    threshold + COUNT_MIN - 1
+}
+
 /// Paths on which the usual mistakes show: a count that stands, one that grows, one that comes late.
 pub(super) fn revealing_paths(threshold: u64) -> [Path; 3] {
-    // From this count on a key comes out for sure if its lasting noise is zero.
-    let enough = threshold + COUNT_MIN - 1;
+    let enough = sure_count(threshold);
     [[enough + 2; CHECKS], [COUNT_MIN, enough - 1, enough, enough + 2], [0, 0, enough, enough]]
 }
 
@@ -36,6 +40,11 @@ pub(super) fn count_misses(outcomes: &[Outcome], law: &[f64], doubt: f64) -> u64
         missed += u64::from(probability < share.lower_limit(doubt) || share.upper_limit(doubt) < probability);
     }
     missed
+}
+
+/// The first check at which a key was listed or came out.
+pub(super) fn first_check(listed: &[bool]) -> Outcome {
+    listed.iter().position(|&is_listed| is_listed)
 }
 
 /// Whether a key was listed, left the list and came back, by whether it was listed at each check.
@@ -75,8 +84,8 @@ pub(super) fn run_controls(effort: Effort) -> Result<Vec<Control>, AuditError> {
         } else {
             SmallSearch::count_misses
         };
-        let caught = count(&small, SearchSlip::Nothing, effort)? == 0 && count(&small, slip, effort)? != 0;
-        controls.push(Control { name, caught, by: caught.then_some(by) });
+        let right = count(&small, SearchSlip::Nothing, effort)?;
+        controls.push(Control::judge(name, by, right, count(&small, slip, effort)?));
     }
     Ok(controls)
 }
@@ -120,9 +129,8 @@ impl SmallSearch {
     fn count_misses(&self, slip: SearchSlip, effort: Effort) -> Result<u64, AuditError> {
         let mut generator = Noise::from_system().generator()?;
         let [path, ..] = revealing_paths(self.release.threshold);
-        let outcomes: Vec<Outcome> = (0..effort.runs)
-            .map(|_| self.run_checks(slip, path, &mut generator).iter().position(|&comes_out| comes_out))
-            .collect();
+        let outcomes: Vec<Outcome> =
+            (0..effort.runs).map(|_| first_check(&self.run_checks(slip, path, &mut generator))).collect();
         Ok(count_misses(&outcomes, &self.release.outcomes(&path), effort.doubt()))
     }
 
@@ -169,12 +177,7 @@ mod tests {
         let small = SmallSearch::new().expect("the system has randomness");
         let mut generator = Noise::seeded(5).generator().expect("seeded");
         for path in revealing_paths(small.release.threshold) {
-            let mut outcome = |_| {
-                small
-                    .run_checks(SearchSlip::Nothing, path, &mut generator)
-                    .iter()
-                    .position(|&comes_out| comes_out)
-            };
+            let mut outcome = |_| first_check(&small.run_checks(SearchSlip::Nothing, path, &mut generator));
             let outcomes: Vec<Outcome> = (0..20_000).map(&mut outcome).collect();
             assert_eq!(count_misses(&outcomes, &small.release.outcomes(&path), 1e-4), 0, "{path:?}");
             let other = Release { threshold: small.release.threshold - 1, ..small.release };

@@ -32,11 +32,11 @@ pub(super) struct Share {
 }
 
 impl Share {
-    fn of(scores: &[f64], threshold: f64) -> Self {
+    pub(super) fn of(scores: &[f64], threshold: f64) -> Self {
         Self { hits: scores.iter().filter(|&&score| threshold <= score).count(), runs: scores.len() }
     }
 
-    fn plain(self) -> f64 {
+    pub(super) fn plain(self) -> f64 {
         self.hits as f64 / self.runs as f64
     }
 
@@ -93,45 +93,53 @@ impl Scores {
 }
 
 /// The event that a test looks for: its threshold, or the scores of a pilot to choose one by.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Event<'a> {
+#[derive(Debug, Clone)]
+pub(super) enum Event {
     AtLeast(f64),
-    Pilot(&'a Scores),
+    Pilot(Scores),
 }
 
-/// The event and its mirror image, each judged against the claim. Each limit is wrong with probability `doubt`.
-pub(super) fn judge(
-    name: &'static str,
-    claimed: Claimed,
-    event: Event<'_>,
-    scores: &Scores,
-    doubt: f64,
-) -> [Test; 2] {
-    judge_beyond(0.0, name, claimed, event, scores, doubt)
+impl Event {
+    /// The same with the roles of the streams exchanged.
+    fn mirrored(&self) -> Self {
+        match self {
+            Self::AtLeast(threshold) => Self::AtLeast(*threshold),
+            Self::Pilot(pilot) => Self::Pilot(pilot.mirrored()),
+        }
+    }
 }
 
-/// The same of a claim that may fail with probability `delta`.
-pub(super) fn judge_beyond(
-    delta: f64,
-    name: &'static str,
-    claimed: Claimed,
-    event: Event<'_>,
-    scores: &Scores,
-    doubt: f64,
-) -> [Test; 2] {
-    let one = |scores: &Scores, event: Event<'_>, forward: bool| {
+/// The claim that events are judged against.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Judge {
+    pub(super) claimed: Claimed,
+    /// The probability with which the claim may fail.
+    pub(super) delta: f64,
+    /// The probability with which each limit may be wrong.
+    pub(super) doubt: f64,
+}
+
+impl Judge {
+    /// Judges the event and its mirror image.
+    pub(super) fn judge_both(self, name: &'static str, event: &Event, scores: &Scores) -> [Test; 2] {
+        let mirrored = self.judge_event(name, &event.mirrored(), &scores.mirrored());
+        [self.judge_event(name, event, scores), Test { forward: false, ..mirrored }]
+    }
+
+    fn judge_event(self, name: &'static str, event: &Event, scores: &Scores) -> Test {
+        let Self { claimed, delta, doubt } = self;
         let threshold = match event {
-            Event::AtLeast(threshold) => threshold,
+            Event::AtLeast(threshold) => *threshold,
             Event::Pilot(pilot) => pilot.best_threshold(claimed, doubt),
         };
         let hit = Share::of(&scores.second, threshold);
         let false_hit = Share::of(&scores.first, threshold);
         // The claim is P ≤ exp(ε) Q + δ, so δ is subtracted before the ratio is taken.
-        let bound =
-            claimed.loss((hit.lower_limit(doubt) - delta).max(0.0), false_hit.upper_limit(doubt)).max(0.0);
+        let sure_hit = (hit.lower_limit(doubt) - delta).max(0.0);
+        let bound = claimed.loss(sure_hit, false_hit.upper_limit(doubt)).max(0.0);
         Test {
             name,
-            forward,
+            forward: true,
             tpr: hit.plain(),
             fpr: false_hit.plain(),
             bound,
@@ -139,13 +147,10 @@ pub(super) fn judge_beyond(
             limit: claimed.value(),
             ok: bound <= claimed.value(),
         }
-    };
-    let pilot = if let Event::Pilot(pilot) = event { pilot.mirrored() } else { Scores::default() };
-    let mirrored = if let Event::Pilot(_) = event { Event::Pilot(&pilot) } else { event };
-    [one(scores, event, true), one(&scores.mirrored(), mirrored, false)]
+    }
 }
 
-/// The largest mean of so many independent, symmetric signs, except with probability `doubt` (Hoeffding).
+/// The largest mean of this many independent, symmetric signs, except with probability `doubt` (Hoeffding).
 pub(super) fn sign_limit(signs: u64, doubt: f64) -> f64 {
     (2.0 * (2.0 / doubt).ln() / signs.max(1) as f64).sqrt()
 }
@@ -262,7 +267,8 @@ mod tests {
     #[test]
     fn a_pilot_finds_the_threshold_between_two_separate_laws() {
         let pilot = Scores { first: vec![0.0; 100], second: vec![1.0; 100] };
-        let [forward, backward] = judge("", Claimed::Mu(1.0), Event::Pilot(&pilot), &pilot, 1e-3);
+        let judge = Judge { claimed: Claimed::Mu(1.0), delta: 0.0, doubt: 1e-3 };
+        let [forward, backward] = judge.judge_both("", &Event::Pilot(pilot.clone()), &pilot);
         for test in [forward, backward] {
             assert_eq!((test.tpr, test.fpr, test.ok), (1.0, 0.0, false));
         }

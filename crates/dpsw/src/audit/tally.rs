@@ -85,8 +85,9 @@ pub(super) struct Signs {
 }
 
 impl Signs {
-    pub(super) fn compare(&mut self, one: &[i32], other: &[i32]) {
-        for (a, b) in one.iter().zip(other) {
+    /// Compares each list with the next one.
+    pub(super) fn compare_adjacent(&mut self, noises: &[Vec<i32>]) {
+        for (a, b) in noises.windows(2).flat_map(|pair| pair[0].iter().zip(&pair[1])) {
             self.pairs += 1;
             // Signs are bounded and symmetric, so Hoeffding's limit holds whatever the law of the noise is.
             self.sum += i64::from(a.signum() * b.signum());
@@ -129,7 +130,7 @@ impl EventCounts {
         }
     }
 
-    /// How many counters hold something else than what should count, plus noise. The mean of so many draws is normal, and
+    /// How many counters hold something else than what should count, plus noise. The mean of this many draws is normal, and
     /// a correct build exceeds any of the limits with probability `doubt`; with three times that where a counter has as few
     /// draws as are judged.
     fn count_off(&self, doubt: f64) -> u64 {

@@ -48,7 +48,7 @@ const PINNED_MAX: u32 = 3;
 const FREQUENT_SHARE: f64 = 2.0 / 13.0;
 /// By how much rates that stand are seen to walk in two or three substreams, as some walk is expected.
 const STEADY_WALK: f64 = 0.28;
-/// A key with so many deviations of the noise in a substream is pinned about as often as not.
+/// A key with this many deviations of the noise in a substream is pinned about as often as not.
 const PINNED_DEVIATIONS: f64 = 2.5;
 /// The longest substream that is made for that. Where epsilon is so small that it would take a longer one, noise alone
 /// decides which keys are cut.
@@ -159,7 +159,7 @@ fn tiny_domain(plan: &Plan, size: Size) -> Domain {
     }
 }
 
-/// So many keys of the same kind as those of the domain.
+/// This many keys, of the same kind as those of the domain.
 pub(super) fn tiny_keys(domain: &Domain, keys: u32) -> Keys {
     let numbers = 0..u64::from(keys);
     match domain {

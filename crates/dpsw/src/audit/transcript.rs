@@ -44,6 +44,11 @@ pub(crate) fn write_answers(view: &WindowView, keys: &Keys) -> String {
     said
 }
 
+/// Whether a view answers like the one that was loaded from its bytes, if there is one.
+pub(super) fn answers_agree(view: &WindowView, loaded: Option<&WindowView>, keys: &Keys) -> bool {
+    loaded.is_some_and(|loaded| write_answers(loaded, keys) == write_answers(view, keys))
+}
+
 /// What of the answers does not depend on counters: which windows can be asked, and what they cover. How many events the caps
 /// left out of a window is no part of it: the share of the newest substream that is carried on follows from noisy counters.
 /// Per substream that number is in the bytes, and compared there.

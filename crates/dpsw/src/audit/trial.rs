@@ -2,7 +2,7 @@
 
 use crate::audit::conversation::Outcome;
 use crate::audit::report::{AuditError, Claimed, Effort, Test, Tightness};
-use crate::audit::statistics::{Event, Scores, judge};
+use crate::audit::statistics::{Event, Judge, Scores};
 
 /// A correct build shows at least this share of what its noise is planned to show.
 const TIGHT: f64 = 0.85;
@@ -55,7 +55,8 @@ impl Trial {
         // The threshold of each test is chosen on other runs than those that are judged by it.
         let pilot = Sample::draw_runs(effort.pilot_runs(), &mut run)?;
         let sample = Sample::draw_runs(effort.runs, &mut run)?;
-        let tests = judge_all(claimed, planned, &pilot, &sample, effort.doubt());
+        let judge = Judge { claimed, delta: 0.0, doubt: effort.doubt() };
+        let tests = judge_all(judge, planned, &pilot, &sample);
         // Laplace noise loses all that is planned only in its most revealing event, Gaussian noise at every threshold.
         let revealing = if let Claimed::Epsilon(_) = claimed { REVEALING } else { SEALED };
         let uppers = tests.iter().filter(|test| test.name == revealing).map(|test| test.upper);
@@ -70,7 +71,7 @@ impl Trial {
     }
 }
 
-fn judge_all(claimed: Claimed, planned: f64, pilot: &Sample, sample: &Sample, doubt: f64) -> Vec<Test> {
+fn judge_all(judge: Judge, planned: f64, pilot: &Sample, sample: &Sample) -> Vec<Test> {
     let scores: [(&'static str, Score); 7] = [
         (SEALED, |outcome| outcome.sealed),
         ("answers just before and after the event", |outcome| outcome.around),
@@ -82,18 +83,18 @@ fn judge_all(claimed: Claimed, planned: f64, pilot: &Sample, sample: &Sample, do
     ];
     let mut tests = Vec::new();
     for (name, score) in scores {
-        let pilot = pilot.score_by(score);
-        tests.extend(judge(name, claimed, Event::Pilot(&pilot), &sample.score_by(score), doubt));
+        let event = Event::Pilot(pilot.score_by(score));
+        tests.extend(judge.judge_both(name, &event, &sample.score_by(score)));
     }
-    if let Claimed::Epsilon(_) = claimed {
+    if let Claimed::Epsilon(_) = judge.claimed {
         // Losses are sums of rounded quotients, so the largest may fall just short of the plan.
-        let scores = sample.score_by(|outcome| outcome.sealed);
-        tests.extend(judge(REVEALING, claimed, Event::AtLeast(planned * (1.0 - 1e-9)), &scores, doubt));
+        let event = Event::AtLeast(planned * (1.0 - 1e-9));
+        tests.extend(judge.judge_both(REVEALING, &event, &sample.score_by(|outcome| outcome.sealed)));
     }
     // Where no key is ever pinned, every score is zero.
     if pilot.first.iter().any(|outcome| outcome.own != 0.0) {
-        let scores = sample.score_by(|outcome| outcome.own);
-        tests.extend(judge(OWN, claimed, Event::AtLeast(1.0 - 1e-9), &scores, doubt));
+        let event = Event::AtLeast(1.0 - 1e-9);
+        tests.extend(judge.judge_both(OWN, &event, &sample.score_by(|outcome| outcome.own)));
     }
     tests
 }

@@ -4,12 +4,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use crate::audit::feed::{Arrival, Backup, Choices, is_callers, send_batch, start_sketch, with_batch};
+use crate::audit::feed::{
+    Arrival, Choices, is_callers, restore_state, save_state, send_batch, start_sketch, state_key, with_batch,
+};
 use crate::audit::report::AuditError;
 use crate::audit::tables::Tables;
 use crate::audit::tally::{Tally, unit_distance};
 use crate::audit::tiny::{Size, tiny_keys, tiny_settings};
-use crate::audit::transcript::{blank_counters, strip_slices, write_answers, write_spans};
+use crate::audit::transcript::{answers_agree, blank_counters, strip_slices, write_spans};
+use crate::error::StateError;
 use crate::item::batch::Batch;
 use crate::item::hash::StreamKey;
 use crate::item::keys::Keys;
@@ -20,7 +23,6 @@ use crate::plan::structure::Plan;
 use crate::privacy::parameters::Epsilon;
 use crate::secret::partial::{PartialCounters, PartialId};
 use crate::stream::sketch::DpswSketch;
-use crate::stream::state::StateKey;
 use crate::stream::worker::Worker;
 use crate::view::window_view::WindowView;
 
@@ -34,7 +36,7 @@ const STRETCHES: usize = 24;
 /// The stretches after which the stream is saved and restored, and saved and given up.
 const RESTORED: usize = 8;
 const RESUMED: usize = 16;
-/// Every so many stretches all questions are asked.
+/// Stretches from one time that all questions are asked to the next.
 const ASKED_EVERY: usize = 6;
 /// What workers count at a time.
 const WORKED: u64 = 6;
@@ -45,7 +47,6 @@ const FEW_KEYS: u64 = 6;
 const QUIET: f64 = 100.0;
 
 const HASH_KEY: [u8; 32] = [0; 32];
-const STATE_KEY: [u8; 32] = [7; 32];
 
 /// The next operation of a walk.
 #[derive(Debug, Clone)]
@@ -60,7 +61,7 @@ enum WalkStep {
     Look { asks: bool },
     /// The stream is saved and goes on.
     Restore,
-    /// The stream is saved, and goes on so much later without what was open.
+    /// The stream is saved, and goes on this much later, without what was open.
     Resume(u64),
     /// The stream is over.
     Finish,
@@ -217,7 +218,7 @@ impl Walk {
         Arrival { at, user: choices.below(USERS), key: Some(choices.below(FEW_KEYS) as usize) }
     }
 
-    /// So many arrivals: on time, too late and too early.
+    /// Some arrivals: on time, too late and too early.
     fn choose_arrivals(&self, clock: u64, count: u64, choices: &mut Choices) -> Vec<Arrival> {
         let len = self.plan.substream_len();
         let lateness = self.plan.settings().window.time().map_or(0, |time| time.lateness);
@@ -290,7 +291,11 @@ impl Walk {
         let mut seen = WalkSeen::default();
         for step in steps {
             match step {
-                WalkStep::Send(arrivals) => self.send_in_batches(&mut sketch, arrivals, choices)?,
+                WalkStep::Send(arrivals) => {
+                    for batch in choices.cut_batches(arrivals) {
+                        send_batch(&mut sketch, &self.keys, batch)?;
+                    }
+                }
                 WalkStep::Work(work) => {
                     // Neighbours must agree on what becomes of each delivery (PRIVACY.md: rule 28).
                     let became = self.deliver_work(&mut sketch, work, choices, tally)?;
@@ -310,11 +315,10 @@ impl Walk {
                     return Ok(seen);
                 }
                 WalkStep::Restore | WalkStep::Resume(_) => {
-                    let mut len = 0;
-                    let released = released_len(&sketch);
-                    let restored = save_and_restore(sketch, step, &mut len)?;
-                    seen.states.push([released, len]);
-                    let Some(restored) = restored else {
+                    let (released, position) = (released_len(&sketch), sketch.position());
+                    let state = save_state(sketch)?;
+                    seen.states.push([released, state.len()]);
+                    let Ok(restored) = go_on(&state, step, position) else {
                         tally.lost += 1;
                         return Ok(seen);
                     };
@@ -327,22 +331,6 @@ impl Walk {
             }
         }
         Ok(seen)
-    }
-
-    /// Sends arrivals in batches of random sizes.
-    fn send_in_batches(
-        &self,
-        sketch: &mut DpswSketch,
-        arrivals: &[Arrival],
-        choices: &mut Choices,
-    ) -> Result<(), AuditError> {
-        let mut rest = arrivals;
-        while !rest.is_empty() {
-            let (batch, after) = rest.split_at(1 + choices.below(rest.len() as u64) as usize);
-            send_batch(sketch, &self.keys, batch)?;
-            rest = after;
-        }
-        Ok(())
     }
 
     /// Two workers count their parts, one delivers twice, and the sketch absorbs all. Says what became of each delivery.
@@ -416,14 +404,13 @@ impl Walk {
         let stripped = strip_slices(view);
         if asks {
             public += &write_spans(&stripped, &self.keys);
-            let again = loaded.flatten().map(|loaded| write_answers(&loaded, &self.keys));
-            tally.unsaid += u64::from(again != Some(write_answers(view, &self.keys)));
+            tally.unsaid += u64::from(!answers_agree(view, loaded.flatten().as_ref(), &self.keys));
         }
         seen.public.push((blank_counters(&stripped), public));
     }
 
     /// How often neighbours' exact counters differ by more than the noise is made for: in one substream, or in all
-    /// together, where the changed events touch so many.
+    /// together; the changed events touch `touched` substreams.
     fn count_exceeded(&self, first: &WalkSeen, second: &WalkSeen, touched: u64) -> u64 {
         let rows = u64::from(self.plan.shape().rows);
         let (most, substreams) = match self.plan.settings().unit {
@@ -459,21 +446,12 @@ fn released_len(sketch: &DpswSketch) -> usize {
     sketch.view().to_bytes().len() + cut
 }
 
-/// Saves a stream and restores it: where it stood, or so much later without what was open. `None` if it does not come
-/// back. Notes how long the state was.
-fn save_and_restore(
-    sketch: DpswSketch,
-    step: &WalkStep,
-    len: &mut usize,
-) -> Result<Option<DpswSketch>, AuditError> {
-    let key = StateKey::from_bytes(STATE_KEY);
-    let position = sketch.position();
-    let bytes = sketch.save(&key, &mut Backup)?.bytes;
-    *len = bytes.len();
-    let noise = Noise::from_system();
-    let restored = match step {
-        WalkStep::Resume(later) => DpswSketch::resume(&bytes, &key, noise, position + later),
-        _ => DpswSketch::restore(&bytes, &key, noise, &mut Backup),
-    };
-    Ok(restored.ok())
+/// Goes on from a state that was saved at this position: where it stood, or later, without what was open.
+fn go_on(state: &[u8], step: &WalkStep, position: u64) -> Result<DpswSketch, StateError> {
+    match step {
+        WalkStep::Resume(later) => {
+            DpswSketch::resume(state, &state_key(), Noise::from_system(), position + later)
+        }
+        _ => restore_state(state),
+    }
 }
