@@ -60,9 +60,13 @@ fn paper() -> Settings {
     settings(8.0, Method::Paper(PaperMethod::default()))
 }
 
+fn timed_by(clock: Clock, settings: Settings) -> Settings {
+    let window = TimeWindow { len: 10_000, lateness: 100, clock, expected_items: 10_000 };
+    Settings { window: Window::Time(window), ..settings }
+}
+
 fn timed(unit: Unit) -> Settings {
-    let window = TimeWindow { len: 10_000, lateness: 100, clock: Clock::Caller, expected_items: 10_000 };
-    Settings { window: Window::Time(window), unit, ..hashed() }
+    timed_by(Clock::Caller, Settings { unit, ..hashed() })
 }
 
 /// Up to four levels, with counters for a few keys that are cut finely.
@@ -72,8 +76,7 @@ fn cut(settings: Settings) -> Settings {
 }
 
 fn cut_users(per_substream: u32) -> Settings {
-    let unit = Unit::Users { per_substream };
-    Settings { unit, ..cut(settings(6.0, Method::Paper(PaperMethod::default()))) }
+    cut(by_users(per_substream, NoiseChoice::Laplace))
 }
 
 /// Up to 50 pinned keys beside hashed counters.
@@ -84,8 +87,7 @@ fn pinned(levels: u32, settings: Settings) -> Settings {
 }
 
 fn pinned_users(per_substream: u32) -> Settings {
-    let unit = Unit::Users { per_substream };
-    Settings { unit, ..pinned(1, settings(6.0, Method::Paper(PaperMethod::default()))) }
+    pinned(1, by_users(per_substream, NoiseChoice::Laplace))
 }
 
 /// The names of the tests and checks that fail.
@@ -111,46 +113,57 @@ fn check_caught_in(effort: Effort, fault: Fault, settings: &Settings, by: &[&str
     }
 }
 
+#[track_caller]
+fn check_holds(settings: &Settings) {
+    let report = audit_claim(settings, CORRECT).expect("an audit");
+    assert!(report.claim_holds(), "{settings:?}\n{report}");
+}
+
+/// The tally of some walks with this mistake planted.
+fn walks_with(fault: Fault, settings: &Settings, walks: usize) -> tally::Tally {
+    let mut tally = tally::Tally::default();
+    let mut choices = feed::Choices::new().expect("the system has randomness");
+    planted(fault, || {
+        for _ in 0..walks {
+            walk::check_walks(settings, &mut choices, &mut tally).expect("a walk");
+        }
+    });
+    tally
+}
+
 #[test]
 fn without_a_mistake_the_audit_holds() {
     for settings in
         [identity(), hashed(), gaussian(), paper(), timed(Unit::ReplaceOne), timed(Unit::AddRemove)]
     {
-        let report = audit_claim(&settings, CORRECT).expect("an audit");
-        assert!(report.claim_holds(), "{settings:?}\n{report}");
+        check_holds(&settings);
     }
 }
 
 #[test]
 fn plans_of_several_levels_hold() {
-    let Window::Time(time) = timed(Unit::ReplaceOne).window else { panic!("a time window") };
-    let by_events = Window::Time(TimeWindow { clock: Clock::Events, ..time });
     for settings in [
         cut(identity()),
-        cut(Settings { window: by_events, ..identity() }),
+        cut(timed_by(Clock::Events, identity())),
         cut(timed(Unit::AddRemove)),
-        Settings { window: Window::Time(time), ..cut_users(1) },
+        timed_by(Clock::Caller, cut_users(1)),
     ] {
-        let report = audit_claim(&settings, CORRECT).expect("an audit");
-        assert!(report.claim_holds(), "{settings:?}\n{report}");
+        check_holds(&settings);
     }
 }
 
 #[test]
 fn plans_with_pinned_keys_hold() {
-    let Window::Time(time) = timed(Unit::ReplaceOne).window else { panic!("a time window") };
-    let by_events = Window::Time(TimeWindow { clock: Clock::Events, ..time });
     for settings in [
         pinned(1, identity()),
         pinned(3, identity()),
-        pinned(1, Settings { window: by_events, ..identity() }),
+        pinned(1, timed_by(Clock::Events, identity())),
         pinned(2, timed(Unit::ReplaceOne)),
         pinned(1, timed(Unit::AddRemove)),
         pinned_users(2),
-        Settings { window: Window::Time(time), ..pinned_users(1) },
+        timed_by(Clock::Caller, pinned_users(1)),
     ] {
-        let report = audit_claim(&settings, CORRECT).expect("an audit");
-        assert!(report.claim_holds(), "{settings:?}\n{report}");
+        check_holds(&settings);
     }
 }
 
@@ -183,8 +196,7 @@ fn a_stream_that_is_resumed_on_a_boundary_is_judged_right() {
 
 #[test]
 fn found_keys_that_are_pinned_hold() {
-    let report = audit_claim(&pinned(1, discovered(SearchCounts::Exact)), CORRECT).expect("an audit");
-    assert!(report.claim_holds(), "{report}");
+    check_holds(&pinned(1, discovered(SearchCounts::Exact)));
 }
 
 /// The two keys lie about where a key is cut in two, so that each of the three cases has a probability of 7 % and more:
@@ -294,21 +306,18 @@ fn found_keys_and_users_hold() {
     let texts =
         Settings { domain: Domain::Found(SearchSettings::new(Kind::Bytes)), ..timed(Unit::AddRemove) };
     let both = Settings { unit: Unit::Users { per_substream: 1 }, ..discovered(SearchCounts::Exact) };
-    let timed_users =
-        Settings { window: timed(Unit::ReplaceOne).window, ..by_users(1, NoiseChoice::Laplace) };
     for settings in [
         discovered(SearchCounts::Exact),
         discovered(SearchCounts::Summary { keys: 100 }),
         texts,
-        timed_users,
+        timed_by(Clock::Caller, by_users(1, NoiseChoice::Laplace)),
         by_users(1, NoiseChoice::Laplace),
         by_users(3, NoiseChoice::Laplace),
         by_users(1, NoiseChoice::Gaussian),
         by_users(2, NoiseChoice::Gaussian),
         both,
     ] {
-        let report = audit_claim(&settings, CORRECT).expect("an audit");
-        assert!(report.claim_holds(), "{settings:?}\n{report}");
+        check_holds(&settings);
     }
 }
 
@@ -401,30 +410,20 @@ fn items_of_a_batch_that_count_twice_are_caught() {
 /// It was caught in 100 of 100 trials, so one misses it with probability below 0.03 (at 95 %), and five with 3e-8.
 #[test]
 fn a_worker_that_refuses_all_for_one_event_is_caught() {
-    let mut tally = tally::Tally::default();
-    let mut choices = feed::Choices::new().expect("the system has randomness");
-    let mut walk = || walk::check_walks(&timed(Unit::AddRemove), &mut choices, &mut tally).expect("a walk");
-    planted(Fault::RefusedPartial, || (0..5).for_each(|_| walk()));
+    let tally = walks_with(Fault::RefusedPartial, &timed(Unit::AddRemove), 5);
     assert!(0 < tally.exceeded, "{tally:?}");
 }
 
 #[test]
 fn a_finish_that_seals_twice_is_caught() {
-    let mut tally = tally::Tally::default();
-    let mut choices = feed::Choices::new().expect("the system has randomness");
-    planted(Fault::FinishedTwice, || {
-        walk::check_walks(&identity(), &mut choices, &mut tally).expect("a walk")
-    });
+    let tally = walks_with(Fault::FinishedTwice, &identity(), 1);
     assert!(0 < tally.altered, "{tally:?}");
 }
 
 /// It was caught in 99 of 100 trials, so one misses it with probability below 0.055 (at 95 %), and six with 3e-8.
 #[test]
 fn a_finish_that_depends_on_what_is_open_is_caught() {
-    let mut tally = tally::Tally::default();
-    let mut choices = feed::Choices::new().expect("the system has randomness");
-    let mut walk = || walk::check_walks(&timed(Unit::AddRemove), &mut choices, &mut tally).expect("a walk");
-    planted(Fault::FinishedByOpen, || (0..6).for_each(|_| walk()));
+    let tally = walks_with(Fault::FinishedByOpen, &timed(Unit::AddRemove), 6);
     assert!(0 < tally.exposed, "{tally:?}");
 }
 
@@ -447,8 +446,7 @@ fn slices_that_are_sealed_twice_are_caught() {
 /// good part of one where the clock moves between batches.
 #[test]
 fn users_who_may_send_as_much_in_every_slice_are_caught() {
-    let timed = Settings { window: timed(Unit::ReplaceOne).window, ..cut_users(1) };
-    for settings in [cut_users(1), timed] {
+    for settings in [cut_users(1), timed_by(Clock::Caller, cut_users(1))] {
         check_caught(Fault::CapPerSlice, &settings, &["what should count is in the counters"]);
     }
 }
