@@ -1,6 +1,6 @@
 //! Small wrong mechanisms that the tests of an audit must catch. They never touch the real sketch.
 
-use crate::audit::conversation::{ASKED, Outcome, log_ratio};
+use crate::audit::conversation::{ASKED, Outcome, cost_of, log_ratio};
 use crate::audit::report::{AuditError, Claimed, Control, Effort};
 use crate::audit::trial::Trial;
 use crate::audit::{pipeline, search};
@@ -49,16 +49,16 @@ impl Mistake {
 const RUNS_MIN: usize = 8_000;
 
 /// Runs every control. Their budget does not depend on the plan's: it is one at which the runs have power.
-pub(super) fn controls(claimed: Claimed, effort: Effort) -> Result<Vec<Control>, AuditError> {
+pub(super) fn run_controls(claimed: Claimed, effort: Effort) -> Result<Vec<Control>, AuditError> {
     let enough = Effort { runs: effort.runs.max(RUNS_MIN), ..effort };
     let mut controls = Vec::new();
     for (mistake, name) in Mistake::ALL {
-        let tests = Toy::new(claimed, mistake).trial(enough)?.tests;
+        let tests = Toy::new(claimed, mistake).run_trial(enough)?.tests;
         let by = tests.iter().find(|test| !test.ok);
         controls.push(Control { name, caught: by.is_some(), by: by.map(|test| test.name) });
     }
-    controls.extend(pipeline::controls(effort)?);
-    controls.extend(search::controls(enough)?);
+    controls.extend(pipeline::run_controls(effort)?);
+    controls.extend(search::run_controls(enough)?);
     Ok(controls)
 }
 
@@ -80,6 +80,7 @@ impl Toy {
             Claimed::Epsilon(_) => Claimed::Epsilon(2.0),
             Claimed::Mu(_) => Claimed::Mu(1.0),
         };
+        // Totals are private under add/remove, where an event moves one counter of each row (PRIVACY.md: rule 18).
         let shifts = match mistake {
             Mistake::ExactTotals => ROWS,
             Mistake::OneSubstream => 2 * ROWS * TOUCHED,
@@ -96,18 +97,15 @@ impl Toy {
         Self { mistake, claimed, law: law_for(claimed, shifts), table }
     }
 
-    pub(super) fn trial(&self, effort: Effort) -> Result<Trial, AuditError> {
+    pub(super) fn run_trial(&self, effort: Effort) -> Result<Trial, AuditError> {
         let mut generator = Noise::from_system().generator()?;
-        let shifts = self.exact(true).iter().zip(self.exact(false)).map(|(a, b)| (a - b).abs()).sum::<i32>();
-        let planned = match self.law {
-            Law::Laplace { scale } => f64::from(shifts) / scale.to_f64(),
-            Law::Gaussian { variance } => (f64::from(shifts) / variance as f64).sqrt(),
-        };
-        Trial::new(self.claimed, planned, effort, |second| Ok(self.run(second, &mut generator)))
+        let cost: f64 = self.exact_pairs().map(|exact| cost_of(self.law, exact)).sum();
+        let planned = if let Claimed::Epsilon(_) = self.claimed { cost } else { cost.sqrt() };
+        Trial::new(self.claimed, planned, effort, |second| Ok(self.run_once(second, &mut generator)))
     }
 
     /// The exact counters: those of the first key, then those of the second.
-    fn exact(&self, second: bool) -> Vec<i32> {
+    fn exact_cells(&self, second: bool) -> Vec<i32> {
         let each = if self.mistake == Mistake::OneSubstream { ROWS * TOUCHED } else { ROWS };
         let mut cells = vec![COUNT; 2 * each];
         if second || self.mistake != Mistake::ExactTotals {
@@ -117,34 +115,36 @@ impl Toy {
         cells
     }
 
-    fn sealed(&self, second: bool, generator: &mut Generator) -> Vec<i32> {
-        let mut cells = self.exact(second);
+    /// Each exact counter on the first stream and on the second.
+    fn exact_pairs(&self) -> impl Iterator<Item = [i32; 2]> {
+        self.exact_cells(false).into_iter().zip(self.exact_cells(true)).map(<[i32; 2]>::from)
+    }
+
+    fn seal_cells(&self, second: bool, generator: &mut Generator) -> Vec<i32> {
+        let mut cells = self.exact_cells(second);
         if self.mistake != Mistake::NoNoise {
             self.table.add_to(&mut cells, generator);
         }
         cells
     }
 
-    fn run(&self, second: bool, generator: &mut Generator) -> Outcome {
-        let sealed = self.sealed(second, generator);
+    fn run_once(&self, second: bool, generator: &mut Generator) -> Outcome {
+        let sealed = self.seal_cells(second, generator);
         let answers = [(); ASKED].map(|()| match self.mistake {
-            Mistake::NoisePerQuestion => contrast(&self.sealed(second, generator)),
+            Mistake::NoisePerQuestion => contrast(&self.seal_cells(second, generator)),
             _ => contrast(&sealed),
         });
         let repeated = answers.iter().sum::<f64>() / ASKED as f64;
-        let exact = self.exact(second);
-        let totals = if self.mistake == Mistake::ExactTotals { total(&exact) } else { 0.0 };
+        let exact = self.exact_cells(second);
+        let totals = if self.mistake == Mistake::ExactTotals { row_total(&exact) } else { 0.0 };
         let around = if self.mistake == Mistake::OpenAnswers { contrast(&exact) } else { 0.0 };
-        let sealed = self.loss(&sealed);
+        let sealed = self.sum_losses(&sealed);
+        // An exact total also shows in a slid threshold and in an error bound.
         Outcome { sealed, own: 0.0, around, repeated, totals, slid: totals, bound: totals, levels: 0.0 }
     }
 
-    fn loss(&self, cells: &[i32]) -> f64 {
-        let [first, second] = [false, true].map(|second| self.exact(second));
-        let cells = cells.iter().map(|cell| f64::from(*cell)).zip(first).zip(second);
-        cells
-            .map(|((y, first), second)| log_ratio(self.law, y - f64::from(first), y - f64::from(second)))
-            .sum()
+    fn sum_losses(&self, cells: &[i32]) -> f64 {
+        cells.iter().zip(self.exact_pairs()).map(|(&cell, exact)| log_ratio(self.law, cell, exact)).sum()
     }
 }
 
@@ -154,11 +154,11 @@ fn contrast(cells: &[i32]) -> f64 {
     f64::from(second) - f64::from(first)
 }
 
-fn total(cells: &[i32]) -> f64 {
+fn row_total(cells: &[i32]) -> f64 {
     f64::from(cells.iter().sum::<i32>()) / ROWS as f64
 }
 
-/// The noise that ε = 2 or μ = 1 needs when so many counters move by one.
+/// The noise that ε = 2 or μ = 1 needs when this many counters move by one.
 fn law_for(claimed: Claimed, shifts: u64) -> Law {
     match claimed {
         Claimed::Epsilon(_) => Law::Laplace { scale: Ratio::new(shifts, 2).expect("2 is not zero") },
@@ -176,7 +176,8 @@ mod tests {
     fn the_toy_without_a_mistake_passes_every_test() {
         // A correct mechanism fails with probability at most 1e-7 each.
         for claimed in [Claimed::Epsilon(1.0), Claimed::Mu(1.0)] {
-            let trial = Toy::new(claimed, Mistake::None).trial(EFFORT).expect("the system has randomness");
+            let trial =
+                Toy::new(claimed, Mistake::None).run_trial(EFFORT).expect("the system has randomness");
             assert!(trial.holds(), "{:#?}", trial.tests);
         }
     }
@@ -187,7 +188,7 @@ mod tests {
         // limits cost 0.15 and a standard error is 0.02. The short seed repeats 19 times on average, and never with
         // probability 4e-9.
         for claimed in [Claimed::Epsilon(1.0), Claimed::Mu(1.0)] {
-            for control in controls(claimed, EFFORT).expect("the system has randomness") {
+            for control in run_controls(claimed, EFFORT).expect("the system has randomness") {
                 assert!(control.caught, "{claimed:?}: {control:?}");
             }
         }

@@ -3,15 +3,16 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::audit::feed::{Arrival, Backup, Choices, feed, lag, start};
+use crate::audit::feed::{
+    Arrival, Choices, feed_batches, restore_state, save_state, start_sketch, watermark_lag,
+};
 use crate::audit::report::{AuditError, Claimed};
 use crate::audit::tables::Tables;
 use crate::audit::tally::Tally;
-use crate::audit::tiny::{Size, tiny, tiny_keys};
-use crate::audit::transcript::said;
+use crate::audit::tiny::{Size, tiny_keys, tiny_settings};
+use crate::audit::transcript::answers_agree;
 use crate::item::keys::Keys;
 use crate::item::value::Item;
-use crate::noise::generator::Noise;
 use crate::noise::law::Law;
 use crate::plan::range::WHOLE;
 use crate::plan::settings::{Method, NoiseChoice, Settings, Unit};
@@ -21,7 +22,6 @@ use crate::privacy::parameters::{Claim, Threshold};
 use crate::sealed::released::Released;
 use crate::sealed::substream::SealedSubstream;
 use crate::stream::sketch::DpswSketch;
-use crate::stream::state::StateKey;
 use crate::view::estimate::Estimate;
 use crate::view::window_view::{Sealed, WindowView};
 
@@ -114,9 +114,9 @@ struct Change {
 
 impl Conversation {
     pub(super) fn new(settings: &Settings) -> Result<Self, AuditError> {
-        let plan = Plan::new(tiny(settings, Size::TINY)?)?;
+        let plan = Plan::new(tiny_settings(settings, Size::TINY)?)?;
         let settings = plan.settings();
-        let lag = lag(settings.window);
+        let lag = watermark_lag(settings.window);
         let len = plan.substream_len();
         // A window touches one substream more than it is long, and a user can send in all of them.
         let each = settings.unit.per_substream();
@@ -138,7 +138,9 @@ impl Conversation {
         let changed = changed.expect("this substream is changed");
         let others: &[usize] = if is_cut { &CUT } else { &PLAIN };
         let streams = [FIRST, SECOND].map(|key| {
+            // Under add/remove the first stream lacks the event.
             let key = Some(key).filter(|_| settings.unit != Unit::AddRemove || key == SECOND);
+            // All others send once, so caps leave out nothing but items of the changed user.
             let arrival = |at: u64| match positions.contains(&at) {
                 true => Arrival { at, user: u64::MAX, key },
                 false => Arrival { at, user: at, key: Some(others[at as usize % others.len()]) },
@@ -155,24 +157,25 @@ impl Conversation {
         let (hash_key, sent, planned) = ([0; 32], Default::default(), 0.0);
         let mut conversation =
             Self { plan, keys, hash_key, streams, positions, changed, stops, sent, planned };
-        conversation.sent = [0, 1].map(|second| conversation.sent(substreams, second));
-        conversation.rehearse()?;
+        conversation.sent = [0, 1].map(|second| conversation.count_sent(substreams, second));
+        conversation.choose_hash_key()?;
         Ok(conversation)
     }
 
     /// Finds a hash key that gives the two keys different counters in every row, and notes what they may show.
-    fn rehearse(&mut self) -> Result<(), AuditError> {
+    fn choose_hash_key(&mut self) -> Result<(), AuditError> {
         let mut choices = Choices::new()?;
+        // A counter that both keys share hides part of the change: the runs would show less than the noise has to cover.
         for number in 0..KEYS_TRIED {
             self.hash_key[..8].copy_from_slice(&number.to_le_bytes());
             let (mut seen, mut are_apart) = (Heard::default(), true);
-            self.play(false, &self.stops, &mut choices, |_, view| {
-                self.look(view, &mut seen);
+            self.play_stream(false, &self.stops, &mut choices, |_, view| {
+                self.note_new_sketches(view, &mut seen);
                 are_apart &= view.cached.released.substreams().iter().all(|one| self.is_apart(one));
                 Ok(())
             })?;
             if are_apart {
-                self.planned = self.cost(&self.changes(&seen));
+                self.planned = self.sum_costs(&self.find_changes(&seen));
                 return Ok(());
             }
         }
@@ -186,18 +189,19 @@ impl Conversation {
     }
 
     /// How many items of each key count, range after range.
-    fn sent(&self, substreams: u64, second: usize) -> Vec<[i32; KEYS]> {
+    fn count_sent(&self, substreams: u64, second: usize) -> Vec<[i32; KEYS]> {
         let places =
             (0..substreams).flat_map(|n| self.plan.ranges().iter().map(move |range| (n, range.offsets())));
-        places.map(|(number, offsets)| self.sent_in(number, offsets, second)).collect()
+        places.map(|(number, offsets)| self.count_sent_in(number, offsets, second)).collect()
     }
 
     /// How many items of each key count in a range of a substream.
-    fn sent_in(&self, number: u64, offsets: Range<u64>, second: usize) -> [i32; KEYS] {
+    fn count_sent_in(&self, number: u64, offsets: Range<u64>, second: usize) -> [i32; KEYS] {
         let each = self.plan.settings().unit.per_substream().unwrap_or(u32::MAX);
         let start = number * self.plan.substream_len();
         let mut sent = [0; KEYS];
         for position in start + offsets.start..start + offsets.end {
+            // Caps start anew in each substream and count arrivals, whatever their items are (PRIVACY.md: rule 14).
             let counts = self.positions.iter().filter(|other| (start..=position).contains(other)).count();
             let is_over = self.positions.contains(&position) && (each as usize) < counts;
             if let Some(key) = self.streams[second][position as usize].key.filter(|_| !is_over) {
@@ -208,7 +212,7 @@ impl Conversation {
     }
 
     /// The exact counters of a sealed sketch.
-    fn exact(&self, sketch: &Sketch, second: usize) -> Vec<i32> {
+    fn exact_cells(&self, sketch: &Sketch, second: usize) -> Vec<i32> {
         let mut exact = vec![0; sketch.cells.len()];
         let place = sketch.substream as usize * self.plan.ranges().len() + sketch.range;
         for (sent, cells) in self.sent[second][place].iter().zip(&sketch.of_keys) {
@@ -221,12 +225,12 @@ impl Conversation {
 
     /// The counters that differ between the streams. Where keys are cut into slices these are the ones on the path that the
     /// run has taken: what was sealed before says in which slices a key counts, and all other counters have the same law.
-    fn changes(&self, seen: &Heard) -> Vec<Change> {
+    fn find_changes(&self, seen: &Heard) -> Vec<Change> {
         let mut changes = Vec::new();
         for sketch in &seen.sketches {
             let law = self.plan.ranges()[sketch.range].law();
             let is_own = 0 < self.plan.pinned() && sketch.range != WHOLE;
-            let [first, second] = [0, 1].map(|second| self.exact(sketch, second));
+            let [first, second] = [0, 1].map(|second| self.exact_cells(sketch, second));
             for ((&noisy, first), second) in sketch.cells.iter().zip(first).zip(second) {
                 if first != second {
                     changes.push(Change { law, is_own, noisy, exact: [first, second] });
@@ -236,18 +240,9 @@ impl Conversation {
         changes
     }
 
-    fn cost(&self, changes: &[Change]) -> f64 {
-        let costs = changes.iter().map(|change| {
-            let shift = f64::from(change.exact[1] - change.exact[0]);
-            match change.law {
-                Law::Laplace { scale } => shift.abs() / scale.to_f64(),
-                Law::Gaussian { variance } => shift * shift / variance as f64,
-            }
-        });
-        match self.plan.claim() {
-            Claim::Pure(_) => costs.sum(),
-            _ => costs.sum::<f64>().sqrt(),
-        }
+    fn sum_costs(&self, changes: &[Change]) -> f64 {
+        let cost: f64 = changes.iter().map(|change| cost_of(change.law, change.exact)).sum();
+        if let Claim::Pure(_) = self.plan.claim() { cost } else { cost.sqrt() }
     }
 
     /// The most that the planned noise lets an adversary learn from the counters that change: the same on every path.
@@ -260,18 +255,18 @@ impl Conversation {
     }
 
     /// Feeds one of the streams to a new sketch and shows a view at each of these stops.
-    fn play(
+    fn play_stream(
         &self,
         second: bool,
         stops: &[u64],
         choices: &mut Choices,
         mut look: impl FnMut(u64, &WindowView) -> Result<(), AuditError>,
     ) -> Result<DpswSketch, AuditError> {
-        let mut sketch = start(&self.plan, self.hash_key)?;
+        let mut sketch = start_sketch(&self.plan, self.hash_key)?;
         let mut position = 0;
         for &stop in stops {
             let arrivals = &self.streams[usize::from(second)][position as usize..stop as usize];
-            feed(&mut sketch, &self.keys, arrivals, choices)?;
+            feed_batches(&mut sketch, &self.keys, arrivals, choices)?;
             position = stop;
             look(stop, &sketch.view())?;
         }
@@ -279,7 +274,7 @@ impl Conversation {
     }
 
     /// One run. In half of them nobody looks beside the changed event, so that it lies inside a batch.
-    pub(super) fn run(
+    pub(super) fn run_once(
         &self,
         second: bool,
         choices: &mut Choices,
@@ -291,31 +286,32 @@ impl Conversation {
         }
         let mut seen = Heard::default();
         let mut beside = Vec::with_capacity(2);
-        let sketch = self.play(second, &stops, choices, |stop, view| {
-            tally.altered += self.look(view, &mut seen);
-            tally.misled += seen.tables.look(view);
+        let sketch = self.play_stream(second, &stops, choices, |stop, view| {
+            tally.altered += self.note_new_sketches(view, &mut seen);
+            tally.misled += seen.tables.check_view(view);
             if stop == self.changed {
-                beside.push(self.answers(&a_step_later(view))?);
+                beside.push(self.ask_both(&a_step_later(view))?);
             } else if stop == self.changed + 1 {
-                beside.push(self.answers(view)?);
+                beside.push(self.ask_both(view)?);
             }
             Ok(())
         })?;
         let arrived = stops.last().copied().unwrap_or(0);
         let is_counted = self.plan.settings().window.time().is_none();
         tally.shifted += u64::from(is_counted && sketch.position() != arrived);
-        tally.altered += self.missing(&seen);
+        tally.altered += self.count_missing(&seen);
+        // In runs without a look beside the event both are `None`.
         tally.moved += u64::from(beside.first() != beside.last());
         self.note_noise(second, &seen, tally);
-        let (view, changes) = (sketch.view(), self.changes(&seen));
+        let (view, changes) = (sketch.view(), self.find_changes(&seen));
         let is_own = !changes.is_empty() && changes.iter().all(|change| change.is_own);
         let outcome = Outcome {
-            sealed: loss(&changes),
-            own: if is_own { loss(&changes) / self.cost(&changes) } else { 0.0 },
-            levels: self.finer(&view),
+            sealed: sum_losses(&changes),
+            own: if is_own { sum_losses(&changes) / self.sum_costs(&changes) } else { 0.0 },
+            levels: self.compare_levels(&view),
             around: beside.last().map_or(0.0, contrast) - beside.first().map_or(0.0, contrast),
             repeated: self.ask_again(&view, &mut tally.wavered)?,
-            totals: self.total(&view),
+            totals: self.changed_total(&view),
             slid: self.slid_total(&view)?,
             bound: view.frequency(self.keys.get(SECOND))?.error_bound,
         };
@@ -323,52 +319,55 @@ impl Conversation {
     }
 
     /// Counts what does not come back as it was from bytes, from a merge and from each of many restores.
-    pub(super) fn carry(&self, choices: &mut Choices, tally: &mut Tally) -> Result<(), AuditError> {
+    pub(super) fn check_round_trips(
+        &self,
+        choices: &mut Choices,
+        tally: &mut Tally,
+    ) -> Result<(), AuditError> {
         let mut seen = Heard::default();
-        let sketch = self.play(choices.coin(), &self.stops, choices, |_, view| {
-            tally.altered += self.look(view, &mut seen);
+        let sketch = self.play_stream(choices.coin(), &self.stops, choices, |_, view| {
+            tally.altered += self.note_new_sketches(view, &mut seen);
             Ok(())
         })?;
         let view = sketch.view();
         let loaded = WindowView::from_bytes(&view.to_bytes()).ok();
-        let answers = loaded.as_ref().map(|loaded| said(loaded, &self.keys));
-        tally.unsaid += u64::from(answers != Some(said(&view, &self.keys)));
-        tally.lost += loaded.map_or(1, |view| self.look(&view, &mut seen));
-        tally.lost += self.merge(&view, choices)?;
-        let state_key = StateKey::from_bytes(self.hash_key);
-        let saved = sketch.save(&state_key, &mut Backup)?;
+        tally.unsaid += u64::from(!answers_agree(&view, loaded.as_ref(), &self.keys));
+        tally.lost += loaded.map_or(1, |view| self.note_new_sketches(&view, &mut seen));
+        tally.lost += self.count_wrong_merges(&view, choices)?;
+        // Noise drawn at a restore would differ from one restore to the next (PRIVACY.md: rule 1).
+        let saved = save_state(sketch)?;
         for _ in 0..ASKED {
-            let restored = DpswSketch::restore(&saved.bytes, &state_key, Noise::from_system(), &mut Backup);
-            tally.lost += restored.map_or(1, |sketch| self.look(&sketch.view(), &mut seen));
+            tally.lost +=
+                restore_state(&saved).map_or(1, |sketch| self.note_new_sketches(&sketch.view(), &mut seen));
         }
         Ok(())
     }
 
     /// The mean contrast of the same question asked often.
     fn ask_again(&self, view: &WindowView, wavered: &mut u64) -> Result<f64, AuditError> {
-        let asked = (0..ASKED).map(|_| self.answers(view)).collect::<Result<Vec<_>, _>>()?;
+        let asked = (0..ASKED).map(|_| self.ask_both(view)).collect::<Result<Vec<_>, _>>()?;
         *wavered += u64::from(asked.iter().any(|answers| *answers != asked[0]));
         Ok(asked.iter().map(contrast).sum::<f64>() / ASKED as f64)
     }
 
     /// What the sealed sketches of the changed substream say that they hold.
-    fn total(&self, view: &WindowView) -> f64 {
+    fn changed_total(&self, view: &WindowView) -> f64 {
         let changed = self.changed / self.plan.substream_len();
         let sealed = view.sealed().filter(|sealed| sealed.substream() == changed);
         sealed.map(|sealed| sealed.sketch().total()).sum::<i64>() as f64
     }
 
     /// Counts the sketches that a merged view does not hold as the plain sum over its sites, whenever it is merged.
-    fn merge(&self, view: &WindowView, choices: &mut Choices) -> Result<u64, AuditError> {
+    fn count_wrong_merges(&self, view: &WindowView, choices: &mut Choices) -> Result<u64, AuditError> {
         let Settings { window, unit, .. } = self.plan.settings();
         // Views of users are never merged, and neither are those of sites that cut or pin different keys.
         let is_merged = unit.per_substream().is_none() && !self.plan.has_slices();
         if window.time().is_none() || !is_merged {
             return Ok(0);
         }
-        let other = self.play(false, &self.stops, choices, |_, _| Ok(()))?.at_site(1).view();
+        let other = self.play_stream(false, &self.stops, choices, |_, _| Ok(()))?.at_site(1).view();
         let pairs = view.sealed().zip(other.sealed());
-        let sums: Vec<Vec<i32>> = pairs.map(|(one, other)| sum(&one, &other)).collect();
+        let sums: Vec<Vec<i32>> = pairs.map(|(one, other)| add_cells(&one, &other)).collect();
         let merged = [(); 2].map(|()| WindowView::merge(&[view.clone(), other.clone()]));
         let is_sum =
             |view: &WindowView| view.sealed().map(|sealed| sealed.sketch().cells()).eq(sums.iter().cloned());
@@ -378,27 +377,26 @@ impl Conversation {
     fn note_noise(&self, second: bool, seen: &Heard, tally: &mut Tally) {
         let mut noises: Vec<Vec<i32>> = Vec::with_capacity(seen.sketches.len());
         for sketch in &seen.sketches {
-            let exact = self.exact(sketch, usize::from(second));
+            let exact = self.exact_cells(sketch, usize::from(second));
             noises.push(sketch.cells.iter().zip(exact).map(|(noisy, exact)| noisy - exact).collect());
         }
-        for pair in noises.windows(2) {
-            tally.signs.compare(&pair[0], &pair[1]);
-        }
+        tally.signs.compare_adjacent(&noises);
         for (sketch, noise) in seen.sketches.iter().zip(&noises) {
             let (place, law) = ((sketch.substream, sketch.range), self.plan.ranges()[sketch.range].law());
+            // Which keys have slices differs from run to run, so the noise of slices is summed by key, not by counter.
             if noise.len() == self.plan.shape().cells() {
-                tally.counts.add(place, law, noise.iter().copied().enumerate());
+                tally.counts.add_noises(place, law, noise.iter().copied().enumerate());
             } else {
                 let of_keys = sketch.of_keys.iter().enumerate();
                 let noises =
                     of_keys.flat_map(|(key, cells)| cells.iter().map(move |&cell| (key, noise[cell])));
-                tally.counts.add(place, law, noises);
+                tally.counts.add_noises(place, law, noises);
             }
         }
     }
 
     /// Notes the sealed sketches that are new and counts those that are not as they were.
-    fn look(&self, view: &WindowView, seen: &mut Heard) -> u64 {
+    fn note_new_sketches(&self, view: &WindowView, seen: &mut Heard) -> u64 {
         let mut altered = 0;
         for sealed in view.sealed() {
             let (substream, range, cells) = (sealed.substream(), sealed.range(), sealed.sketch().cells());
@@ -415,19 +413,19 @@ impl Conversation {
     }
 
     /// How many planned sketches were never seen. Of slices, [`Tables`] knows which there must be.
-    fn missing(&self, seen: &Heard) -> u64 {
+    fn count_missing(&self, seen: &Heard) -> u64 {
         let planned = if !self.plan.has_slices() { self.sent[0].len() } else { seen.sketches.len() };
         planned.abs_diff(seen.sketches.len()) as u64
     }
 
     /// How much more finely the second key is cut or pinned than the first one, from the changed substream on, also where it
     /// is decided and nothing sealed yet.
-    fn finer(&self, view: &WindowView) -> f64 {
+    fn compare_levels(&self, view: &WindowView) -> f64 {
         let released = &view.cached.released;
         let changed = self.changed / self.plan.substream_len();
         let substreams = released.substreams().iter().filter(|one| changed <= one.number);
         if self.plan.pinned() == 0 {
-            return substreams.map(|one| self.level(one, SECOND) - self.level(one, FIRST)).sum();
+            return substreams.map(|one| self.level_in(one, SECOND) - self.level_in(one, FIRST)).sum();
         }
         let decided = changed..released.pins().horizon().range().end;
         decided
@@ -438,7 +436,7 @@ impl Conversation {
     }
 
     /// The level of a key in a substream.
-    fn level(&self, substream: &SealedSubstream, key: usize) -> f64 {
+    fn level_in(&self, substream: &SealedSubstream, key: usize) -> f64 {
         let place = substream.mapping.cells(self.keys.get(key)).next();
         place.map_or(0.0, |place| f64::from(substream.levels().level_of(place as u32)))
     }
@@ -450,7 +448,7 @@ impl Conversation {
         f64::from(1 + released.substream(number).map_or(0, |substream| substream.levels().level_of(slot)))
     }
 
-    fn answers(&self, view: &WindowView) -> Result<[Estimate; 2], AuditError> {
+    fn ask_both(&self, view: &WindowView) -> Result<[Estimate; 2], AuditError> {
         let [first, second] = [FIRST, SECOND].map(|key| view.frequency(self.keys.get(key)));
         Ok([first?, second?])
     }
@@ -468,6 +466,7 @@ impl Conversation {
                 None => unlisted = middle,
             }
         }
+        // The paper's method also lists keys that are this much below the threshold.
         let share = share(listed.0) - self.plan.threshold_slack();
         Ok(if share <= 0.0 { 0.0 } else { listed.1 / share })
     }
@@ -475,14 +474,8 @@ impl Conversation {
 
 /// The logarithm of how much likelier the counters are under the second stream, given in which slices keys count: by the chain
 /// rule the sum over all counters that differ.
-fn loss(changes: &[Change]) -> f64 {
-    changes
-        .iter()
-        .map(|change| {
-            let [first, second] = change.exact.map(|exact| f64::from(change.noisy) - f64::from(exact));
-            log_ratio(change.law, first, second)
-        })
-        .sum()
+fn sum_losses(changes: &[Change]) -> f64 {
+    changes.iter().map(|change| log_ratio(change.law, change.noisy, change.exact)).sum()
 }
 
 /// What the heavy hitters among one key show of it.
@@ -491,7 +484,7 @@ fn heavy_value(view: &WindowView, item: Item<'_>, threshold: Threshold) -> Resul
     Ok(heavy.all().next().map(|ranked| ranked.shown.value))
 }
 
-fn sum(one: &Sealed<'_>, other: &Sealed<'_>) -> Vec<i32> {
+fn add_cells(one: &Sealed<'_>, other: &Sealed<'_>) -> Vec<i32> {
     one.sketch().cells().iter().zip(other.sketch().cells()).map(|(a, b)| a + b).collect()
 }
 
@@ -507,21 +500,32 @@ fn contrast(answers: &[Estimate; 2]) -> f64 {
     answers[1].value - answers[0].value
 }
 
-/// ln of the ratio of the probabilities of one noise value over the other's.
-pub(super) fn log_ratio(law: Law, first: f64, second: f64) -> f64 {
+/// The logarithm of how much likelier a noisy counter is with the second of two exact counts than with the first.
+pub(super) fn log_ratio(law: Law, noisy: i32, exact: [i32; 2]) -> f64 {
+    let [first, second] = exact.map(|exact| f64::from(noisy) - f64::from(exact));
     match law {
         Law::Laplace { scale } => (first.abs() - second.abs()) / scale.to_f64(),
         Law::Gaussian { variance } => (first * first - second * second) / (2.0 * variance as f64),
     }
 }
 
+/// What a counter costs with these two exact counts: its share of ε, or of μ².
+pub(super) fn cost_of(law: Law, exact: [i32; 2]) -> f64 {
+    let shift = f64::from(exact[1]) - f64::from(exact[0]);
+    match law {
+        Law::Laplace { scale } => shift.abs() / scale.to_f64(),
+        Law::Gaussian { variance } => shift * shift / variance as f64,
+    }
+}
+
 /// What a plan promises, in the measure that a test can see.
-pub(super) fn claimed(plan: &Plan) -> Result<Claimed, AuditError> {
+pub(super) fn testable_claim(plan: &Plan) -> Result<Claimed, AuditError> {
     let (epsilon, delta) = match plan.claim() {
         Claim::Pure(epsilon) => return Ok(Claimed::Epsilon(epsilon.get())),
         Claim::Approximate(epsilon, delta) => (epsilon, delta),
         Claim::None => return Err(AuditError::NoClaim),
     };
+    // The lattice sum needs changes by one, and several items of a user can fall on one counter.
     let by_ones = plan.settings().unit.per_substream().is_none_or(|each| each == 1);
     Ok(match (plan.method(), plan.method().noise()) {
         (_, NoiseChoice::Laplace) => Claimed::Epsilon(epsilon.get()),
@@ -541,6 +545,7 @@ fn changed_position(plan: &Plan, lag: u64, substream: u64) -> u64 {
     let mut best_offset = 0;
     for offset in 0..len {
         let clock = (start + offset + 1 - lag) % len;
+        // What the event's own arrival seals may change the answers, and `Tally::moved` would count that.
         if clock == 0 || plan.boundaries().contains(&clock) {
             continue;
         }

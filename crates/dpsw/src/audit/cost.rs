@@ -24,6 +24,7 @@ struct PathReach {
 
 impl PathReach {
     fn of(plan: &Plan) -> Self {
+        // A window that begins inside a substream touches one more than it is long.
         let touched = plan.settings().window.len().div_ceil(plan.substream_len()) + 1;
         let (shifts, each) = match plan.settings().unit {
             Unit::ReplaceOne => (2.0, None),
@@ -37,15 +38,15 @@ impl PathReach {
 
 /// How many of the plan's promises its noise does not keep: that of the counters, and that of counters and found keys
 /// together.
-pub(super) fn overspent(plan: &Plan, claimed: Claimed) -> u64 {
-    let counters = match claimed {
-        Claimed::Epsilon(_) => counters_epsilon(plan),
-        Claimed::Mu(_) => counters_mu(plan),
+pub(super) fn count_overspent(plan: &Plan, claimed: Claimed) -> u64 {
+    let (counters, margin) = match claimed {
+        Claimed::Epsilon(_) => (counters_epsilon(plan), EPSILON_MARGIN),
+        Claimed::Mu(_) => (counters_mu(plan), MU_MARGIN),
     };
-    let margin = if let Claimed::Mu(_) = claimed { MU_MARGIN } else { EPSILON_MARGIN };
     let is_over = claimed.value() * (1.0 + margin) < counters;
-    let together = keys_epsilon(plan) + counters_epsilon_of(plan, claimed);
-    let is_split_over = plan.settings().epsilon.get() * (1.0 + EPSILON_MARGIN) < together;
+    // Gaussian counters have no epsilon to add; their mu was compared above.
+    let added = if let Claimed::Epsilon(_) = claimed { counters } else { 0.0 };
+    let is_split_over = plan.settings().epsilon.get() * (1.0 + EPSILON_MARGIN) < keys_epsilon(plan) + added;
     u64::from(is_over) + u64::from(is_split_over)
 }
 
@@ -54,30 +55,28 @@ pub(super) fn overspent(plan: &Plan, claimed: Claimed) -> u64 {
 fn counters_epsilon(plan: &Plan) -> f64 {
     let reach = PathReach::of(plan);
     let ranges = plan.ranges().iter().enumerate();
-    let costs =
-        ranges.map(|(index, range)| epsilon(range.law(), reach.shifts * rows(plan, index) * reach.of_window));
+    let costs = ranges.map(|(index, range)| {
+        epsilon_of(range.law(), reach.shifts * rows_of_range(plan, index) * reach.of_window)
+    });
     if plan.has_slices() { costs.fold(0.0, f64::max) } else { costs.sum() }
 }
 
 /// The rows of a range; those of keys with counters of their own have one.
-fn rows(plan: &Plan, range: usize) -> f64 {
+fn rows_of_range(plan: &Plan, range: usize) -> f64 {
     if range == WHOLE || plan.pinned() == 0 { f64::from(plan.shape().rows) } else { 1.0 }
-}
-
-fn counters_epsilon_of(plan: &Plan, claimed: Claimed) -> f64 {
-    if let Claimed::Epsilon(_) = claimed { counters_epsilon(plan) } else { 0.0 }
 }
 
 /// μ of the counters: all items of a user in a substream can fall on the same ones.
 fn counters_mu(plan: &Plan) -> f64 {
     let reach = PathReach::of(plan);
-    let squares = reach.shifts * rows(plan, WHOLE) * reach.of_window * reach.of_substream;
+    let squares = reach.shifts * rows_of_range(plan, WHOLE) * reach.of_window * reach.of_substream;
     let over = |offset: u64| -> f64 {
         let covering = plan.ranges().iter().filter(|range| range.offsets().contains(&offset));
         covering.map(|range| squares / range.law().variance()).sum()
     };
-    let starts = plan.boundaries().iter().map(|end| end - 1);
-    starts.map(over).fold(0.0, f64::max).sqrt()
+    // The ranges over an offset change at boundaries alone, so one offset of each segment stands for all of it.
+    let last_offsets = plan.boundaries().iter().map(|end| end - 1);
+    last_offsets.map(over).fold(0.0, f64::max).sqrt()
 }
 
 /// ε of the keys: each changed event raises the count of one, which the fresh noise covers, and lowers that of another, which
@@ -90,9 +89,10 @@ fn keys_epsilon(plan: &Plan) -> f64 {
     })
 }
 
-fn epsilon(law: Law, changes: f64) -> f64 {
+fn epsilon_of(law: Law, changes: f64) -> f64 {
     match law {
         Law::Laplace { scale } => changes / scale.to_f64(),
+        // Without a delta, Gaussian noise keeps no epsilon (PRIVACY.md: rule 4).
         Law::Gaussian { .. } => f64::INFINITY,
     }
 }

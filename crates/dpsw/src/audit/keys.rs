@@ -4,22 +4,23 @@
 //! keys and the counters share ε as in the real plan, and are looked at together.
 
 use crate::audit::conversation::log_ratio;
-use crate::audit::feed::{Arrival, Backup, Choices, feed, lag, start};
+use crate::audit::feed::{
+    Arrival, Choices, feed_batches, restore_state, save_state, start_sketch, watermark_lag,
+};
 use crate::audit::report::{AuditError, Check, Claimed, Effort, Test};
-use crate::audit::search::{CHECKS, Outcome, came_back, misses, paths};
-use crate::audit::statistics::{Event, Scores, Share, judge_beyond};
+use crate::audit::search::{
+    CHECKS, Outcome, came_back, count_misses, first_check, revealing_paths, sure_count,
+};
+use crate::audit::statistics::{Event, Judge, Scores, Share};
 use crate::audit::tiny::{Size, tiny_keys, tiny_window};
 use crate::item::domain::{Domain, SearchCounts, SearchSettings};
 use crate::item::keys::Keys;
-use crate::noise::generator::Noise;
 use crate::plan::release::{COUNT_MIN, Release};
 use crate::plan::search::{ListLimits, SearchPlan};
 use crate::plan::settings::{CounterLayout, Method, Settings, TunedMethod, Unit};
 use crate::plan::structure::Plan;
 use crate::privacy::parameters::{Delta, Epsilon};
 use crate::ratio::Ratio;
-use crate::stream::sketch::DpswSketch;
-use crate::stream::state::StateKey;
 use crate::view::window_view::WindowView;
 
 /// ε of the keys and of everything.
@@ -88,7 +89,7 @@ impl Finder {
         let is_of_users = settings.unit.per_substream().is_some();
         let items = if is_of_users { ITEMS_OF_USERS } else { ITEMS };
         let share = Ratio::from_decimal(KEYS_EPSILON / EPSILON)?;
-        Self::small(settings, search_plan, SmallFinder { items, share, counting })
+        Self::with_sizes(settings, search_plan, SmallFinder { items, share, counting })
     }
 
     /// One that shares ε as the plan does, with substreams in which two keys reach the threshold.
@@ -97,15 +98,16 @@ impl Finder {
         let share = plan.search_plan().map_or(Ratio::ONE, SearchPlan::share);
         let mut small = SmallFinder { items: ITEMS, share, counting: SearchCounts::Exact };
         loop {
-            let finder = Self::small(settings, search_plan, small)?;
-            if 2 * finder.enough() + finder.changed.len() <= finder.substream_len() {
+            let finder = Self::with_sizes(settings, search_plan, small)?;
+            if 2 * finder.sure_count() + finder.changed.len() <= finder.substream_len() {
                 return Ok(finder);
             }
+            // Delta falls as 1/items, and the threshold grows only with its logarithm: substreams outgrow it.
             small.items *= 2;
         }
     }
 
-    fn small(
+    fn with_sizes(
         settings: &Settings,
         search_plan: SearchSettings,
         small: SmallFinder,
@@ -119,6 +121,7 @@ impl Finder {
             window: tiny_window(settings.window, items, Size::TINY.lateness),
             unit: settings.unit,
             epsilon: Epsilon::new(EPSILON)?,
+            // The largest delta that a plan of this many items accepts.
             delta: Some(Delta::new(1.0 / items as f64)?),
             domain: Domain::Found(SearchSettings { share, search_len, counting, ..search_plan }),
             method: Some(Method::Tuned(method)),
@@ -128,6 +131,7 @@ impl Finder {
         let users = settings.unit.per_substream();
         let each = users.unwrap_or(1) as usize;
         let last = (CHECKS - 1) * plan.substream_len() as usize;
+        // The claim for users is per window: their changes lie in two adjacent substreams, which one window covers.
         let before = last - plan.substream_len() as usize;
         let changed = last..last + each;
         let changed = if users.is_some() {
@@ -147,8 +151,8 @@ impl Finder {
     }
 
     /// The smallest count with which a key comes out for sure if its lasting noise is zero.
-    fn enough(&self) -> usize {
-        (self.search_plan().threshold() + COUNT_MIN - 1) as usize
+    fn sure_count(&self) -> usize {
+        sure_count(self.search_plan().threshold()) as usize
     }
 
     fn substream_len(&self) -> usize {
@@ -156,38 +160,40 @@ impl Finder {
     }
 
     /// Items of a search.
-    fn items(&self) -> usize {
+    fn search_items(&self) -> usize {
         CHECKS * self.substream_len()
     }
 
     /// Two streams that have these items at the changed positions, or none where presence is protected, and the same others
     /// from the last substream on.
-    fn neighbours(&self, first: usize, second: usize, others: &[(usize, usize)]) -> [Stream; 2] {
+    fn make_neighbours(&self, first: usize, second: usize, others: &[(usize, usize)]) -> [Stream; 2] {
         let hidden = self.plan.settings().unit == Unit::AddRemove;
         [Some(first).filter(|_| !hidden), Some(second)].map(|item| {
-            let mut stream = vec![None; self.items()];
+            let mut stream = vec![None; self.search_items()];
             for &position in &self.changed {
                 stream[position] = item;
             }
             let wanted: usize = others.iter().map(|(_, count)| count + self.changed.len()).sum();
-            let from = self.items() - self.substream_len().max(wanted).min(self.items());
-            self.fill(&mut stream, from, others);
+            let from = self.search_items() - self.substream_len().max(wanted).min(self.search_items());
+            self.fill_free(&mut stream, from, others);
             stream
         })
     }
 
-    /// Puts so many of each key at free positions.
-    fn fill(&self, stream: &mut Stream, from: usize, others: &[(usize, usize)]) {
-        let mut free = (from..stream.len()).filter(|position| !self.changed.contains(position));
-        for (key, count) in others {
-            for position in free.by_ref().take(*count) {
-                stream[position] = Some(*key);
-            }
-        }
+    /// Neighbours in which the changed items lift the first key to the threshold, or the second.
+    fn neighbours_around_threshold(&self) -> [Stream; 2] {
+        let around = self.sure_count().saturating_sub(self.changed.len());
+        self.make_neighbours(FIRST, SECOND, &[(FIRST, around), (SECOND, around)])
+    }
+
+    /// Puts a number of each key at free positions.
+    fn fill_free(&self, stream: &mut Stream, from: usize, others: &[(usize, usize)]) {
+        let free = (from..stream.len()).filter(|position| !self.changed.contains(position));
+        fill_positions(stream, free, others);
     }
 
     /// What one run on a stream shows at the end of each substream, with saved states between them if asked for.
-    fn views(
+    fn collect_views(
         &self,
         stream: &Stream,
         number: u64,
@@ -195,9 +201,10 @@ impl Finder {
         is_saved: bool,
     ) -> Result<Vec<WindowView>, AuditError> {
         let mut hash_key = [0; 32];
+        // Each run has its own hash keys, so two keys that collide do so in few runs.
         hash_key[..8].copy_from_slice(&number.to_le_bytes());
-        let mut sketch = start(&self.plan, hash_key)?;
-        let (len, lag) = (self.substream_len(), lag(self.plan.settings().window) as usize);
+        let mut sketch = start_sketch(&self.plan, hash_key)?;
+        let (len, lag) = (self.substream_len(), watermark_lag(self.plan.settings().window) as usize);
         let arrival = |position: usize| {
             let user = if self.changed.contains(&position) { u64::MAX } else { position as u64 };
             Arrival { at: position as u64, user, key: stream.get(position).copied().flatten() }
@@ -206,23 +213,29 @@ impl Finder {
         for check in 0..CHECKS {
             let from = if check == 0 { 0 } else { check * len + lag };
             let arrivals: Vec<Arrival> = (from..(check + 1) * len + lag).map(arrival).collect();
-            feed(&mut sketch, &self.keys, &arrivals, choices)?;
+            feed_batches(&mut sketch, &self.keys, &arrivals, choices)?;
             views.push(sketch.view());
             if is_saved {
-                sketch = restored(sketch)?;
+                sketch = restore_state(&save_state(sketch)?)?;
             }
         }
         Ok(views)
     }
 
-    fn view(&self, stream: &Stream, number: u64, choices: &mut Choices) -> Result<WindowView, AuditError> {
-        Ok(self.views(stream, number, choices, false)?.swap_remove(CHECKS - 1))
+    fn last_view(
+        &self,
+        stream: &Stream,
+        number: u64,
+        choices: &mut Choices,
+    ) -> Result<WindowView, AuditError> {
+        Ok(self.collect_views(stream, number, choices, false)?.swap_remove(CHECKS - 1))
     }
 
     /// The keys that a view lists, by index, and whether they come in the order of their keyed hashes.
-    fn found(&self, view: &WindowView) -> (Vec<usize>, bool) {
+    fn found_keys(&self, view: &WindowView) -> (Vec<usize>, bool) {
         let found = view.cached.released.found().keys();
         let key = view.cached.released.mapping().fingerprint_key;
+        // The order must not depend on arrivals or counts, so it is that of keyed hashes.
         let is_sorted = found.iter().is_sorted_by_key(|item| key.hash_item(item));
         let places =
             found.iter().filter_map(|item| (0..self.keys.len()).find(|&index| self.keys.get(index) == item));
@@ -231,12 +244,12 @@ impl Finder {
 
     /// Whether each view lists a key.
     fn is_listed(&self, views: &[WindowView], key: usize) -> Vec<bool> {
-        views.iter().map(|view| self.found(view).0.contains(&key)).collect()
+        views.iter().map(|view| self.found_keys(view).0.contains(&key)).collect()
     }
 
     /// The logarithm of how much likelier the counters of the two keys are under the second stream.
-    fn loss(&self, view: &WindowView, streams: &[Stream; 2]) -> f64 {
-        let len = self.plan.substream_len() as usize;
+    fn sum_losses(&self, view: &WindowView, streams: &[Stream; 2]) -> f64 {
+        let len = self.substream_len();
         let mut loss = 0.0;
         for sealed in view.sealed() {
             let start = sealed.substream() as usize * len;
@@ -248,12 +261,10 @@ impl Finder {
             }
             let counted = [FIRST, SECOND].into_iter().zip(cells);
             for (key, cell) in counted.filter_map(|(key, cell)| Some((key, cell?))) {
-                let exact = streams
-                    .each_ref()
-                    .map(|stream| stream.iter().skip(start).take(len).filter(|at| **at == Some(key)).count());
-                let noisy = f64::from(sealed.sketch().cells()[cell]);
-                let [first, second] = exact.map(|exact| noisy - exact as f64);
-                loss += log_ratio(law, first, second);
+                let exact = streams.each_ref().map(|stream| {
+                    stream.iter().skip(start).take(len).filter(|at| **at == Some(key)).count() as i32
+                });
+                loss += log_ratio(law, sealed.sketch().cells()[cell], exact);
             }
         }
         loss
@@ -268,7 +279,7 @@ impl Finder {
     }
 
     /// How often each stream shows an event.
-    fn scores(
+    fn score_lists(
         &self,
         streams: &[Stream; 2],
         runs: usize,
@@ -277,32 +288,44 @@ impl Finder {
     ) -> Result<Scores, AuditError> {
         let mut choices = Choices::new()?;
         score_runs(streams, runs, |stream, number| {
-            let (found, is_sorted) = self.found(&self.view(stream, number, &mut choices)?);
+            let (found, is_sorted) = self.found_keys(&self.last_view(stream, number, &mut choices)?);
             wrong.unsorted += u64::from(!is_sorted);
             Ok(score(is_shown(&found)))
         })
     }
 
-    fn judge(&self, name: &'static str, scores: &Scores, effort: Effort) -> [Test; 2] {
-        let claimed = Claimed::Epsilon(KEYS_EPSILON);
-        judge_beyond(self.delta(), name, claimed, Event::AtLeast(1.0), scores, effort.doubt())
+    fn judge_scores(&self, name: &'static str, scores: &Scores, effort: Effort) -> [Test; 2] {
+        self.judge(KEYS_EPSILON, effort).judge_both(name, &Event::AtLeast(1.0), scores)
+    }
+
+    fn judge(&self, epsilon: f64, effort: Effort) -> Judge {
+        Judge { claimed: Claimed::Epsilon(epsilon), delta: self.delta(), doubt: effort.doubt() }
     }
 }
 
-/// The scores of so many runs on each stream: all on the first one, then all on the second.
+/// Puts a number of each key at these positions, in order.
+fn fill_positions(
+    stream: &mut Stream,
+    mut positions: impl Iterator<Item = usize>,
+    others: &[(usize, usize)],
+) {
+    for &(key, count) in others {
+        for position in positions.by_ref().take(count) {
+            stream[position] = Some(key);
+        }
+    }
+}
+
+/// The scores of `runs` runs on each stream: all on the first one, then all on the second.
 fn score_runs(
     streams: &[Stream; 2],
     runs: usize,
     mut score_run: impl FnMut(&Stream, u64) -> Result<f64, AuditError>,
 ) -> Result<Scores, AuditError> {
-    let mut scores = Scores::default();
-    for number in 0..runs as u64 {
-        scores.first.push(score_run(&streams[0], number)?);
-    }
-    for number in 0..runs as u64 {
-        scores.second.push(score_run(&streams[1], number)?);
-    }
-    Ok(scores)
+    let [first, second] = streams
+        .each_ref()
+        .map(|stream| (0..runs as u64).map(|number| score_run(stream, number)).collect::<Result<_, _>>());
+    Ok(Scores { first: first?, second: second? })
 }
 
 /// What speaks for the second stream if something is shown, and for the first if not.
@@ -310,15 +333,8 @@ fn score(is_shown: bool) -> f64 {
     if is_shown { 1.0 } else { -1.0 }
 }
 
-/// The stream that goes on from a saved state of this one.
-fn restored(sketch: DpswSketch) -> Result<DpswSketch, AuditError> {
-    let key = StateKey::from_bytes([7; 32]);
-    let saved = sketch.save(&key, &mut Backup)?;
-    Ok(DpswSketch::restore(&saved.bytes, &key, Noise::from_system(), &mut Backup)?)
-}
-
 /// Audits the keys of a plan that finds them.
-pub(super) fn audit(
+pub(super) fn audit_keys(
     settings: &Settings,
     search_plan: SearchSettings,
     effort: Effort,
@@ -334,15 +350,17 @@ pub(super) fn audit(
     tests.extend(lone_key(&finder, effort, &mut wrong)?);
     tests.extend(near_threshold(&finder, effort, &mut wrong)?);
     tests.extend(many_keys(&finder, effort, &mut wrong)?);
+    // A summary is checked once, at the end of its search: no key grows between two checks or comes back.
     if let SearchCounts::Exact = search_plan.counting {
         tests.extend(grown_key(&finder, effort)?);
         returned_key(&finder, &mut wrong)?;
     }
     if let (SearchCounts::Summary { .. }, None) = (search_plan.counting, settings.window.time()) {
-        tests.extend(null_items(settings, search_plan, effort, &mut wrong)?);
-        tests.extend(lowered_counts(settings, search_plan, effort, &mut wrong)?);
+        let finder = Finder::new(settings, search_plan, SearchCounts::Summary { keys: FEW_KEYS as u64 })?;
+        tests.extend(null_items(&finder, effort, &mut wrong)?);
+        tests.extend(lowered_counts(&finder, effort, &mut wrong)?);
     }
-    tests.extend(together(&Finder::with_own_share(settings, search_plan)?, effort)?);
+    tests.extend(keys_with_counters(&Finder::with_own_share(settings, search_plan)?, effort)?);
     on_paths(&finder, effort, &mut wrong)?;
     let checks = vec![
         Check::new("keys come out as often as planned on every path of counts", wrong.unplanned),
@@ -354,74 +372,72 @@ pub(super) fn audit(
 
 /// A key that has too few items without the changed ones comes out with probability at most δ.
 fn lone_key(finder: &Finder, effort: Effort, wrong: &mut Wrong) -> Result<[Test; 1], AuditError> {
-    let streams = finder.neighbours(FIRST, SECOND, &[(SECOND, COUNT_MIN as usize - 1)]);
-    let scores = finder.scores(&streams, effort.runs, wrong, |found| found.contains(&SECOND))?;
-    let hits = scores.second.iter().filter(|shown| **shown == 1.0).count();
-    let share = Share { hits, runs: effort.runs };
+    let streams = finder.make_neighbours(FIRST, SECOND, &[(SECOND, COUNT_MIN as usize - 1)]);
+    let scores = finder.score_lists(&streams, effort.runs, wrong, |found| found.contains(&SECOND))?;
+    // Without the changed items this key stays below `COUNT_MIN` and never comes out, so every hit counts against delta.
+    let share = Share::of(&scores.second, 1.0);
     let limit = finder.delta();
-    let bound = share.low(effort.doubt());
-    let (tpr, upper) = (hits as f64 / effort.runs as f64, share.high(effort.doubt()));
+    let (bound, upper) = (share.lower_limit(effort.doubt()), share.upper_limit(effort.doubt()));
     let name = "a key that one event makes frequent enough is found";
-    Ok([Test { name, forward: true, tpr, fpr: 0.0, bound, upper, limit, ok: bound <= limit }])
+    Ok([Test { name, forward: true, tpr: share.plain(), fpr: 0.0, bound, upper, limit, ok: bound <= limit }])
 }
 
 /// Two keys around the threshold, one up and one down.
 fn near_threshold(finder: &Finder, effort: Effort, wrong: &mut Wrong) -> Result<[Test; 2], AuditError> {
-    let around = finder.enough() - finder.changed.len().min(finder.enough());
-    let streams = finder.neighbours(FIRST, SECOND, &[(FIRST, around), (SECOND, around)]);
-    let scores = finder
-        .scores(&streams, effort.runs, wrong, |found| found.contains(&SECOND) && !found.contains(&FIRST))?;
-    Ok(finder.judge("keys around the threshold", &scores, effort))
+    let streams = finder.neighbours_around_threshold();
+    let scores = finder.score_lists(&streams, effort.runs, wrong, |found| {
+        found.contains(&SECOND) && !found.contains(&FIRST)
+    })?;
+    Ok(finder.judge_scores("keys around the threshold", &scores, effort))
 }
 
 /// A key of the first substream that the changed items raise in the last one: they must not be what lets it out then.
 fn grown_key(finder: &Finder, effort: Effort) -> Result<[Test; 2], AuditError> {
-    let streams = finder.neighbours(FILLER, HEAVY, &[]).map(|mut stream| {
-        finder.fill(&mut stream, 0, &[(HEAVY, finder.enough() - 1)]);
+    let streams = finder.make_neighbours(FILLER, HEAVY, &[]).map(|mut stream| {
+        finder.fill_free(&mut stream, 0, &[(HEAVY, finder.sure_count() - 1)]);
         stream
     });
     let mut choices = Choices::new()?;
     let last = finder.changed[0] / finder.substream_len();
     let scores = score_runs(&streams, effort.runs, |stream, number| {
-        let views = finder.views(stream, number, &mut choices, false)?;
-        let first = finder.is_listed(&views, HEAVY).iter().position(|&is_listed| is_listed);
+        let views = finder.collect_views(stream, number, &mut choices, false)?;
+        let first = first_check(&finder.is_listed(&views, HEAVY));
         Ok(score(first.is_some_and(|check| last <= check)))
     })?;
-    Ok(finder.judge("a key that grows between two looks", &scores, effort))
+    Ok(finder.judge_scores("a key that grows between two looks", &scores, effort))
 }
 
 /// The two keys around the threshold, and their counters: one spends what the other one leaves.
-fn together(finder: &Finder, effort: Effort) -> Result<[Test; 2], AuditError> {
-    let around = finder.enough() - finder.changed.len().min(finder.enough());
-    let streams = finder.neighbours(FIRST, SECOND, &[(FIRST, around), (SECOND, around)]);
+fn keys_with_counters(finder: &Finder, effort: Effort) -> Result<[Test; 2], AuditError> {
+    let streams = finder.neighbours_around_threshold();
     let mut choices = Choices::new()?;
     let scores = score_runs(&streams, effort.runs, |stream, number| {
-        let view = finder.view(stream, number, &mut choices)?;
-        let (found, _) = finder.found(&view);
-        let loss = finder.loss(&view, &streams);
+        let view = finder.last_view(stream, number, &mut choices)?;
+        let (found, _) = finder.found_keys(&view);
+        let loss = finder.sum_losses(&view, &streams);
+        // Losses add up only if keys and counters point to the same stream.
         Ok(match [FIRST, SECOND].map(|key| found.contains(&key)) {
             [false, true] => loss.max(0.0),
             [true, false] => loss.min(0.0),
             _ => 0.0,
         })
     })?;
-    let most = finder.most_of_counters(&streams) * (1.0 - 1e-9);
-    let (delta, name, whole) = (finder.delta(), "keys and counters together", Claimed::Epsilon(EPSILON));
-    Ok(judge_beyond(delta, name, whole, Event::AtLeast(most), &scores, effort.doubt()))
+    let most = Event::AtLeast(finder.most_of_counters(&streams) * (1.0 - 1e-9));
+    Ok(finder.judge(EPSILON, effort).judge_both("keys and counters together", &most, &scores))
 }
 
 /// One key more or less must not decide about another one.
 fn many_keys(finder: &Finder, effort: Effort, wrong: &mut Wrong) -> Result<[Test; 2], AuditError> {
     let few = FEW_KEYS - 1;
     let mut others: Vec<(usize, usize)> = (0..few).map(|index| (FILLER + index, 1)).collect();
-    others.push((HEAVY, finder.enough() + 2));
-    let streams = finder.neighbours(FILLER + few, FILLER, &others);
-    let scores = finder.scores(&streams, effort.runs, wrong, |found| found.contains(&HEAVY))?;
-    Ok(finder.judge("a key beside many or more", &scores, effort))
+    others.push((HEAVY, finder.sure_count() + 2));
+    let streams = finder.make_neighbours(FILLER + few, FILLER, &others);
+    let scores = finder.score_lists(&streams, effort.runs, wrong, |found| found.contains(&HEAVY))?;
+    Ok(finder.judge_scores("a key beside many or more", &scores, effort))
 }
 
 /// Keys of a summary with the same count, which all move if one item more or less moves them.
-fn heavies(count: usize) -> Vec<(usize, usize)> {
+fn heavy_keys(count: usize) -> Vec<(usize, usize)> {
     (HEAVY..HEAVY + HEAVIES).map(|key| (key, count)).collect()
 }
 
@@ -432,48 +448,35 @@ fn most_heavies(found: &[usize]) -> bool {
 }
 
 /// A null item more must not lower what is taken off every count.
-fn null_items(
-    settings: &Settings,
-    search_plan: SearchSettings,
-    effort: Effort,
-    wrong: &mut Wrong,
-) -> Result<[Test; 2], AuditError> {
-    let keys = FEW_KEYS as u64;
-    let finder = Finder::new(settings, search_plan, SearchCounts::Summary { keys })?;
+fn null_items(finder: &Finder, effort: Effort, wrong: &mut Wrong) -> Result<[Test; 2], AuditError> {
     // By what is taken off one event more, all of them would be one below the threshold.
     let known = |count: usize| HEAVIES * count + 1;
-    let heavy =
-        finder.enough() - 1 + known(finder.enough() + finder.items() / (FEW_KEYS + 1)) / (FEW_KEYS + 1);
-    let mut others = heavies(heavy);
+    let heavy = finder.sure_count() - 1
+        + known(finder.sure_count() + finder.search_items() / (FEW_KEYS + 1)) / (FEW_KEYS + 1);
+    let mut others = heavy_keys(heavy);
     // With the changed item the items that are not null are a multiple of the keys plus one.
     others.push((FILLER, known(heavy).next_multiple_of(FEW_KEYS + 1) - known(heavy)));
-    let mut streams = finder.neighbours(SECOND, SECOND, &others);
+    let mut streams = finder.make_neighbours(SECOND, SECOND, &others);
     for &position in &finder.changed {
         streams[1][position] = None;
     }
-    let scores = finder.scores(&streams, effort.runs, wrong, most_heavies)?;
-    Ok(finder.judge("keys beside null items", &scores, effort))
+    let scores = finder.score_lists(&streams, effort.runs, wrong, most_heavies)?;
+    Ok(finder.judge_scores("keys beside null items", &scores, effort))
 }
 
 /// One key more fills a summary and lowers all its counts.
-fn lowered_counts(
-    settings: &Settings,
-    search_plan: SearchSettings,
-    effort: Effort,
-    wrong: &mut Wrong,
-) -> Result<[Test; 2], AuditError> {
-    let finder = Finder::new(settings, search_plan, SearchCounts::Summary { keys: FEW_KEYS as u64 })?;
-    let mut others = heavies(finder.enough() + finder.items() / (FEW_KEYS + 1));
+fn lowered_counts(finder: &Finder, effort: Effort, wrong: &mut Wrong) -> Result<[Test; 2], AuditError> {
+    let mut others = heavy_keys(finder.sure_count() + finder.search_items() / (FEW_KEYS + 1));
     others.extend((0..FEW_KEYS - HEAVIES).map(|index| (FILLER + index, 1)));
-    let streams = finder.neighbours(SECOND, FILLER, &others);
-    let scores = finder.scores(&streams, effort.runs, wrong, most_heavies)?;
-    Ok(finder.judge("keys of a full summary", &scores, effort))
+    let streams = finder.make_neighbours(SECOND, FILLER, &others);
+    let scores = finder.score_lists(&streams, effort.runs, wrong, most_heavies)?;
+    Ok(finder.judge_scores("keys of a full summary", &scores, effort))
 }
 
 /// Holds the check at which keys come out against its law, in streams that are saved and restored between checks.
 fn on_paths(finder: &Finder, effort: Effort, wrong: &mut Wrong) -> Result<(), AuditError> {
-    let paths = paths(finder.search_plan().threshold());
-    let mut stream: Stream = vec![None; finder.items()];
+    let paths = revealing_paths(finder.search_plan().threshold());
+    let mut stream: Stream = vec![None; finder.search_items()];
     for check in 0..CHECKS {
         let before = paths.map(|path| if check == 0 { 0 } else { path[check - 1] });
         let more = paths.iter().zip(before).map(|(path, before)| (path[check] - before) as usize);
@@ -481,29 +484,25 @@ fn on_paths(finder: &Finder, effort: Effort, wrong: &mut Wrong) -> Result<(), Au
         let wanted: usize = others.iter().map(|(_, count)| count).sum();
         debug_assert!(wanted <= finder.substream_len(), "{wanted} items in one substream");
         // Late enough that no earlier check can see them.
-        let mut free = (check + 1) * finder.substream_len() - wanted..;
-        for (key, count) in others {
-            for position in free.by_ref().take(count) {
-                stream[position] = Some(key);
-            }
-        }
+        fill_positions(&mut stream, (check + 1) * finder.substream_len() - wanted.., &others);
     }
     let mut choices = Choices::new()?;
     let mut outcomes: [Vec<Outcome>; 3] = Default::default();
     for number in 0..effort.runs as u64 {
-        let views = finder.views(&stream, number, &mut choices, number % 2 == 0)?;
+        // Every other run is saved and restored: the lasting noise must come back unchanged (PRIVACY.md: rule 32).
+        let views = finder.collect_views(&stream, number, &mut choices, number % 2 == 0)?;
         for (key, outcomes) in (HEAVY..).zip(&mut outcomes) {
-            outcomes.push(finder.is_listed(&views, key).iter().position(|&is_listed| is_listed));
+            outcomes.push(first_check(&finder.is_listed(&views, key)));
         }
     }
     for (path, outcomes) in paths.iter().zip(&outcomes) {
-        wrong.unplanned += misses(outcomes, &law(finder.search_plan(), path), effort.doubt());
+        wrong.unplanned += count_misses(outcomes, &outcome_law(finder.search_plan(), path), effort.doubt());
     }
     Ok(())
 }
 
 /// The law of the check at which a key comes out; of a summary, at the end alone.
-fn law(search_plan: &SearchPlan, path: &[u64; CHECKS]) -> Vec<f64> {
+fn outcome_law(search_plan: &SearchPlan, path: &[u64; CHECKS]) -> Vec<f64> {
     let release: &Release = search_plan.release();
     match search_plan.limit() {
         None => release.outcomes(path),
@@ -519,13 +518,13 @@ fn returned_key(finder: &Finder, wrong: &mut Wrong) -> Result<(), AuditError> {
     let plan = finder.plan.clone().with_list(ListLimits { keys: 1, bytes: usize::MAX });
     let finder = Finder { plan, keys: finder.keys.clone(), changed: Vec::new() };
     let len = finder.substream_len();
-    let mut stream: Stream = vec![None; finder.items()];
-    finder.fill(&mut stream, 0, &[(HEAVY, len / 2)]);
-    finder.fill(&mut stream, len, &[(SECOND, len)]);
-    finder.fill(&mut stream, 2 * len, &[(HEAVY, len)]);
+    let mut stream: Stream = vec![None; finder.search_items()];
+    finder.fill_free(&mut stream, 0, &[(HEAVY, len / 2)]);
+    finder.fill_free(&mut stream, len, &[(SECOND, len)]);
+    finder.fill_free(&mut stream, 2 * len, &[(HEAVY, len)]);
     let mut choices = Choices::new()?;
     for number in 0..RETURNS {
-        let views = finder.views(&stream, number, &mut choices, false)?;
+        let views = finder.collect_views(&stream, number, &mut choices, false)?;
         wrong.back += u64::from(came_back(&finder.is_listed(&views, HEAVY)));
     }
     Ok(())

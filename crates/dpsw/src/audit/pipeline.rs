@@ -2,10 +2,10 @@
 //! real one, which must let the right one pass and catch the wrong one.
 
 use crate::audit::feed::Choices;
-use crate::audit::repeats::{count_repeats, hash, repeated_stretches};
+use crate::audit::repeats::{count_repeated_stretches, count_repeats, hash_noise};
 use crate::audit::report::{AuditError, Control, Effort};
 use crate::audit::tails;
-use crate::audit::tally::{Signs, altered, distance};
+use crate::audit::tally::{Signs, count_altered, unit_distance};
 use crate::noise::generator::{Generator, Noise};
 use crate::noise::law::Law;
 use crate::noise::table::Table;
@@ -31,7 +31,7 @@ enum PipelineSlip {
     SharedNoise,
     /// The keys of the seals come from a seed that is saved.
     SeedInState,
-    /// So many bits of each key are random.
+    /// Only this many bits of each key are random.
     ShortSeed(u32),
     /// Every chunk of counters gets the same words.
     ReusedWords,
@@ -44,9 +44,9 @@ enum PipelineSlip {
 }
 
 /// Holds each wrong stream against the right one.
-pub(super) fn controls(effort: Effort) -> Result<Vec<Control>, AuditError> {
+pub(super) fn run_controls(effort: Effort) -> Result<Vec<Control>, AuditError> {
     let table = Table::new(Law::Laplace { scale: Ratio::new(2, 1).expect("1 is not zero") });
-    // A seed of so many bits repeats about `REPEATS` times among the seals (the birthday bound).
+    // A seed of this length repeats about `REPEATS` times among the seals (the birthday bound).
     let bits = ((effort.seals as u64).pow(2) / 2 / REPEATS).ilog2().min(32);
     let slips = [
         PipelineSlip::NoiseAfterRestore,
@@ -58,15 +58,14 @@ pub(super) fn controls(effort: Effort) -> Result<Vec<Control>, AuditError> {
         PipelineSlip::ExactBound,
         PipelineSlip::OpenLevels,
     ];
-    slips.into_iter().map(|slip| slip.control(&table, effort)).collect()
+    slips.into_iter().map(|slip| slip.run_control(&table, effort)).collect()
 }
 
 impl PipelineSlip {
-    fn control(self, table: &Table, effort: Effort) -> Result<Control, AuditError> {
+    fn run_control(self, table: &Table, effort: Effort) -> Result<Control, AuditError> {
         let (name, by) = self.texts();
-        let is_clean = self.count_violations(Self::Nothing, table, effort)? == 0;
-        let caught = is_clean && self.count_violations(self, table, effort)? != 0;
-        Ok(Control { name, caught, by: caught.then_some(by) })
+        let right = self.count_violations(Self::Nothing, table, effort)?;
+        Ok(Control::judge(name, by, right, self.count_violations(self, table, effort)?))
     }
 
     /// The name of the mistake, and what catches it.
@@ -125,20 +124,21 @@ impl<'t> SmallPipeline<'t> {
         Ok(Self { slip, table, seed, seals: 0, open: vec![0; counters], sealed: Vec::new() })
     }
 
-    fn count(&mut self, batch: &[usize]) {
+    fn count_batch(&mut self, batch: &[usize]) {
         for (place, &counter) in batch.iter().enumerate() {
             let twice = self.slip == PipelineSlip::CountedTwice && 0 < place;
             self.open[counter] += 1 + i32::from(twice);
         }
     }
 
-    fn key(&mut self) -> Result<[u8; 32], AuditError> {
+    fn draw_key(&mut self) -> Result<[u8; 32], AuditError> {
         self.seals += 1;
         let mut key = *Noise::from_system().key()?;
         match self.slip {
             PipelineSlip::SharedNoise => key = self.seed,
             PipelineSlip::SeedInState => {
                 key = self.seed;
+                // Two streams restored from one state give their next seal the same number (PRIVACY.md: rule 31).
                 key[..8].copy_from_slice(&self.seals.to_le_bytes());
             }
             PipelineSlip::ShortSeed(bits) => {
@@ -152,8 +152,8 @@ impl<'t> SmallPipeline<'t> {
     }
 
     /// Noisy counters, chunk by chunk.
-    fn noised(&mut self, exact: &[i32]) -> Result<Vec<i32>, AuditError> {
-        let key = self.key()?;
+    fn add_noise(&mut self, exact: &[i32]) -> Result<Vec<i32>, AuditError> {
+        let key = self.draw_key()?;
         let mut noisy = exact.to_vec();
         let mut generator = Generator::new(&key);
         for chunk in noisy.chunks_mut(CHUNK) {
@@ -166,10 +166,10 @@ impl<'t> SmallPipeline<'t> {
     }
 
     /// Seals what is open, and gives its noise.
-    fn seal(&mut self) -> Result<Vec<i32>, AuditError> {
+    fn seal_open(&mut self) -> Result<Vec<i32>, AuditError> {
         let empty = vec![0; self.open.len()];
         let exact = std::mem::replace(&mut self.open, empty);
-        let noisy = self.noised(&exact)?;
+        let noisy = self.add_noise(&exact)?;
         let noise = noisy.iter().zip(&exact).map(|(noisy, exact)| noisy - exact).collect();
         self.sealed.push((exact, noisy));
         Ok(noise)
@@ -183,7 +183,7 @@ impl<'t> SmallPipeline<'t> {
         let mut restored = self.clone();
         if self.slip == PipelineSlip::NoiseAfterRestore {
             for number in 0..self.sealed.len() {
-                restored.sealed[number].1 = restored.noised(&self.sealed[number].0)?;
+                restored.sealed[number].1 = restored.add_noise(&self.sealed[number].0)?;
             }
         }
         Ok(restored)
@@ -197,47 +197,48 @@ impl<'t> SmallPipeline<'t> {
     }
 
     /// The key that is cut finely next.
-    fn finest(&self) -> Option<usize> {
+    fn finest_key(&self) -> Option<usize> {
         let sealed = self.sealed.last().map(|(_, noisy)| noisy);
         let counters = if self.slip == PipelineSlip::OpenLevels { Some(&self.open) } else { sealed };
-        counters.and_then(|counters| largest(counters))
+        counters.and_then(|counters| largest_counter(counters))
     }
 }
 
-fn largest(counters: &[i32]) -> Option<usize> {
+fn largest_counter(counters: &[i32]) -> Option<usize> {
     (0..counters.len()).max_by_key(|&key| counters[key])
+}
+
+/// The sum over all tries.
+fn sum_tries(mut try_once: impl FnMut() -> Result<u64, AuditError>) -> Result<u64, AuditError> {
+    (0..TRIED).map(|_| try_once()).sum()
 }
 
 fn count_altered_after_restore(table: &Table, slip: PipelineSlip) -> Result<u64, AuditError> {
     let mut small = SmallPipeline::new(table, slip, FEW)?;
-    small.seal()?;
-    let mut count = 0;
-    for _ in 0..TRIED {
-        count += altered(&small.view(), &small.restore()?.view());
-    }
-    Ok(count)
+    small.seal_open()?;
+    sum_tries(|| Ok(count_altered(&small.view(), &small.restore()?.view())))
 }
 
 fn count_related_signs(table: &Table, slip: PipelineSlip, effort: Effort) -> Result<u64, AuditError> {
     let mut signs = Signs::default();
     for _ in 0..effort.runs.div_ceil(FEW) {
         let mut small = SmallPipeline::new(table, slip, FEW)?;
-        signs.compare(&small.seal()?, &small.seal()?);
+        signs.compare_adjacent(&[small.seal_open()?, small.seal_open()?]);
     }
     Ok(signs.related(effort.doubt()))
 }
 
 fn count_tails_alike(table: &Table, slip: PipelineSlip) -> Result<u64, AuditError> {
     let mut small = SmallPipeline::new(table, slip, FEW)?;
-    small.seal()?;
+    small.seal_open()?;
     let mut tails = Vec::with_capacity(TRIED);
     for number in 0..TRIED {
         let mut tail = small.restore()?;
-        tail.count(&[number]);
-        tails.push(tail.seal()?);
+        tail.count_batch(&[number]);
+        tails.push(tail.seal_open()?);
     }
     let mut retold = 0;
-    tails::judge(&tails, &mut retold, &mut Signs::default());
+    tails::judge_tails(&tails, &mut retold, &mut Signs::default());
     Ok(retold)
 }
 
@@ -245,7 +246,8 @@ fn count_repeated_seals(table: &Table, slip: PipelineSlip, seals: usize) -> Resu
     let mut small = SmallPipeline::new(table, slip, FEW)?;
     let mut hashes = Vec::with_capacity(seals);
     for _ in 0..seals {
-        hashes.push(hash(&small.seal()?));
+        hashes.push(hash_noise(&small.seal_open()?));
+        // The hashes are enough, and 400,000 seals would take 200 MB.
         small.sealed.clear();
     }
     Ok(count_repeats(hashes))
@@ -253,52 +255,44 @@ fn count_repeated_seals(table: &Table, slip: PipelineSlip, seals: usize) -> Resu
 
 fn count_reused_words(table: &Table, slip: PipelineSlip) -> Result<u64, AuditError> {
     let mut small = SmallPipeline::new(table, slip, MANY)?;
-    Ok(repeated_stretches(&[small.seal()?]))
+    Ok(count_repeated_stretches(&[small.seal_open()?]))
 }
 
 /// The same items in other batches, but for one of them.
 fn count_exceeded(table: &Table, slip: PipelineSlip) -> Result<u64, AuditError> {
     let mut choices = Choices::new()?;
-    let mut count = 0;
-    for _ in 0..TRIED {
+    sum_tries(|| {
         let first = count_in_batches(SmallPipeline::new(table, slip, FEW)?, 8, &mut choices);
         let second = count_in_batches(SmallPipeline::new(table, slip, FEW)?, 9, &mut choices);
-        count += u64::from(2 < distance(&first, &second));
-    }
-    Ok(count)
+        Ok(u64::from(2 < unit_distance(&first, &second)))
+    })
 }
 
 /// The counters of a stream whose first item is `changed`, fed in batches of random sizes.
 fn count_in_batches(mut small: SmallPipeline<'_>, changed: usize, choices: &mut Choices) -> Vec<i32> {
     let items: Vec<usize> = (0..FEW).map(|place| if place == 0 { changed } else { place % 7 }).collect();
-    let mut rest = items.as_slice();
-    while !rest.is_empty() {
-        let (batch, after) = rest.split_at(1 + choices.below(rest.len() as u64) as usize);
-        small.count(batch);
-        rest = after;
+    for batch in choices.cut_batches(&items) {
+        small.count_batch(batch);
     }
     small.open
 }
 
 fn count_other_answers(table: &Table, slip: PipelineSlip) -> Result<u64, AuditError> {
-    let mut count = 0;
-    for _ in 0..TRIED {
+    sum_tries(|| {
         let mut small = SmallPipeline::new(table, slip, FEW)?;
-        small.count(&[0, 1, 2]);
-        small.seal()?;
-        count += u64::from(small.answer(true) != small.answer(false));
-    }
-    Ok(count)
+        small.count_batch(&[0, 1, 2]);
+        small.seal_open()?;
+        Ok(u64::from(small.answer(true) != small.answer(false)))
+    })
 }
 
 /// The key is found again from the view.
 fn count_misled(table: &Table, slip: PipelineSlip) -> Result<u64, AuditError> {
-    let mut count = 0;
-    for _ in 0..TRIED {
+    sum_tries(|| {
         let mut small = SmallPipeline::new(table, slip, FEW)?;
-        small.seal()?;
-        small.count(&[7; FEW]);
-        count += u64::from(small.finest() != small.view().last().and_then(|sealed| largest(sealed)));
-    }
-    Ok(count)
+        small.seal_open()?;
+        small.count_batch(&[7; FEW]);
+        let sealed = small.view().last().and_then(|sealed| largest_counter(sealed));
+        Ok(u64::from(small.finest_key() != sealed))
+    })
 }

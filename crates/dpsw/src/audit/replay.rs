@@ -31,7 +31,7 @@ impl Replay {
 
     /// Counts what a view shows otherwise: substreams with other levels than were decided, and other keys that are pinned. All
     /// that was sealed since the last view must be in it, unless the clock passed over it.
-    pub(super) fn look(&mut self, view: &WindowView) -> u64 {
+    pub(super) fn check_view(&mut self, view: &WindowView) -> u64 {
         let (plan, released) = (view.plan(), &view.cached.released);
         let len = plan.substream_len();
         let mut wrong = 0;
@@ -40,9 +40,10 @@ impl Replay {
                 continue;
             }
             self.jump_to(substream.number, plan);
+            // These levels follow from what was sealed earlier; this substream has not been used yet (PRIVACY.md: rule 33).
             wrong += u64::from(**substream.levels() != self.levels);
             if (substream.number + 1) * len <= view.stream.end {
-                self.seal(substream, plan);
+                self.complete_substream(substream, plan);
             }
         }
         self.jump_to(view.stream.end / len, plan);
@@ -62,11 +63,12 @@ impl Replay {
     }
 
     /// The oldest open substream is complete. Nothing but what is kept decides: no earlier decision is carried on.
-    fn seal(&mut self, substream: &Arc<SealedSubstream>, plan: &Plan) {
+    fn complete_substream(&mut self, substream: &Arc<SealedSubstream>, plan: &Plan) {
         let len = plan.substream_len();
         self.number += 1;
         self.substreams.push(Arc::clone(substream));
         let oldest = (self.number * len).saturating_sub(plan.retained_len());
+        // The stream no longer keeps older substreams, so they must not decide here either.
         self.substreams.retain(|kept| oldest < (kept.number + 1) * len);
         let pins = Arc::new(self.pins.kept_since(self.substreams[0].number, plan));
         let released = Released::new(self.substreams.clone(), substream.mapping.clone()).with_pins(pins);

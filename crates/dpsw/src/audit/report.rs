@@ -35,7 +35,7 @@ impl Default for Effort {
 }
 
 impl Effort {
-    pub(super) fn check(self) -> Result<(), AuditError> {
+    pub(super) fn check_limits(self) -> Result<(), AuditError> {
         for (name, value) in [("runs", self.runs), ("seals", self.seals)] {
             if value < EFFORT_MIN {
                 return Err(AuditError::Effort { name, value });
@@ -181,6 +181,15 @@ pub struct Control {
     pub by: Option<&'static str>,
 }
 
+impl Control {
+    /// By what a test found wrong with the right mechanism and with the wrong one.
+    pub(super) fn judge(name: &'static str, by: &'static str, right: u64, wrong: u64) -> Self {
+        // A test that also rejects the right mechanism proves nothing.
+        let caught = right == 0 && wrong != 0;
+        Self { name, caught, by: caught.then_some(by) }
+    }
+}
+
 /// The result of an audit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {
@@ -232,11 +241,11 @@ impl fmt::Display for Report {
         writeln!(
             f,
             "\nThe noise is planned to lose {planned:.4}; at most {upper:.4} was lost: {}\n",
-            word(ok)
+            verdict_word(ok)
         )?;
         writeln!(f, "What must always hold:")?;
         for check in &self.checks {
-            writeln!(f, "  {}: {}", check.name, word(check.violations == 0))?;
+            writeln!(f, "  {}: {}", check.name, verdict_word(check.violations == 0))?;
         }
         write!(f, "\nWrong mechanisms that these tests must catch:")?;
         for control in &self.controls {
@@ -265,12 +274,16 @@ impl Report {
         for test in &self.tests {
             let name = if test.forward { test.name } else { "  the other way round" };
             let Test { tpr, fpr, bound, limit, .. } = test;
-            writeln!(f, "{name:<42} {tpr:>7.4} {fpr:>7.4} {bound:>7.4} {limit:>7.4}  {}", word(test.ok))?;
+            writeln!(
+                f,
+                "{name:<42} {tpr:>7.4} {fpr:>7.4} {bound:>7.4} {limit:>7.4}  {}",
+                verdict_word(test.ok)
+            )?;
         }
         Ok(())
     }
 }
 
-fn word(ok: bool) -> &'static str {
+fn verdict_word(ok: bool) -> &'static str {
     if ok { "ok" } else { "FAILS" }
 }

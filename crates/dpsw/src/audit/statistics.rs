@@ -32,27 +32,27 @@ pub(super) struct Share {
 }
 
 impl Share {
-    fn of(scores: &[f64], threshold: f64) -> Self {
+    pub(super) fn of(scores: &[f64], threshold: f64) -> Self {
         Self { hits: scores.iter().filter(|&&score| threshold <= score).count(), runs: scores.len() }
     }
 
-    fn plain(self) -> f64 {
+    pub(super) fn plain(self) -> f64 {
         self.hits as f64 / self.runs as f64
     }
 
     /// Clopper-Pearson: the probability lies below this with probability at most `doubt`.
-    pub(super) fn low(self, doubt: f64) -> f64 {
+    pub(super) fn lower_limit(self, doubt: f64) -> f64 {
         let (hits, runs) = (self.hits as f64, self.runs as f64);
         if self.hits == 0 { 0.0 } else { beta_quantile(doubt, hits, runs - hits + 1.0) }
     }
 
     /// Clopper-Pearson: the probability lies above this with probability at most `doubt`.
-    pub(super) fn high(self, doubt: f64) -> f64 {
-        1.0 - Self { hits: self.runs - self.hits, ..self }.low(doubt)
+    pub(super) fn upper_limit(self, doubt: f64) -> f64 {
+        1.0 - Self { hits: self.runs - self.hits, ..self }.lower_limit(doubt)
     }
 
     /// Wilson's limits: good enough to choose a threshold.
-    fn rough(self, z: f64) -> [f64; 2] {
+    fn wilson_limits(self, z: f64) -> [f64; 2] {
         let (share, square) = (self.plain(), z * z / self.runs as f64);
         let spread = (share * (1.0 - share) * square + square * square / 4.0).sqrt();
         [-spread, spread].map(|side| ((share + square / 2.0 + side) / (1.0 + square)).clamp(0.0, 1.0))
@@ -80,8 +80,8 @@ impl Scores {
         let mut pooled = [self.first.as_slice(), &self.second].concat();
         pooled.sort_unstable_by(f64::total_cmp);
         let bound = |threshold: f64| {
-            let [low, _] = Share::of(&self.second, threshold).rough(z);
-            let [_, high] = Share::of(&self.first, threshold).rough(z);
+            let [low, _] = Share::of(&self.second, threshold).wilson_limits(z);
+            let [_, high] = Share::of(&self.first, threshold).wilson_limits(z);
             claimed.loss(low, high)
         };
         let candidates = (1..THRESHOLDS).map(|i| pooled[i * pooled.len() / THRESHOLDS]);
@@ -93,57 +93,64 @@ impl Scores {
 }
 
 /// The event that a test looks for: its threshold, or the scores of a pilot to choose one by.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Event<'a> {
+#[derive(Debug, Clone)]
+pub(super) enum Event {
     AtLeast(f64),
-    Pilot(&'a Scores),
+    Pilot(Scores),
 }
 
-/// The event and its mirror image, each judged against the claim. Each limit is wrong with probability `doubt`.
-pub(super) fn judge(
-    name: &'static str,
-    claimed: Claimed,
-    event: Event<'_>,
-    scores: &Scores,
-    doubt: f64,
-) -> [Test; 2] {
-    judge_beyond(0.0, name, claimed, event, scores, doubt)
+impl Event {
+    /// The same with the roles of the streams exchanged.
+    fn mirrored(&self) -> Self {
+        match self {
+            Self::AtLeast(threshold) => Self::AtLeast(*threshold),
+            Self::Pilot(pilot) => Self::Pilot(pilot.mirrored()),
+        }
+    }
 }
 
-/// The same of a claim that may fail with probability `delta`.
-pub(super) fn judge_beyond(
-    delta: f64,
-    name: &'static str,
-    claimed: Claimed,
-    event: Event<'_>,
-    scores: &Scores,
-    doubt: f64,
-) -> [Test; 2] {
-    let one = |scores: &Scores, event: Event<'_>, forward: bool| {
+/// The claim that events are judged against.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Judge {
+    pub(super) claimed: Claimed,
+    /// The probability with which the claim may fail.
+    pub(super) delta: f64,
+    /// The probability with which each limit may be wrong.
+    pub(super) doubt: f64,
+}
+
+impl Judge {
+    /// Judges the event and its mirror image.
+    pub(super) fn judge_both(self, name: &'static str, event: &Event, scores: &Scores) -> [Test; 2] {
+        let mirrored = self.judge_event(name, &event.mirrored(), &scores.mirrored());
+        [self.judge_event(name, event, scores), Test { forward: false, ..mirrored }]
+    }
+
+    fn judge_event(self, name: &'static str, event: &Event, scores: &Scores) -> Test {
+        let Self { claimed, delta, doubt } = self;
         let threshold = match event {
-            Event::AtLeast(threshold) => threshold,
+            Event::AtLeast(threshold) => *threshold,
             Event::Pilot(pilot) => pilot.best_threshold(claimed, doubt),
         };
         let hit = Share::of(&scores.second, threshold);
         let false_hit = Share::of(&scores.first, threshold);
-        let bound = claimed.loss((hit.low(doubt) - delta).max(0.0), false_hit.high(doubt)).max(0.0);
+        // The claim is P ≤ exp(ε) Q + δ, so δ is subtracted before the ratio is taken.
+        let sure_hit = (hit.lower_limit(doubt) - delta).max(0.0);
+        let bound = claimed.loss(sure_hit, false_hit.upper_limit(doubt)).max(0.0);
         Test {
             name,
-            forward,
+            forward: true,
             tpr: hit.plain(),
             fpr: false_hit.plain(),
             bound,
-            upper: claimed.loss(hit.high(doubt), false_hit.low(doubt)),
+            upper: claimed.loss(hit.upper_limit(doubt), false_hit.lower_limit(doubt)),
             limit: claimed.value(),
             ok: bound <= claimed.value(),
         }
-    };
-    let pilot = if let Event::Pilot(pilot) = event { pilot.mirrored() } else { Scores::default() };
-    let mirrored = if let Event::Pilot(_) = event { Event::Pilot(&pilot) } else { event };
-    [one(scores, event, true), one(&scores.mirrored(), mirrored, false)]
+    }
 }
 
-/// The largest mean of so many independent, symmetric signs, except with probability `doubt` (Hoeffding).
+/// The largest mean of this many independent, symmetric signs, except with probability `doubt` (Hoeffding).
 pub(super) fn sign_limit(signs: u64, doubt: f64) -> f64 {
     (2.0 * (2.0 / doubt).ln() / signs.max(1) as f64).sqrt()
 }
@@ -218,9 +225,9 @@ mod tests {
             let none = Share { hits: 0, runs };
             let all = Share { hits: runs, runs };
             let wanted = 1e-3_f64.powf(1.0 / runs as f64);
-            check_close(none.high(1e-3), 1.0 - wanted, 1e-12);
-            check_close(all.low(1e-3), wanted, 1e-12);
-            assert_eq!((none.low(1e-3), all.high(1e-3)), (0.0, 1.0));
+            check_close(none.upper_limit(1e-3), 1.0 - wanted, 1e-12);
+            check_close(all.lower_limit(1e-3), wanted, 1e-12);
+            assert_eq!((none.lower_limit(1e-3), all.upper_limit(1e-3)), (0.0, 1.0));
         }
     }
 
@@ -238,13 +245,13 @@ mod tests {
     fn at_its_limit_the_count_has_exactly_the_stated_probability() {
         for (hits, runs, doubt) in [(1, 10, 0.025), (5, 10, 0.025), (47, 2000, 1e-4), (7750, 20_000, 1e-6)] {
             let share = Share { hits, runs };
-            check_close(binomial_tail(hits, runs, share.low(doubt)) / doubt, 1.0, 1e-6);
-            let below = binomial_tail(runs - hits, runs, 1.0 - share.high(doubt));
+            check_close(binomial_tail(hits, runs, share.lower_limit(doubt)) / doubt, 1.0, 1e-6);
+            let below = binomial_tail(runs - hits, runs, 1.0 - share.upper_limit(doubt));
             check_close(below / doubt, 1.0, 1e-6);
         }
         // The usual example: 5 of 10 at 95 %.
-        check_close(Share { hits: 5, runs: 10 }.low(0.025), 0.187_086, 1e-6);
-        check_close(Share { hits: 5, runs: 10 }.high(0.025), 0.812_914, 1e-6);
+        check_close(Share { hits: 5, runs: 10 }.lower_limit(0.025), 0.187_086, 1e-6);
+        check_close(Share { hits: 5, runs: 10 }.upper_limit(0.025), 0.812_914, 1e-6);
     }
 
     #[test]
@@ -260,7 +267,8 @@ mod tests {
     #[test]
     fn a_pilot_finds_the_threshold_between_two_separate_laws() {
         let pilot = Scores { first: vec![0.0; 100], second: vec![1.0; 100] };
-        let [forward, backward] = judge("", Claimed::Mu(1.0), Event::Pilot(&pilot), &pilot, 1e-3);
+        let judge = Judge { claimed: Claimed::Mu(1.0), delta: 0.0, doubt: 1e-3 };
+        let [forward, backward] = judge.judge_both("", &Event::Pilot(pilot.clone()), &pilot);
         for test in [forward, backward] {
             assert_eq!((test.tpr, test.fpr, test.ok), (1.0, 0.0, false));
         }

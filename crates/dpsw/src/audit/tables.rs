@@ -32,32 +32,34 @@ struct ShownSubstream {
 
 impl Tables {
     /// Counts the substreams of a view that have other tables or other slices than they must have.
-    pub(super) fn look(&mut self, view: &WindowView) -> u64 {
+    pub(super) fn check_view(&mut self, view: &WindowView) -> u64 {
         let plan = view.plan();
         if !plan.has_slices() {
             return 0;
         }
         self.plan.get_or_insert_with(|| Arc::clone(&view.plan));
-        let mut wrong = self.replay(view);
+        let mut wrong = self.replay_pins(view);
         for substream in view.cached.released.substreams() {
             if self.knows(substream) {
                 continue;
             }
-            let has_table = 0 < plan.pinned() || **substream.levels() == self.table(plan, substream.number);
+            // Where keys are pinned the replay has judged the levels (PRIVACY.md: rule 33).
+            let has_table =
+                0 < plan.pinned() || **substream.levels() == self.expected_levels(plan, substream.number);
             wrong += u64::from(!has_table || !has_slices(view, substream));
-            self.note(view, substream);
+            self.note_substream(view, substream);
         }
         wrong + u64::from(self.lacks_running(view))
     }
 
-    fn replay(&mut self, view: &WindowView) -> u64 {
+    fn replay_pins(&mut self, view: &WindowView) -> u64 {
         match view.plan().pinned() {
             0 => 0,
-            _ => self.replay.get_or_insert_with(|| Replay::new(view.plan(), 0)).look(view),
+            _ => self.replay.get_or_insert_with(|| Replay::new(view.plan(), 0)).check_view(view),
         }
     }
 
-    fn note(&mut self, view: &WindowView, substream: &Arc<SealedSubstream>) {
+    fn note_substream(&mut self, view: &WindowView, substream: &Arc<SealedSubstream>) {
         let pinned = view.cached.released.pins().keys_at(substream.number).collect();
         self.substreams.insert(substream.number, ShownSubstream { substream: Arc::clone(substream), pinned });
     }
@@ -67,23 +69,25 @@ impl Tables {
         let Some(ShownSubstream { substream: known, .. }) = self.substreams.get(&substream.number) else {
             return false;
         };
+        // A running substream still gets slices, so it is judged again in every view.
         substream.sketch(WHOLE).is_some()
             && known.levels() == substream.levels()
             && known.sketches().len() == substream.sketches().len()
     }
 
     /// The stream was resumed with this substream: it has given up everything, also who is pinned there.
-    pub(super) fn resume(&mut self, number: u64) {
+    pub(super) fn resume_at(&mut self, number: u64) {
         self.substreams.clear();
         self.replay =
             self.plan.as_ref().filter(|plan| 0 < plan.pinned()).map(|plan| Replay::new(plan, number));
     }
 
     /// The levels of a substream: a function of those that are sealed without a gap before it.
-    fn table(&self, plan: &Plan, number: u64) -> Levels {
+    fn expected_levels(&self, plan: &Plan, number: u64) -> Levels {
         if let Some(replay) = &self.replay {
             return replay.levels().clone();
         }
+        // A clock that jumps leaves a gap; what was sealed before it decides nothing any more.
         let sealed = (0..number).rev().map_while(|before| self.substreams.get(&before));
         let sealed = sealed.map(|shown| &shown.substream);
         let complete = sealed.take_while(|substream| substream.sketch(WHOLE).is_some());
@@ -96,29 +100,29 @@ impl Tables {
     fn lacks_running(&self, view: &WindowView) -> bool {
         let number = view.stream.end / view.plan().substream_len();
         let is_there = view.cached.released.substream(number).is_some();
-        !is_there && !due(view, number, &self.table(view.plan(), number)).is_empty()
+        !is_there && !due_ranges(view, number, &self.expected_levels(view.plan(), number)).is_empty()
     }
 
     /// By how many units what two neighbours counted differs, by substream: of each key in the coarser of its two levels, as
     /// far as both are sealed, and in the rows where one of them does not pin it. A counter of its own weighs as much as
     /// one in each row.
-    pub(super) fn distances(&self, other: &Self) -> Vec<u64> {
+    pub(super) fn substream_distances(&self, other: &Self) -> Vec<u64> {
         let Some(plan) = &self.plan else { return Vec::new() };
         let pairs =
             self.substreams.iter().filter_map(|(number, one)| Some((one, other.substreams.get(number)?)));
-        pairs.map(|(one, other)| distance(one, other, plan)).collect()
+        pairs.map(|(one, other)| substream_distance(one, other, plan)).collect()
     }
 
     /// How many counters hold something of a key that counts elsewhere, where there is no noise.
-    pub(super) fn strays(&self) -> u64 {
+    pub(super) fn count_strays(&self) -> u64 {
         let Some(plan) = &self.plan else { return 0 };
-        self.substreams.values().map(|shown| strays(shown, plan)).sum()
+        self.substreams.values().map(|shown| count_strays(shown, plan)).sum()
     }
 }
 
 impl ShownSubstream {
     /// The rows, with the keys that only this neighbour pins.
-    fn rows(&self, other: &Self, plan: &Plan) -> Option<Vec<i64>> {
+    fn comparable_rows(&self, other: &Self, plan: &Plan) -> Option<Vec<i64>> {
         let whole = self.substream.sketch(WHOLE).map(SealedSketch::cells)?;
         let mut rows: Vec<i64> = whole.into_iter().map(i64::from).collect();
         for (fingerprint, &slot) in &self.pinned {
@@ -138,7 +142,7 @@ impl ShownSubstream {
     }
 }
 
-fn distance(one: &ShownSubstream, other: &ShownSubstream, plan: &Plan) -> u64 {
+fn substream_distance(one: &ShownSubstream, other: &ShownSubstream, plan: &Plan) -> u64 {
     let between = |[place, of_other]: [u32; 2]| {
         distance_of_key((&one.substream, place), (&other.substream, of_other), plan)
     };
@@ -147,7 +151,7 @@ fn distance(one: &ShownSubstream, other: &ShownSubstream, plan: &Plan) -> u64 {
     }
     let slots = one.pinned.iter().filter_map(|(key, slot)| Some([*slot, *other.pinned.get(key)?]));
     let own: u64 = slots.map(between).sum();
-    let rows = one.rows(other, plan).zip(other.rows(one, plan));
+    let rows = one.comparable_rows(other, plan).zip(other.comparable_rows(one, plan));
     let rows = rows.map_or(0, |(one, other)| one.iter().zip(other).map(|(a, b)| a.abs_diff(b)).sum::<u64>());
     own * u64::from(plan.shape().rows) + rows
 }
@@ -156,12 +160,13 @@ fn distance(one: &ShownSubstream, other: &ShownSubstream, plan: &Plan) -> u64 {
 fn distance_of_key(one: (&SealedSubstream, u32), other: (&SealedSubstream, u32), plan: &Plan) -> u64 {
     let level = one.0.levels().level_of(one.1).min(other.0.levels().level_of(other.1));
     let slices = plan.levels().ranges_of(level);
-    let pairs = slices.filter_map(|slice| held(one, slice, plan).zip(held(other, slice, plan)));
+    let pairs =
+        slices.filter_map(|slice| held_in_slice(one, slice, plan).zip(held_in_slice(other, slice, plan)));
     pairs.map(|(one, other)| one.abs_diff(other)).sum()
 }
 
 /// What a substream holds of a key in a slice that is at least as long as those of the key; `None` if some of that is open.
-fn held((substream, place): (&SealedSubstream, u32), slice: usize, plan: &Plan) -> Option<i64> {
+fn held_in_slice((substream, place): (&SealedSubstream, u32), slice: usize, plan: &Plan) -> Option<i64> {
     let (levels, own) = (plan.levels(), substream.levels().level_of(place));
     let level = levels.level_of(slice);
     let part = slice - levels.ranges_of(level).start;
@@ -169,7 +174,7 @@ fn held((substream, place): (&SealedSubstream, u32), slice: usize, plan: &Plan) 
     (first..first + (1 << (own - level))).map(|range| substream.count_in_slice(place, range, plan)).sum()
 }
 
-fn strays(shown: &ShownSubstream, plan: &Plan) -> u64 {
+fn count_strays(shown: &ShownSubstream, plan: &Plan) -> u64 {
     let own = plan.levels().ranges_of(0).start;
     let ranges = shown.substream.sketches().iter().map(|(range, _)| *range).filter(|range| own <= *range);
     let mut strays = 0;
@@ -188,12 +193,12 @@ fn strays(shown: &ShownSubstream, plan: &Plan) -> u64 {
 fn has_slices(view: &WindowView, substream: &SealedSubstream) -> bool {
     let mut ranges: Vec<usize> = substream.sketches().iter().map(|(range, _)| *range).collect();
     ranges.sort_unstable();
-    ranges == due(view, substream.number, substream.levels())
+    ranges == due_ranges(view, substream.number, substream.levels())
 }
 
 /// The ranges of a substream that are sealed by the time of a view: those that count some key and have ended; if the stream
 /// is over, those that have begun.
-fn due(view: &WindowView, number: u64, levels: &Levels) -> Vec<usize> {
+fn due_ranges(view: &WindowView, number: u64, levels: &Levels) -> Vec<usize> {
     let plan = view.plan();
     let now = view.stream.end.saturating_sub(number * plan.substream_len());
     let is_due = |range: &usize| {

@@ -48,7 +48,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    pub(super) fn checks(&self, effort: Effort) -> Vec<Check> {
+    pub(super) fn list_checks(&self, effort: Effort) -> Vec<Check> {
         let doubt = effort.doubt();
         vec![
             Check::new("answers inside a segment change through the position alone", self.moved),
@@ -64,7 +64,10 @@ impl Tally {
             ),
             Check::new("neighbours' counters differ by no more than the noise is made for", self.exceeded),
             Check::new("the noise of the plan covers all that neighbours can change", self.overspent),
-            Check::new("what should count is in the counters, and nothing else", self.counts.off(doubt)),
+            Check::new(
+                "what should count is in the counters, and nothing else",
+                self.counts.count_off(doubt),
+            ),
             Check::new("the signs of the noise of two seals are unrelated", self.signs.related(doubt)),
             Check::new("no noise repeats in as many seals as asked for", self.repeated),
             Check::new("no noise repeats among the counters of large sketches", self.reused),
@@ -82,9 +85,11 @@ pub(super) struct Signs {
 }
 
 impl Signs {
-    pub(super) fn compare(&mut self, one: &[i32], other: &[i32]) {
-        for (a, b) in one.iter().zip(other) {
+    /// Compares each list with the next one.
+    pub(super) fn compare_adjacent(&mut self, noises: &[Vec<i32>]) {
+        for (a, b) in noises.windows(2).flat_map(|pair| pair[0].iter().zip(&pair[1])) {
             self.pairs += 1;
+            // Signs are bounded and symmetric, so Hoeffding's limit holds whatever the law of the noise is.
             self.sum += i64::from(a.signum() * b.signum());
         }
     }
@@ -109,7 +114,12 @@ struct Sum {
 
 impl EventCounts {
     /// Adds the noise that some counters of a sketch have in one run.
-    pub(super) fn add(&mut self, place: (u64, usize), law: Law, noises: impl Iterator<Item = (usize, i32)>) {
+    pub(super) fn add_noises(
+        &mut self,
+        place: (u64, usize),
+        law: Law,
+        noises: impl Iterator<Item = (usize, i32)>,
+    ) {
         let (_, sums) = self.0.entry(place).or_insert_with(|| (law, Vec::new()));
         for (counter, noise) in noises {
             if sums.len() <= counter {
@@ -120,12 +130,13 @@ impl EventCounts {
         }
     }
 
-    /// How many counters hold something else than what should count, plus noise. The mean of so many draws is normal, and
+    /// How many counters hold something else than what should count, plus noise. The mean of this many draws is normal, and
     /// a correct build exceeds any of the limits with probability `doubt`; with three times that where a counter has as few
     /// draws as are judged.
-    fn off(&self, doubt: f64) -> u64 {
+    fn count_off(&self, doubt: f64) -> u64 {
         let counters = self.0.values().flat_map(|(law, sums)| sums.iter().map(|sum| (law.variance(), sum)));
         let judged: Vec<(f64, &Sum)> = counters.filter(|(_, sum)| DRAWS_MIN <= sum.draws).collect();
+        // The doubt is shared by all counters and by both sides of each.
         let deviations = normal_quantile(1.0 - doubt / (2.0 * judged.len().max(1) as f64));
         judged
             .iter()
@@ -135,12 +146,12 @@ impl EventCounts {
 }
 
 /// How many sketches are not as they were; missing ones count too.
-pub(super) fn altered(before: &[Vec<i32>], after: &[Vec<i32>]) -> u64 {
+pub(super) fn count_altered(before: &[Vec<i32>], after: &[Vec<i32>]) -> u64 {
     let differ = before.iter().zip(after).filter(|(before, after)| before != after).count();
     (differ + before.len().abs_diff(after.len())) as u64
 }
 
 /// By how many units two lists of exact counters differ.
-pub(super) fn distance(one: &[i32], other: &[i32]) -> u64 {
+pub(super) fn unit_distance(one: &[i32], other: &[i32]) -> u64 {
     one.iter().zip(other).map(|(a, b)| u64::from(a.abs_diff(*b))).sum()
 }

@@ -60,9 +60,13 @@ fn paper() -> Settings {
     settings(8.0, Method::Paper(PaperMethod::default()))
 }
 
+fn timed_by(clock: Clock, settings: Settings) -> Settings {
+    let window = TimeWindow { len: 10_000, lateness: 100, clock, expected_items: 10_000 };
+    Settings { window: Window::Time(window), ..settings }
+}
+
 fn timed(unit: Unit) -> Settings {
-    let window = TimeWindow { len: 10_000, lateness: 100, clock: Clock::Caller, expected_items: 10_000 };
-    Settings { window: Window::Time(window), unit, ..hashed() }
+    timed_by(Clock::Caller, Settings { unit, ..hashed() })
 }
 
 /// Up to four levels, with counters for a few keys that are cut finely.
@@ -72,8 +76,7 @@ fn cut(settings: Settings) -> Settings {
 }
 
 fn cut_users(per_substream: u32) -> Settings {
-    let unit = Unit::Users { per_substream };
-    Settings { unit, ..cut(settings(6.0, Method::Paper(PaperMethod::default()))) }
+    cut(by_users(per_substream, NoiseChoice::Laplace))
 }
 
 /// Up to 50 pinned keys beside hashed counters.
@@ -84,8 +87,7 @@ fn pinned(levels: u32, settings: Settings) -> Settings {
 }
 
 fn pinned_users(per_substream: u32) -> Settings {
-    let unit = Unit::Users { per_substream };
-    Settings { unit, ..pinned(1, settings(6.0, Method::Paper(PaperMethod::default()))) }
+    pinned(1, by_users(per_substream, NoiseChoice::Laplace))
 }
 
 /// The names of the tests and checks that fail.
@@ -111,46 +113,57 @@ fn check_caught_in(effort: Effort, fault: Fault, settings: &Settings, by: &[&str
     }
 }
 
+#[track_caller]
+fn check_holds(settings: &Settings) {
+    let report = audit_claim(settings, CORRECT).expect("an audit");
+    assert!(report.claim_holds(), "{settings:?}\n{report}");
+}
+
+/// The tally of some walks with this mistake planted.
+fn walks_with(fault: Fault, settings: &Settings, walks: usize) -> tally::Tally {
+    let mut tally = tally::Tally::default();
+    let mut choices = feed::Choices::new().expect("the system has randomness");
+    planted(fault, || {
+        for _ in 0..walks {
+            walk::check_walks(settings, &mut choices, &mut tally).expect("a walk");
+        }
+    });
+    tally
+}
+
 #[test]
 fn without_a_mistake_the_audit_holds() {
     for settings in
         [identity(), hashed(), gaussian(), paper(), timed(Unit::ReplaceOne), timed(Unit::AddRemove)]
     {
-        let report = audit_claim(&settings, CORRECT).expect("an audit");
-        assert!(report.claim_holds(), "{settings:?}\n{report}");
+        check_holds(&settings);
     }
 }
 
 #[test]
 fn plans_of_several_levels_hold() {
-    let Window::Time(time) = timed(Unit::ReplaceOne).window else { panic!("a time window") };
-    let by_events = Window::Time(TimeWindow { clock: Clock::Events, ..time });
     for settings in [
         cut(identity()),
-        cut(Settings { window: by_events, ..identity() }),
+        cut(timed_by(Clock::Events, identity())),
         cut(timed(Unit::AddRemove)),
-        Settings { window: Window::Time(time), ..cut_users(1) },
+        timed_by(Clock::Caller, cut_users(1)),
     ] {
-        let report = audit_claim(&settings, CORRECT).expect("an audit");
-        assert!(report.claim_holds(), "{settings:?}\n{report}");
+        check_holds(&settings);
     }
 }
 
 #[test]
 fn plans_with_pinned_keys_hold() {
-    let Window::Time(time) = timed(Unit::ReplaceOne).window else { panic!("a time window") };
-    let by_events = Window::Time(TimeWindow { clock: Clock::Events, ..time });
     for settings in [
         pinned(1, identity()),
         pinned(3, identity()),
-        pinned(1, Settings { window: by_events, ..identity() }),
+        pinned(1, timed_by(Clock::Events, identity())),
         pinned(2, timed(Unit::ReplaceOne)),
         pinned(1, timed(Unit::AddRemove)),
         pinned_users(2),
-        Settings { window: Window::Time(time), ..pinned_users(1) },
+        timed_by(Clock::Caller, pinned_users(1)),
     ] {
-        let report = audit_claim(&settings, CORRECT).expect("an audit");
-        assert!(report.claim_holds(), "{settings:?}\n{report}");
+        check_holds(&settings);
     }
 }
 
@@ -163,19 +176,19 @@ fn a_stream_that_is_resumed_on_a_boundary_is_judged_right() {
     let method = TunedMethod { substreams: 5, counters, pinned: 4, levels: 2, ..TunedMethod::default() };
     let settings =
         Settings { window: Window::Time(window), method: Some(Method::Tuned(method)), ..identity() };
-    let mut sketch = feed::start(&Plan::new(settings).expect("a plan"), [0; 32]).expect("a sketch");
+    let mut sketch = feed::start_sketch(&Plan::new(settings).expect("a plan"), [0; 32]).expect("a sketch");
     let (key, mut tables, mut wrong) = (StateKey::from_bytes([1; 32]), Tables::default(), 0);
     for step in 0..60 {
         let now = 20 * step;
         sketch.extend(Batch::integers(&[step / 8; 200]).at(&[now; 200])).expect("in time");
         sketch.advance(now + 20).expect("a clock");
-        wrong += tables.look(&sketch.view());
+        wrong += tables.check_view(&sketch.view());
         if step % 7 == 6 {
             assert!(!sketch.view().cached.released.pins().is_empty(), "somebody is pinned");
             let state = sketch.save(&key, &mut feed::Backup).expect("a state");
             sketch = DpswSketch::resume(&state.bytes, &key, Noise::from_system(), now + 20).expect("resumed");
-            tables.resume(sketch.position() / 20);
-            wrong += tables.look(&sketch.view());
+            tables.resume_at(sketch.position() / 20);
+            wrong += tables.check_view(&sketch.view());
         }
     }
     assert_eq!(wrong, 0);
@@ -183,8 +196,7 @@ fn a_stream_that_is_resumed_on_a_boundary_is_judged_right() {
 
 #[test]
 fn found_keys_that_are_pinned_hold() {
-    let report = audit_claim(&pinned(1, discovered(SearchCounts::Exact)), CORRECT).expect("an audit");
-    assert!(report.claim_holds(), "{report}");
+    check_holds(&pinned(1, discovered(SearchCounts::Exact)));
 }
 
 /// The two keys lie about where a key is cut in two, so that each of the three cases has a probability of 7 % and more:
@@ -203,7 +215,7 @@ fn noise_decides_which_keys_of_an_audited_stream_are_cut_finely_or_pinned() {
     ] {
         let conversation = conversation::Conversation::new(&settings).expect("a conversation");
         let mut tally = tally::Tally::default();
-        let mut finer = || conversation.run(false, &mut choices, &mut tally).expect("a run").levels;
+        let mut finer = || conversation.run_once(false, &mut choices, &mut tally).expect("a run").levels;
         let runs: Vec<f64> = (0..300).map(|_| finer()).collect();
         let [first, same, second] = [-1, 0, 1].map(|side: i32| {
             runs.iter().filter(|&&finer| finer.partial_cmp(&0.0) == Some(side.cmp(&0))).count()
@@ -294,21 +306,18 @@ fn found_keys_and_users_hold() {
     let texts =
         Settings { domain: Domain::Found(SearchSettings::new(Kind::Bytes)), ..timed(Unit::AddRemove) };
     let both = Settings { unit: Unit::Users { per_substream: 1 }, ..discovered(SearchCounts::Exact) };
-    let timed_users =
-        Settings { window: timed(Unit::ReplaceOne).window, ..by_users(1, NoiseChoice::Laplace) };
     for settings in [
         discovered(SearchCounts::Exact),
         discovered(SearchCounts::Summary { keys: 100 }),
         texts,
-        timed_users,
+        timed_by(Clock::Caller, by_users(1, NoiseChoice::Laplace)),
         by_users(1, NoiseChoice::Laplace),
         by_users(3, NoiseChoice::Laplace),
         by_users(1, NoiseChoice::Gaussian),
         by_users(2, NoiseChoice::Gaussian),
         both,
     ] {
-        let report = audit_claim(&settings, CORRECT).expect("an audit");
-        assert!(report.claim_holds(), "{settings:?}\n{report}");
+        check_holds(&settings);
     }
 }
 
@@ -401,28 +410,20 @@ fn items_of_a_batch_that_count_twice_are_caught() {
 /// It was caught in 100 of 100 trials, so one misses it with probability below 0.03 (at 95 %), and five with 3e-8.
 #[test]
 fn a_worker_that_refuses_all_for_one_event_is_caught() {
-    let mut tally = tally::Tally::default();
-    let mut choices = feed::Choices::new().expect("the system has randomness");
-    let mut walk = || walk::walks(&timed(Unit::AddRemove), &mut choices, &mut tally).expect("a walk");
-    planted(Fault::RefusedPartial, || (0..5).for_each(|_| walk()));
+    let tally = walks_with(Fault::RefusedPartial, &timed(Unit::AddRemove), 5);
     assert!(0 < tally.exceeded, "{tally:?}");
 }
 
 #[test]
 fn a_finish_that_seals_twice_is_caught() {
-    let mut tally = tally::Tally::default();
-    let mut choices = feed::Choices::new().expect("the system has randomness");
-    planted(Fault::FinishedTwice, || walk::walks(&identity(), &mut choices, &mut tally).expect("a walk"));
+    let tally = walks_with(Fault::FinishedTwice, &identity(), 1);
     assert!(0 < tally.altered, "{tally:?}");
 }
 
 /// It was caught in 99 of 100 trials, so one misses it with probability below 0.055 (at 95 %), and six with 3e-8.
 #[test]
 fn a_finish_that_depends_on_what_is_open_is_caught() {
-    let mut tally = tally::Tally::default();
-    let mut choices = feed::Choices::new().expect("the system has randomness");
-    let mut walk = || walk::walks(&timed(Unit::AddRemove), &mut choices, &mut tally).expect("a walk");
-    planted(Fault::FinishedByOpen, || (0..6).for_each(|_| walk()));
+    let tally = walks_with(Fault::FinishedByOpen, &timed(Unit::AddRemove), 6);
     assert!(0 < tally.exposed, "{tally:?}");
 }
 
@@ -445,8 +446,7 @@ fn slices_that_are_sealed_twice_are_caught() {
 /// good part of one where the clock moves between batches.
 #[test]
 fn users_who_may_send_as_much_in_every_slice_are_caught() {
-    let timed = Settings { window: timed(Unit::ReplaceOne).window, ..cut_users(1) };
-    for settings in [cut_users(1), timed] {
+    for settings in [cut_users(1), timed_by(Clock::Caller, cut_users(1))] {
         check_caught(Fault::CapPerSlice, &settings, &["what should count is in the counters"]);
     }
 }
@@ -501,7 +501,7 @@ fn a_tiny_plan_keeps_the_calibration() {
         of_substreams(10, by_users(2, NoiseChoice::Gaussian)),
     ] {
         let real = Plan::new(settings.clone()).expect("a plan");
-        let tiny = tiny::tiny(&settings, tiny::Size::TINY).expect("a tiny plan");
+        let tiny = tiny::tiny_settings(&settings, tiny::Size::TINY).expect("a tiny plan");
         let tiny = Plan::new(tiny).expect("a plan");
         let laws =
             |plan: &Plan| plan.ranges().iter().map(|range| (range.role(), range.law())).collect::<Vec<_>>();
@@ -516,7 +516,7 @@ fn a_tiny_plan_keeps_the_calibration() {
 fn a_tiny_plan_of_several_levels_keeps_the_noise() {
     for settings in [cut(identity()), cut(timed(Unit::AddRemove))] {
         let real = Plan::new(settings.clone()).expect("a plan");
-        let tiny = tiny::tiny(&settings, tiny::Size::TINY).expect("a tiny plan");
+        let tiny = tiny::tiny_settings(&settings, tiny::Size::TINY).expect("a tiny plan");
         let tiny = Plan::new(tiny).expect("a plan");
         assert_eq!((tiny.claim(), tiny.settings().unit), (real.claim(), settings.unit));
         assert!(tiny.ranges().iter().all(|range| range.law() == real.ranges()[0].law()));

@@ -48,23 +48,24 @@ const PINNED_MAX: u32 = 3;
 const FREQUENT_SHARE: f64 = 2.0 / 13.0;
 /// By how much rates that stand are seen to walk in two or three substreams, as some walk is expected.
 const STEADY_WALK: f64 = 0.28;
-/// A key with so many deviations of the noise in a substream is pinned about as often as not.
+/// A key with this many deviations of the noise in a substream is pinned about as often as not.
 const PINNED_DEVIATIONS: f64 = 2.5;
 /// The longest substream that is made for that. Where epsilon is so small that it would take a longer one, noise alone
 /// decides which keys are cut.
 const CUT_LEN_MAX: u64 = 512;
 
 /// The same budget, unit, method, rows, noise and kind of window, made small.
-pub(super) fn tiny(settings: &Settings, size: Size) -> Result<Settings, AuditError> {
-    let small = shrink(settings, size)?;
+pub(super) fn tiny_settings(settings: &Settings, size: Size) -> Result<Settings, AuditError> {
+    let small = shrink_to(settings, size)?;
     match &small.method {
         Some(Method::Tuned(method)) if 1 < method.levels || 0 < method.pinned => {
             let count = count_to_be_cut(&Plan::new(small.clone())?, method);
+            // The slices of the finest level must have equal lengths.
             let step = 1 << (method.levels - 1);
             let steps = count / FREQUENT_SHARE / step as f64;
             let len = (steps.round() as u64 * step).clamp(3 * step, CUT_LEN_MAX);
             let lateness = size.lateness * len / size.substream_len;
-            shrink(settings, Size { substream_len: len, lateness, ..size })
+            shrink_to(settings, Size { substream_len: len, lateness, ..size })
         }
         _ => Ok(small),
     }
@@ -85,7 +86,7 @@ struct TinyMethod {
     substreams: u64,
 }
 
-fn shrink(settings: &Settings, size: Size) -> Result<Settings, AuditError> {
+fn shrink_to(settings: &Settings, size: Size) -> Result<Settings, AuditError> {
     let plan = Plan::new(settings.clone())?;
     let tiny = match plan.method() {
         Method::Paper(method) => tiny_paper(&plan, method, size),
@@ -111,6 +112,7 @@ fn shrink(settings: &Settings, size: Size) -> Result<Settings, AuditError> {
 
 fn tiny_paper(plan: &Plan, method: &PaperMethod, size: Size) -> TinyMethod {
     let units = tiny_units(method, plan.substream_len(), size.substream_len);
+    // With at least two items per unit some arrivals seal nothing; the changed event is one of them.
     let substream_len = units * size.substream_len.div_ceil(units).max(2);
     let method = PaperMethod {
         substream: SubstreamLen::Items(substream_len),
@@ -125,7 +127,7 @@ fn tiny_tuned(plan: &Plan, method: &TunedMethod, size: Size) -> TinyMethod {
     let levels = method.levels.min(LEVELS_MAX);
     let pinned = method.pinned.min(PINNED_MAX);
     let is_cut = 1 < levels || 0 < pinned;
-    // Room for what a user may send, and more.
+    // Room for the two items beyond the cap that a user sends, and for others before and after them.
     let room = plan.settings().unit.per_substream().map(|each| u64::from(each) + 4);
     let substream_len = if is_cut {
         size.substream_len.max(room.unwrap_or(0)).next_multiple_of(1 << (levels - 1))
@@ -157,7 +159,7 @@ fn tiny_domain(plan: &Plan, size: Size) -> Domain {
     }
 }
 
-/// So many keys of the same kind as those of the domain.
+/// This many keys, of the same kind as those of the domain.
 pub(super) fn tiny_keys(domain: &Domain, keys: u32) -> Keys {
     let numbers = 0..u64::from(keys);
     match domain {
@@ -180,6 +182,7 @@ fn tiny_units(method: &PaperMethod, substream_len: u64, tiny_len: u64) -> u64 {
         _ if units <= tiny_len => units,
         Shares::Printed => tiny_len,
         Shares::Explicit(_) => (1..units)
+            // Past this length `shrink_to` refuses the plan, so the search can stop.
             .find(|&fewer| checkpoints(fewer, method.alpha).count() == wanted || SUBSTREAM_LEN_MAX < fewer)
             .unwrap_or(units),
     }

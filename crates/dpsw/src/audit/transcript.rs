@@ -22,9 +22,9 @@ const CHECKSUM_LEN: usize = 4;
 const SHARES: [f64; 2] = [0.05, 0.3];
 
 /// Every answer, to the last digit: values, error bounds, deviations, spans, totals, lists and errors.
-pub(crate) fn said(view: &WindowView, keys: &Keys) -> String {
+pub(crate) fn write_answers(view: &WindowView, keys: &Keys) -> String {
     let mut said = String::new();
-    for window in windows(view) {
+    for window in asked_windows(view) {
         let _ = writeln!(said, "{:?} {:?} {:?}", window.window(), window.covered(), window.items());
         for item in ASKED_KEYS.map(|key| keys.get(key)) {
             let _ = writeln!(said, "{:?} {:?}", window.frequency(item), window.trend(item));
@@ -44,13 +44,18 @@ pub(crate) fn said(view: &WindowView, keys: &Keys) -> String {
     said
 }
 
+/// Whether a view answers like the one that was loaded from its bytes, if there is one.
+pub(super) fn answers_agree(view: &WindowView, loaded: Option<&WindowView>, keys: &Keys) -> bool {
+    loaded.is_some_and(|loaded| write_answers(loaded, keys) == write_answers(view, keys))
+}
+
 /// What of the answers does not depend on counters: which windows can be asked, and what they cover. How many events the caps
 /// left out of a window is no part of it: the share of the newest substream that is carried on follows from noisy counters.
 /// Per substream that number is in the bytes, and compared there.
-pub(super) fn spans(view: &WindowView, keys: &Keys) -> String {
+pub(super) fn write_spans(view: &WindowView, keys: &Keys) -> String {
     let mut spans = String::new();
     let span = |estimate: Estimate| (estimate.covered, estimate.window);
-    for window in windows(view) {
+    for window in asked_windows(view) {
         let _ = writeln!(spans, "{:?} {:?} {:?}", window.window(), window.covered(), window.retained());
         for item in ASKED_KEYS.map(|key| keys.get(key)) {
             let trend = window.trend(item).map(|trend| (span(trend.now), span(trend.before)));
@@ -65,7 +70,7 @@ pub(super) fn spans(view: &WindowView, keys: &Keys) -> String {
 }
 
 /// The view, with shorter windows and as of the past.
-fn windows(view: &WindowView) -> Vec<WindowView> {
+fn asked_windows(view: &WindowView) -> Vec<WindowView> {
     let len = view.plan().substream_len();
     let shorter = [len + len / 2, len].map(|len| view.last(len));
     let end = view.window().end;
@@ -74,7 +79,8 @@ fn windows(view: &WindowView) -> Vec<WindowView> {
 }
 
 /// The bytes of a view without its counters: every byte that counters can reach is blank.
-pub(super) fn blanked(view: &WindowView) -> Vec<u8> {
+pub(super) fn blank_counters(view: &WindowView) -> Vec<u8> {
+    // 0 and -1 differ in every bit, so every byte of a counter differs.
     let [zeros, ones] = [0, -1].map(|cell| with_cells(view, cell).to_bytes());
     let bytes = view.to_bytes();
     (0..bytes.len() - CHECKSUM_LEN)
@@ -85,7 +91,7 @@ pub(super) fn blanked(view: &WindowView) -> Vec<u8> {
 /// What of a view can be equal on neighbours: where keys are cut into slices, which slices there are depends on earlier noise,
 /// so the whole of each complete substream is left, and nothing of its levels; and of who is pinned, for which substreams it
 /// is decided.
-pub(super) fn stripped(view: &WindowView) -> WindowView {
+pub(super) fn strip_slices(view: &WindowView) -> WindowView {
     if !view.plan().has_slices() {
         return view.clone();
     }
@@ -95,6 +101,7 @@ pub(super) fn stripped(view: &WindowView) -> WindowView {
         Some(Arc::new(only.with_capped(substream.capped())))
     };
     let released = &view.cached.released;
+    // Noise decides who is pinned; the clock alone decides for which substreams that is known.
     let nobody = Arc::new(released.pins().of_nobody());
     with_substreams(view, released.substreams().iter().filter_map(whole).collect(), nobody)
 }

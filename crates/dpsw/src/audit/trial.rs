@@ -2,7 +2,7 @@
 
 use crate::audit::conversation::Outcome;
 use crate::audit::report::{AuditError, Claimed, Effort, Test, Tightness};
-use crate::audit::statistics::{Event, Scores, judge};
+use crate::audit::statistics::{Event, Judge, Scores};
 
 /// A correct build shows at least this share of what its noise is planned to show.
 const TIGHT: f64 = 0.85;
@@ -27,7 +27,7 @@ struct Sample {
 }
 
 impl Sample {
-    fn draw(
+    fn draw_runs(
         count: usize,
         run: &mut impl FnMut(bool) -> Result<Outcome, AuditError>,
     ) -> Result<Self, AuditError> {
@@ -37,7 +37,7 @@ impl Sample {
         })
     }
 
-    fn scores(&self, score: Score) -> Scores {
+    fn score_by(&self, score: Score) -> Scores {
         let [first, second] = [&self.first, &self.second].map(|runs| runs.iter().map(score).collect());
         Scores { first, second }
     }
@@ -53,9 +53,11 @@ impl Trial {
         mut run: impl FnMut(bool) -> Result<Outcome, AuditError>,
     ) -> Result<Self, AuditError> {
         // The threshold of each test is chosen on other runs than those that are judged by it.
-        let pilot = Sample::draw(effort.pilot_runs(), &mut run)?;
-        let sample = Sample::draw(effort.runs, &mut run)?;
-        let tests = tests(claimed, planned, &pilot, &sample, effort.doubt());
+        let pilot = Sample::draw_runs(effort.pilot_runs(), &mut run)?;
+        let sample = Sample::draw_runs(effort.runs, &mut run)?;
+        let judge = Judge { claimed, delta: 0.0, doubt: effort.doubt() };
+        let tests = judge_all(judge, planned, &pilot, &sample);
+        // Laplace noise loses all that is planned only in its most revealing event, Gaussian noise at every threshold.
         let revealing = if let Claimed::Epsilon(_) = claimed { REVEALING } else { SEALED };
         let uppers = tests.iter().filter(|test| test.name == revealing).map(|test| test.upper);
         let upper = uppers.fold(f64::INFINITY, f64::min);
@@ -69,7 +71,7 @@ impl Trial {
     }
 }
 
-fn tests(claimed: Claimed, planned: f64, pilot: &Sample, sample: &Sample, doubt: f64) -> Vec<Test> {
+fn judge_all(judge: Judge, planned: f64, pilot: &Sample, sample: &Sample) -> Vec<Test> {
     let scores: [(&'static str, Score); 7] = [
         (SEALED, |outcome| outcome.sealed),
         ("answers just before and after the event", |outcome| outcome.around),
@@ -81,16 +83,18 @@ fn tests(claimed: Claimed, planned: f64, pilot: &Sample, sample: &Sample, doubt:
     ];
     let mut tests = Vec::new();
     for (name, score) in scores {
-        let pilot = pilot.scores(score);
-        tests.extend(judge(name, claimed, Event::Pilot(&pilot), &sample.scores(score), doubt));
+        let event = Event::Pilot(pilot.score_by(score));
+        tests.extend(judge.judge_both(name, &event, &sample.score_by(score)));
     }
-    if let Claimed::Epsilon(_) = claimed {
-        let scores = sample.scores(|outcome| outcome.sealed);
-        tests.extend(judge(REVEALING, claimed, Event::AtLeast(planned * (1.0 - 1e-9)), &scores, doubt));
+    if let Claimed::Epsilon(_) = judge.claimed {
+        // Losses are sums of rounded quotients, so the largest may fall just short of the plan.
+        let event = Event::AtLeast(planned * (1.0 - 1e-9));
+        tests.extend(judge.judge_both(REVEALING, &event, &sample.score_by(|outcome| outcome.sealed)));
     }
+    // Where no key is ever pinned, every score is zero.
     if pilot.first.iter().any(|outcome| outcome.own != 0.0) {
-        let scores = sample.scores(|outcome| outcome.own);
-        tests.extend(judge(OWN, claimed, Event::AtLeast(1.0 - 1e-9), &scores, doubt));
+        let event = Event::AtLeast(1.0 - 1e-9);
+        tests.extend(judge.judge_both(OWN, &event, &sample.score_by(|outcome| outcome.own)));
     }
     tests
 }

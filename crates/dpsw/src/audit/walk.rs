@@ -4,12 +4,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use crate::audit::feed::{Arrival, Backup, Choices, is_callers, send, start, with_batch};
+use crate::audit::feed::{
+    Arrival, Choices, is_callers, restore_state, save_state, send_batch, start_sketch, state_key, with_batch,
+};
 use crate::audit::report::AuditError;
 use crate::audit::tables::Tables;
-use crate::audit::tally::{Tally, distance};
-use crate::audit::tiny::{Size, tiny, tiny_keys};
-use crate::audit::transcript::{blanked, said, spans, stripped};
+use crate::audit::tally::{Tally, unit_distance};
+use crate::audit::tiny::{Size, tiny_keys, tiny_settings};
+use crate::audit::transcript::{answers_agree, blank_counters, strip_slices, write_spans};
+use crate::error::StateError;
 use crate::item::batch::Batch;
 use crate::item::hash::StreamKey;
 use crate::item::keys::Keys;
@@ -20,7 +23,6 @@ use crate::plan::structure::Plan;
 use crate::privacy::parameters::Epsilon;
 use crate::secret::partial::{PartialCounters, PartialId};
 use crate::stream::sketch::DpswSketch;
-use crate::stream::state::StateKey;
 use crate::stream::worker::Worker;
 use crate::view::window_view::WindowView;
 
@@ -34,7 +36,7 @@ const STRETCHES: usize = 24;
 /// The stretches after which the stream is saved and restored, and saved and given up.
 const RESTORED: usize = 8;
 const RESUMED: usize = 16;
-/// Every so many stretches all questions are asked.
+/// Stretches from one time that all questions are asked to the next.
 const ASKED_EVERY: usize = 6;
 /// What workers count at a time.
 const WORKED: u64 = 6;
@@ -45,7 +47,6 @@ const FEW_KEYS: u64 = 6;
 const QUIET: f64 = 100.0;
 
 const HASH_KEY: [u8; 32] = [0; 32];
-const STATE_KEY: [u8; 32] = [7; 32];
 
 /// The next operation of a walk.
 #[derive(Debug, Clone)]
@@ -60,7 +61,7 @@ enum WalkStep {
     Look { asks: bool },
     /// The stream is saved and goes on.
     Restore,
-    /// The stream is saved, and goes on so much later without what was open.
+    /// The stream is saved, and goes on this much later, without what was open.
     Resume(u64),
     /// The stream is over.
     Finish,
@@ -88,23 +89,27 @@ struct WalkSeen {
 }
 
 /// Walks with a plan of the real calibration, and with one whose noise is zero.
-pub(super) fn walks(settings: &Settings, choices: &mut Choices, tally: &mut Tally) -> Result<(), AuditError> {
+pub(super) fn check_walks(
+    settings: &Settings,
+    choices: &mut Choices,
+    tally: &mut Tally,
+) -> Result<(), AuditError> {
     let plan = Plan::new(settings.clone())?;
     let columns = CELLS.div_ceil(plan.shape().rows).max(Size::TINY.columns);
     // Nobody is pinned before as many substreams are sealed as can be open.
     let lateness = if 0 < plan.pinned() { 12 } else { 60 };
     let size = Size { columns, substreams: 5, substream_len: 24, lateness, retention: 3 };
-    let small = tiny(settings, size)?;
+    let small = tiny_settings(settings, size)?;
     let keys = tiny_keys(&settings.domain, columns);
     let real = Walk::new(Plan::new(small.clone())?, &keys, true);
     for walk in 0..WALKS {
-        real.compare(is_over(walk), choices, tally)?;
+        real.compare_neighbours(is_over(walk), choices, tally)?;
     }
-    if let Some(plan) = quiet(&small)? {
+    if let Some(plan) = quiet_plan(&small)? {
         let quiet = Walk::new(plan, &keys, false);
         for walk in 0..QUIET_WALKS {
-            let ([first, second], touched) = quiet.compare(is_over(walk), choices, tally)?;
-            tally.exceeded += quiet.exceeded(&first, &second, touched);
+            let ([first, second], touched) = quiet.compare_neighbours(is_over(walk), choices, tally)?;
+            tally.exceeded += quiet.count_exceeded(&first, &second, touched);
         }
     }
     Ok(())
@@ -116,13 +121,14 @@ fn is_over(walk: usize) -> bool {
 }
 
 /// The same plan with a budget so large that every draw is zero; Gaussian noise never is.
-fn quiet(settings: &Settings) -> Result<Option<Plan>, AuditError> {
+fn quiet_plan(settings: &Settings) -> Result<Option<Plan>, AuditError> {
     let Some(Method::Tuned(method)) = &settings.method else { return Ok(None) };
     let method = Some(Method::Tuned(TunedMethod { noise: NoiseChoice::Laplace, ..method.clone() }));
     let with = |epsilon: f64| -> Result<Plan, AuditError> {
         let epsilon = Epsilon::new(epsilon)?;
         Ok(Plan::new(Settings { epsilon, method: method.clone(), ..settings.clone() })?)
     };
+    // Scales are proportional to 1/epsilon.
     let Law::Laplace { scale } = with(1.0)?.ranges()[0].law() else { return Ok(None) };
     Ok(Some(with(QUIET * scale.to_f64())?))
 }
@@ -142,41 +148,43 @@ impl Walk {
     }
 
     /// One walk on two neighbours.
-    fn compare(
+    fn compare_neighbours(
         &self,
         is_over: bool,
         choices: &mut Choices,
         tally: &mut Tally,
     ) -> Result<([WalkSeen; 2], u64), AuditError> {
-        let first = self.steps(is_over, choices);
-        let (second, touched) = self.neighbour(&first, choices);
-        let seen = [self.play(&first, choices, tally)?, self.play(&second, choices, tally)?];
+        let first = self.choose_steps(is_over, choices);
+        let (second, touched) = self.make_neighbour(&first, choices);
+        let seen = [self.play_steps(&first, choices, tally)?, self.play_steps(&second, choices, tally)?];
         let pairs = seen[0].public.iter().zip(&seen[1].public);
         tally.exposed += pairs.filter(|(one, other)| one != other).count() as u64;
+        // The length of a state may follow from what is released, not from what is open (PRIVACY.md: rule 29).
         let states = seen[0].states.iter().zip(&seen[1].states);
         tally.exposed +=
             states.filter(|(one, other)| one[0] == other[0] && one[1] != other[1]).count() as u64;
         Ok((seen, touched))
     }
 
-    fn steps(&self, is_over: bool, choices: &mut Choices) -> Vec<WalkStep> {
+    fn choose_steps(&self, is_over: bool, choices: &mut Choices) -> Vec<WalkStep> {
         let len = self.plan.substream_len();
         let (mut steps, mut clock) = (Vec::new(), 0);
         for stretch in 1..=STRETCHES {
             let by_workers = self.worker.is_some() && choices.coin();
             let count = if by_workers { WORKED } else { 1 + len + len / 4 };
-            let arrivals = self.arrivals(clock, count, choices);
+            let arrivals = self.choose_arrivals(clock, count, choices);
             let around = clock..clock + len;
             if is_callers(&self.plan) {
                 let jump =
                     if choices.below(self.jumps_every()) == 0 { 2 * self.plan.retained_len() } else { len };
                 clock += choices.below(jump);
             }
-            clock = self.passed(&arrivals).unwrap_or(clock).max(clock);
+            clock = self.clock_after(&arrivals).unwrap_or(clock).max(clock);
             steps.push(match by_workers {
                 true => WalkStep::Work(Work { batch: stretch as u64, range: around, arrivals }),
                 false => WalkStep::Send(arrivals),
             });
+            // One time in four the clock is set back, which must open nothing again (PRIVACY.md: rule 6).
             steps.push(WalkStep::Clock(clock.saturating_sub(choices.below(4) / 3 * len)));
             steps.push(WalkStep::Look { asks: self.asks && stretch % ASKED_EVERY == 0 });
             if stretch == RESTORED {
@@ -191,7 +199,7 @@ impl Walk {
         if is_over {
             steps.extend([
                 WalkStep::Clock(clock),
-                WalkStep::Send(vec![self.farthest(clock, choices)]),
+                WalkStep::Send(vec![self.choose_farthest(clock, choices)]),
                 WalkStep::Finish,
             ]);
         }
@@ -204,14 +212,14 @@ impl Walk {
     }
 
     /// An arrival as far ahead as one can be that is still taken.
-    fn farthest(&self, clock: u64, choices: &mut Choices) -> Arrival {
+    fn choose_farthest(&self, clock: u64, choices: &mut Choices) -> Arrival {
         let len = self.plan.substream_len();
         let at = (clock / len + self.plan.open_substreams_max()) * len - 1;
         Arrival { at, user: choices.below(USERS), key: Some(choices.below(FEW_KEYS) as usize) }
     }
 
-    /// So many arrivals: on time, too late and too early.
-    fn arrivals(&self, clock: u64, count: u64, choices: &mut Choices) -> Vec<Arrival> {
+    /// Some arrivals: on time, too late and too early.
+    fn choose_arrivals(&self, clock: u64, count: u64, choices: &mut Choices) -> Vec<Arrival> {
         let len = self.plan.substream_len();
         let lateness = self.plan.settings().window.time().map_or(0, |time| time.lateness);
         let is_counted = self.plan.settings().window.time().is_none();
@@ -237,7 +245,7 @@ impl Walk {
     }
 
     /// Where the stream stands after these, unless the caller's clock says it.
-    fn passed(&self, arrivals: &[Arrival]) -> Option<u64> {
+    fn clock_after(&self, arrivals: &[Arrival]) -> Option<u64> {
         let newest = arrivals.iter().map(|one| one.at).max()?;
         match self.plan.settings().window.time() {
             None => Some(newest + 1),
@@ -247,10 +255,11 @@ impl Walk {
 
     /// The same steps with another item at one event, without it, or with other items of one user in one stretch; and
     /// in how many substreams they may differ.
-    fn neighbour(&self, steps: &[WalkStep], choices: &mut Choices) -> (Vec<WalkStep>, u64) {
+    fn make_neighbour(&self, steps: &[WalkStep], choices: &mut Choices) -> (Vec<WalkStep>, u64) {
         let mut steps = steps.to_vec();
         let unit = self.plan.settings().unit;
-        let mut stretches: Vec<&mut Vec<Arrival>> = steps.iter_mut().filter_map(WalkStep::arrivals).collect();
+        let mut stretches: Vec<&mut Vec<Arrival>> =
+            steps.iter_mut().filter_map(WalkStep::arrivals_mut).collect();
         let chosen = choices.below(stretches.len() as u64) as usize;
         // At the end of a stream half of the time the one that lies far ahead, all by itself.
         let last = Some(stretches.len() - 1).filter(|&last| last == STRETCHES && choices.coin());
@@ -272,45 +281,50 @@ impl Walk {
         (steps, substreams.len() as u64)
     }
 
-    fn play(
+    fn play_steps(
         &self,
         steps: &[WalkStep],
         choices: &mut Choices,
         tally: &mut Tally,
     ) -> Result<WalkSeen, AuditError> {
-        let mut sketch = start(&self.plan, HASH_KEY)?;
+        let mut sketch = start_sketch(&self.plan, HASH_KEY)?;
         let mut seen = WalkSeen::default();
         for step in steps {
             match step {
-                WalkStep::Send(arrivals) => self.send(&mut sketch, arrivals, choices)?,
+                WalkStep::Send(arrivals) => {
+                    for batch in choices.cut_batches(arrivals) {
+                        send_batch(&mut sketch, &self.keys, batch)?;
+                    }
+                }
                 WalkStep::Work(work) => {
-                    let became = self.work(&mut sketch, work, choices, tally)?;
+                    // Neighbours must agree on what becomes of each delivery (PRIVACY.md: rule 28).
+                    let became = self.deliver_work(&mut sketch, work, choices, tally)?;
                     seen.public.push((Vec::new(), became));
                 }
                 WalkStep::Clock(time) if is_callers(&self.plan) => sketch.advance(*time)?,
                 WalkStep::Clock(_) => {}
                 WalkStep::Look { asks } => {
                     let place = format!("{:?} {:?}", sketch.position(), sketch.late_events());
-                    self.look(&sketch.view(), place, *asks, &mut seen, tally);
+                    self.note_view(&sketch.view(), place, *asks, &mut seen, tally);
                 }
                 WalkStep::Finish => {
                     match sketch.finish() {
-                        Ok(view) => self.look(&view, String::new(), self.asks, &mut seen, tally),
+                        Ok(view) => self.note_view(&view, String::new(), self.asks, &mut seen, tally),
                         Err(_) => tally.lost += 1,
                     }
                     return Ok(seen);
                 }
                 WalkStep::Restore | WalkStep::Resume(_) => {
-                    let mut len = 0;
-                    let released = released_len(&sketch);
-                    let restored = restore(sketch, step, &mut len)?;
-                    seen.states.push([released, len]);
-                    let Some(restored) = restored else {
+                    let (released, position) = (released_len(&sketch), sketch.position());
+                    let state = save_state(sketch)?;
+                    seen.states.push([released, state.len()]);
+                    let Ok(restored) = go_on(&state, step, position) else {
                         tally.lost += 1;
                         return Ok(seen);
                     };
+                    // A resumed stream has given up all that it sealed and decided (PRIVACY.md: rule 38).
                     if let WalkStep::Resume(_) = step {
-                        seen.tables.resume(restored.position() / self.plan.substream_len());
+                        seen.tables.resume_at(restored.position() / self.plan.substream_len());
                     }
                     sketch = restored;
                 }
@@ -319,24 +333,8 @@ impl Walk {
         Ok(seen)
     }
 
-    /// Sends arrivals in batches of random sizes.
-    fn send(
-        &self,
-        sketch: &mut DpswSketch,
-        arrivals: &[Arrival],
-        choices: &mut Choices,
-    ) -> Result<(), AuditError> {
-        let mut rest = arrivals;
-        while !rest.is_empty() {
-            let (batch, after) = rest.split_at(1 + choices.below(rest.len() as u64) as usize);
-            send(sketch, &self.keys, batch)?;
-            rest = after;
-        }
-        Ok(())
-    }
-
     /// Two workers count their parts, one delivers twice, and the sketch absorbs all. Says what became of each delivery.
-    fn work(
+    fn deliver_work(
         &self,
         sketch: &mut DpswSketch,
         work: &Work,
@@ -346,9 +344,10 @@ impl Walk {
         let Some(worker) = &self.worker else { return Ok(String::new()) };
         let (one, other) = work.arrivals.split_at(choices.below(WORKED) as usize);
         let mut became = String::new();
+        // A part that is delivered twice must count once (PRIVACY.md: rule 11).
         for (partition, part) in [(0, one), (1, other), (0, one)] {
             let id = PartialId { source: 0, batch: work.batch, partition };
-            for partial in self.count(worker, id, &work.range, part)? {
+            for partial in self.count_part(worker, id, &work.range, part)? {
                 match PartialCounters::from_bytes(&partial.to_bytes(), &self.plan) {
                     Ok(partial) => {
                         became += &format!("{} {:?} ", partial.substream(), sketch.absorb(partial));
@@ -361,7 +360,7 @@ impl Walk {
     }
 
     /// What a worker makes of its part: null items under a number of their own.
-    fn count(
+    fn count_part(
         &self,
         worker: &Worker,
         id: PartialId,
@@ -374,6 +373,7 @@ impl Walk {
         if self.plan.settings().unit != Unit::AddRemove {
             let times: Vec<u64> = nulls.iter().map(|one| one.at).collect();
             let id = PartialId { source: id.source + 1, ..id };
+            // An id is absorbed once, so nulls need an id of their own.
             let nulls = worker.count(id, range.clone(), Batch::nulls(times.len()).at(&times))?;
             partials.extend(nulls.partials);
         }
@@ -381,7 +381,7 @@ impl Walk {
     }
 
     /// Looks at a view; `public` is what the stream itself says.
-    fn look(
+    fn note_view(
         &self,
         view: &WindowView,
         mut public: String,
@@ -399,20 +399,19 @@ impl Walk {
         let loaded = (asks || is_cut).then(|| WindowView::from_bytes(&view.to_bytes()).ok());
         if is_cut {
             // Bytes hold nothing open.
-            tally.misled += loaded.iter().flatten().map(|loaded| seen.tables.look(loaded)).sum::<u64>();
+            tally.misled += loaded.iter().flatten().map(|loaded| seen.tables.check_view(loaded)).sum::<u64>();
         }
-        let stripped = stripped(view);
+        let stripped = strip_slices(view);
         if asks {
-            public += &spans(&stripped, &self.keys);
-            let again = loaded.flatten().map(|loaded| said(&loaded, &self.keys));
-            tally.unsaid += u64::from(again != Some(said(view, &self.keys)));
+            public += &write_spans(&stripped, &self.keys);
+            tally.unsaid += u64::from(!answers_agree(view, loaded.flatten().as_ref(), &self.keys));
         }
-        seen.public.push((blanked(&stripped), public));
+        seen.public.push((blank_counters(&stripped), public));
     }
 
     /// How often neighbours' exact counters differ by more than the noise is made for: in one substream, or in all
-    /// together, where the changed events touch so many.
-    fn exceeded(&self, first: &WalkSeen, second: &WalkSeen, touched: u64) -> u64 {
+    /// together; the changed events touch `touched` substreams.
+    fn count_exceeded(&self, first: &WalkSeen, second: &WalkSeen, touched: u64) -> u64 {
         let rows = u64::from(self.plan.shape().rows);
         let (most, substreams) = match self.plan.settings().unit {
             Unit::ReplaceOne => (2 * rows, 1),
@@ -420,20 +419,20 @@ impl Walk {
             Unit::Users { per_substream } => (2 * rows * u64::from(per_substream), touched),
         };
         let distances = if self.plan.has_slices() {
-            first.tables.distances(&second.tables)
+            first.tables.substream_distances(&second.tables)
         } else {
             let pairs =
                 first.sealed.iter().filter_map(|(place, cells)| Some((cells, second.sealed.get(place)?)));
-            pairs.map(|(one, other)| distance(one, other)).collect()
+            pairs.map(|(one, other)| unit_distance(one, other)).collect()
         };
         let beyond = distances.iter().filter(|&&distance| most < distance).count() as u64;
-        let strays = first.tables.strays() + second.tables.strays();
+        let strays = first.tables.count_strays() + second.tables.count_strays();
         beyond + strays + u64::from(most * substreams < distances.iter().sum())
     }
 }
 
 impl WalkStep {
-    fn arrivals(&mut self) -> Option<&mut Vec<Arrival>> {
+    fn arrivals_mut(&mut self) -> Option<&mut Vec<Arrival>> {
         match self {
             Self::Send(arrivals) | Self::Work(Work { arrivals, .. }) => Some(arrivals),
             _ => None,
@@ -447,17 +446,12 @@ fn released_len(sketch: &DpswSketch) -> usize {
     sketch.view().to_bytes().len() + cut
 }
 
-/// Saves a stream and restores it: where it stood, or so much later without what was open. `None` if it does not come
-/// back. Notes how long the state was.
-fn restore(sketch: DpswSketch, step: &WalkStep, len: &mut usize) -> Result<Option<DpswSketch>, AuditError> {
-    let key = StateKey::from_bytes(STATE_KEY);
-    let position = sketch.position();
-    let bytes = sketch.save(&key, &mut Backup)?.bytes;
-    *len = bytes.len();
-    let noise = Noise::from_system();
-    let restored = match step {
-        WalkStep::Resume(later) => DpswSketch::resume(&bytes, &key, noise, position + later),
-        _ => DpswSketch::restore(&bytes, &key, noise, &mut Backup),
-    };
-    Ok(restored.ok())
+/// Goes on from a state that was saved at this position: where it stood, or later, without what was open.
+fn go_on(state: &[u8], step: &WalkStep, position: u64) -> Result<DpswSketch, StateError> {
+    match step {
+        WalkStep::Resume(later) => {
+            DpswSketch::resume(state, &state_key(), Noise::from_system(), position + later)
+        }
+        _ => restore_state(state),
+    }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::audit::transcript::said;
+use crate::audit::transcript::write_answers;
 use crate::error::{IngestError, StateError};
 use crate::item::batch::Batch;
 use crate::item::hash::StreamKey;
@@ -298,7 +298,7 @@ impl Player<'_> {
     fn see(&mut self, view: &WindowView, asks: bool) {
         self.note("a view", view.to_bytes());
         if asks {
-            self.note("answers", said(view, &asked(self.plan)));
+            self.note("answers", write_answers(view, &asked(self.plan)));
         }
         for sealed in view.sealed() {
             let (place, cells) = ((sealed.substream(), sealed.range()), sealed.sketch().cells());
