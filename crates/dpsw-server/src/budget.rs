@@ -1,7 +1,9 @@
 //! One budget for what many senders share: memory for bodies, places for requests, places for those who follow streams.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
+
+use crate::sync::LockAnyway;
 
 /// A limited amount of something, with a fair part for everybody.
 ///
@@ -59,14 +61,13 @@ impl Budget {
 }
 
 impl Reservation {
-    /// How much it is.
     pub(crate) fn amount(&self) -> usize {
         self.amount
     }
 
     /// Makes it larger or smaller. Smaller it can always be made.
     pub(crate) fn change(&mut self, amount: usize) -> Result<(), Exhausted> {
-        let mut held = self.budget.held();
+        let mut held = self.budget.held.lock_anyway();
         let own = held.by_holder.get(&self.holder).copied().unwrap_or(0);
         if self.amount < amount {
             let more = amount - self.amount;
@@ -91,12 +92,6 @@ impl Reservation {
     pub(crate) fn shrink(&mut self, amount: usize) {
         let smaller = self.change(amount.min(self.amount));
         debug_assert!(smaller.is_ok(), "less is always there");
-    }
-}
-
-impl Shared {
-    fn held(&self) -> MutexGuard<'_, Held> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -140,6 +135,6 @@ mod tests {
         all.change(100).expect("it is alone");
         drop(all);
         assert!(budget.reserve("b", 101).is_err());
-        assert!(budget.0.held().by_holder.is_empty() && budget.0.held().all == 0);
+        assert!(budget.0.held.lock_anyway().by_holder.is_empty() && budget.0.held.lock_anyway().all == 0);
     }
 }

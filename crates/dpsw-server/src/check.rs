@@ -16,8 +16,8 @@ pub(crate) fn check(path: &Path) -> Result<(), Failure> {
     settings.tls.clone().map(Tls::open).transpose()?;
     settings.sources.iter().try_for_each(check_source)?;
     let streams = || settings.sources.iter().flat_map(|source| &source.streams);
-    let is_named = |name: &&String| !streams().any(|stream| stream.name == **name);
-    if let Some(name) = settings.prometheus.iter().find(is_named) {
+    let is_unknown = |name: &&String| !streams().any(|stream| stream.name == **name);
+    if let Some(name) = settings.prometheus.iter().find(is_unknown) {
         println!("note: prometheus names {name:?}, which is no stream of this file");
     }
     println!(

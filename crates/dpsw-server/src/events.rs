@@ -162,6 +162,11 @@ impl Events {
         self.room.0.as_ref().map(|room| room.amount())
     }
 
+    /// How many bytes they are counted as, where transactions and journals have a most.
+    pub(crate) fn reserved_or_size(&self) -> usize {
+        self.reserved().unwrap_or_else(|| self.size())
+    }
+
     /// About how many bytes they take. It depends on their items: what was reserved decides, wherever others could see it.
     pub(crate) fn size(&self) -> usize {
         let columns = self.columns.iter().map(|(name, column)| name.len() + column.size()).sum::<usize>();

@@ -113,7 +113,6 @@ impl Key {
             .map_or(Ok(()), dpsw_durable::disk::sync_folder)
     }
 
-    /// The key of saved states.
     pub(crate) fn state_key(&self) -> StateKey {
         StateKey::from_bytes(*self.expose())
     }

@@ -50,6 +50,7 @@ mod metrics;
 pub mod quantity;
 pub mod settings;
 mod store;
+mod sync;
 pub mod tls;
 mod wire;
 

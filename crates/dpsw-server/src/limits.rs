@@ -100,6 +100,13 @@ impl Limits {
     /// # Errors
     /// A limit lets nothing through, or more than can be kept.
     pub fn check(&self) -> Result<(), ConfigError> {
+        self.check_counts()?;
+        self.check_bounds()?;
+        self.check_memory()
+    }
+
+    /// A limit of 0 would let nothing through.
+    fn check_counts(&self) -> Result<(), ConfigError> {
         let counts = [
             ("batch_events", self.batch_events),
             ("key_len", self.key_len),
@@ -114,11 +121,14 @@ impl Limits {
         ];
         let sizes = [("body", self.body), ("unpacked_body", self.unpacked_body), ("memory", self.memory)];
         let sizes = sizes.map(|(name, Size(bytes))| (name, usize::try_from(bytes).unwrap_or(usize::MAX)));
-        if let Some((name, got)) =
-            counts.into_iter().chain(sizes).find(|(_, got)| !(1..=COUNT_MAX).contains(got))
-        {
-            return wrong(&format!("{name} must be from 1 to {COUNT_MAX}, got {got}"));
+        match counts.into_iter().chain(sizes).find(|(_, got)| !(1..=COUNT_MAX).contains(got)) {
+            Some((name, got)) => wrong(&format!("{name} must be from 1 to {COUNT_MAX}, got {got}")),
+            None => Ok(()),
         }
+    }
+
+    /// What is let through must be what batches, questions and columns can hold.
+    fn check_bounds(&self) -> Result<(), ConfigError> {
         let bounded = [
             ("batch_events", self.batch_events, EVENTS_MAX),
             ("question_items", self.question_items, QUESTION_ITEMS_MAX),
@@ -127,9 +137,13 @@ impl Limits {
             ("body", Self::bytes(self.body), COLUMN_BYTES_MAX),
             ("unpacked_body", Self::bytes(self.unpacked_body), COLUMN_BYTES_MAX),
         ];
-        if let Some((name, got, most)) = bounded.into_iter().find(|(_, got, most)| most < got) {
-            return wrong(&format!("{name} must be at most {most}, got {got}"));
+        match bounded.into_iter().find(|(_, got, most)| most < got) {
+            Some((name, got, most)) => wrong(&format!("{name} must be at most {most}, got {got}")),
+            None => Ok(()),
         }
+    }
+
+    fn check_memory(&self) -> Result<(), ConfigError> {
         let least = MEMORY_PER_BODY * Self::bytes(self.body.max(self.unpacked_body));
         if Self::bytes(self.memory) < least {
             return wrong(&format!(

@@ -4,9 +4,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::sync::RwLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
+
+use crate::sync::ShareAnyway;
 
 /// The most microseconds of each class of questions.
 const BUCKETS_US: [u64; 10] = [100, 250, 500, 1_000, 2_500, 5_000, 10_000, 50_000, 250_000, 1_000_000];
@@ -42,17 +44,16 @@ impl Metrics {
 
     /// Counts events of a source whose arrivals are public.
     pub(crate) fn add_events(&self, source: &str, events: usize) {
-        let known = self.events.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.events.read_anyway();
         if let Some(count) = known.get(source) {
             count.fetch_add(events as u64, Ordering::Relaxed);
             return;
         }
         drop(known);
-        let mut all = self.events.write().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.events.write_anyway();
         *all.entry(source.to_owned()).or_default().get_mut() += events as u64;
     }
 
-    /// Counts a question.
     pub(crate) fn add_question(&self, elapsed: Duration) {
         let us = u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX);
         let class = BUCKETS_US.partition_point(|most| *most < us);
@@ -73,13 +74,10 @@ impl Metrics {
         for (stream, bytes) in now.plans {
             page.line("dpsw_plan_bytes", &[("stream", stream)], bytes);
         }
-        page.begin(
-            "dpsw_events_total",
-            "counter",
-            "Events of a source whose arrivals are public, since the start.",
-        );
-        for (source, events) in self.events.read().unwrap_or_else(PoisonError::into_inner).iter() {
-            page.line("dpsw_events_total", &[("source", source)], events.load(Ordering::Relaxed));
+        let name = "dpsw_events_total";
+        page.begin(name, "counter", "Events of a source whose arrivals are public, since the start.");
+        for (source, events) in self.events.read_anyway().iter() {
+            page.line(name, &[("source", source)], events.load(Ordering::Relaxed));
         }
         self.questions.write(&mut page);
         page.0

@@ -32,6 +32,8 @@ const ANSWERING_MAX: usize = 4;
 /// The status of a process that was interrupted twice.
 const INTERRUPTED: i32 = 130;
 
+/// What is said of a start that panicked.
+const START_FAILED: &str = "the start failed, and the log says where";
 /// The status of a process of which a thread failed.
 pub(crate) const THREAD_FAILED: u8 = 70;
 
@@ -39,11 +41,6 @@ pub(crate) const THREAD_FAILED: u8 = 70;
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct ThreadFailed(String);
-
-/// The start panicked.
-#[derive(Debug, thiserror::Error)]
-#[error("the start failed, and the log says where")]
-struct StartFailed;
 
 /// The events that end the service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,7 +113,8 @@ async fn answer(
     });
     let starting = tokio::task::spawn_blocking(move || start(&settings));
     let Started { engine, app, first_token } = tokio::select! {
-        started = answer_until(starting, &listener, tls.as_ref()) => started.map_err(|_| StartFailed)??,
+        // A thread that cannot be joined has panicked.
+        started = answer_until(starting, &listener, tls.as_ref()) => started.map_err(|_| START_FAILED)??,
         () = &mut told => end_at_once(),
     };
     greet(&format!("{scheme}://{}", listener.local_addr()?), first_token.as_deref());

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 use std::time::SystemTime;
 
 use rustls::ServerConfig;
@@ -15,6 +15,8 @@ use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use serde::Deserialize;
 use thiserror::Error;
+
+use crate::sync::ShareAnyway;
 
 /// The files of the certificate.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -85,11 +87,11 @@ impl Tls {
     /// They cannot be used, perhaps because only one of them is new yet; what was shown is still shown.
     pub fn reload(&self) -> Result<(), TlsError> {
         let stamps = self.files.stamps();
-        if self.shown.read().unwrap_or_else(PoisonError::into_inner).stamps == stamps {
+        if self.shown.read_anyway().stamps == stamps {
             return Ok(());
         }
         let pair = self.files.read(&self.provider)?;
-        *self.shown.write().unwrap_or_else(PoisonError::into_inner) = Shown { stamps, pair };
+        *self.shown.write_anyway() = Shown { stamps, pair };
         tracing::info!("a new certificate is shown");
         Ok(())
     }
@@ -110,7 +112,7 @@ struct Resolver(Arc<Tls>);
 
 impl ResolvesServerCert for Resolver {
     fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        let shown = self.0.shown.read().unwrap_or_else(PoisonError::into_inner);
+        let shown = self.0.shown.read_anyway();
         Some(Arc::clone(&shown.pair))
     }
 }

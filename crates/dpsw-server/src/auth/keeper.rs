@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Duration, Instant, SystemTime};
 
 use dpsw_durable::disk::{owner_only, replace_file};
@@ -19,13 +19,13 @@ use crate::auth::rate::Bucket;
 use crate::auth::token::{NewToken, TokenHash, id_of};
 use crate::auth::{Grant, Role};
 use crate::limits::Limits;
+use crate::sync::{LockAnyway, ShareAnyway};
 
 /// The name of the file, in the data folder.
 pub const TOKENS_FILE: &str = "tokens.json";
 /// The name of the file of the ids of deleted tokens, in the marker folder.
 const DELETED_FILE: &str = "deleted-tokens.json";
 
-/// The longest name of a token.
 pub(crate) const TOKEN_NAME_LEN_MAX: usize = 100;
 
 /// Tokens that cannot be read, made or deleted.
@@ -143,6 +143,11 @@ impl KeptToken {
     fn batch_owner(&self) -> String {
         if self.name.is_empty() { format!("id {}", self.id) } else { format!("name {}", self.name) }
     }
+
+    /// The streams that it names and is not tied to yet.
+    fn loose(&self) -> impl Iterator<Item = &String> {
+        self.grant.streams.iter().flatten().filter(|name| !self.bound.contains_key(*name))
+    }
 }
 
 impl Keeper {
@@ -226,7 +231,7 @@ impl Keeper {
     pub fn bind(&self, number: impl Fn(&str) -> Option<u64>) -> Result<(), TokensError> {
         self.reload()?;
         let is_loose = |token: &KeptToken| token.loose().any(|name| number(name).is_some());
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known.read_anyway();
         let has_loose = known.file.tokens.iter().any(is_loose);
         drop(known);
         if !has_loose {
@@ -245,7 +250,7 @@ impl Keeper {
     /// All tokens, oldest first.
     #[must_use]
     pub fn list(&self) -> Vec<TokenReport> {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known.read_anyway();
         let report =
             |KeptToken { id, name, grant, made_ms, .. }: KeptToken| TokenReport { id, name, grant, made_ms };
         known.file.tokens.iter().cloned().map(report).collect()
@@ -254,7 +259,7 @@ impl Keeper {
     /// Whether there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.known.read().unwrap_or_else(PoisonError::into_inner).callers.is_empty()
+        self.known.read_anyway().callers.is_empty()
     }
 
     /// Who shows this token, if anyone. One that is not known may have been made by another process a moment ago.
@@ -266,20 +271,20 @@ impl Keeper {
     }
 
     fn known_caller(&self, token: &str) -> Option<Arc<Caller>> {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known.read_anyway();
         let caller = known.callers.get(id_of(token)?)?;
         caller.hash.equals(&TokenHash::of(token)).then(|| Arc::clone(caller))
     }
 
     /// Whether a caller's token is still there.
     pub(crate) fn knows(&self, caller: &Caller) -> bool {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known.read_anyway();
         known.callers.get(&caller.id).is_some_and(|kept| kept.hash.equals(&caller.hash))
     }
 
     fn reload_if_stamped(&self) -> Result<(), TokensError> {
         let stamp = stamp(&self.path);
-        let is_new = self.known.read().unwrap_or_else(PoisonError::into_inner).stamp != stamp;
+        let is_new = self.known.read_anyway().stamp != stamp;
         if is_new { self.reload() } else { Ok(()) }
     }
 
@@ -293,16 +298,17 @@ impl Keeper {
     }
 
     fn know(&self, file: TokensFile, stamp: Option<Stamp>) -> Result<(), TokensError> {
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.write_anyway();
         let mut callers = BTreeMap::new();
         for token in &file.tokens {
-            let hash = TokenHash::from_text(&token.hash).ok_or_else(|| self.damaged("a hash is none"))?;
+            let hash =
+                TokenHash::from_text(&token.hash).ok_or_else(|| damaged(&self.path, "a hash is none"))?;
             // A caller who stays keeps its bucket.
             let caller = match known.callers.get(&token.id).filter(|caller| caller.is_of(token, &hash)) {
                 Some(caller) => Arc::clone(caller),
                 None => Arc::new(self.new_caller(token, hash)),
             };
-            caller.bound.write().unwrap_or_else(PoisonError::into_inner).clone_from(&token.bound);
+            caller.bound.write_anyway().clone_from(&token.bound);
             callers.insert(token.id.clone(), caller);
         }
         *known = Known { file, stamp, callers };
@@ -324,10 +330,10 @@ impl Keeper {
         change: impl FnOnce(&mut TokensFile) -> Result<(), TokensError>,
     ) -> Result<(), TokensError> {
         let lock_path = self.path.with_extension("lock");
-        let lock = owner_only().write(true).create(true).truncate(false).open(&lock_path);
-        let lock = lock.map_err(|source| self.failed(source))?;
-        keep_owner(&lock, &lock_path).map_err(|source| self.failed(source))?;
-        lock.lock().map_err(|source| self.failed(source))?;
+        let failed = |source| failed(&self.path, source);
+        let lock = owner_only().write(true).create(true).truncate(false).open(&lock_path).map_err(failed)?;
+        keep_owner(&lock, &lock_path).map_err(failed)?;
+        lock.lock().map_err(failed)?;
         let mut file = self.read()?;
         change(&mut file)?;
         write(&self.path, &file)?;
@@ -339,14 +345,6 @@ impl Keeper {
         let (mut file, deleted): (TokensFile, Deleted) = (read(&self.path)?, read(&self.deleted_path)?);
         file.tokens.retain(|token| !deleted.ids.contains(&token.id));
         Ok(file)
-    }
-
-    fn failed(&self, source: io::Error) -> TokensError {
-        failed(&self.path, source)
-    }
-
-    fn damaged(&self, reason: &str) -> TokensError {
-        damaged(&self.path, reason)
     }
 }
 
@@ -395,13 +393,6 @@ fn damaged(path: &Path, reason: &str) -> TokensError {
     TokensError::Damaged { path: path.display().to_string(), reason: reason.to_owned() }
 }
 
-impl KeptToken {
-    /// The streams that it names and is not tied to yet.
-    fn loose(&self) -> impl Iterator<Item = &String> {
-        self.grant.streams.iter().flatten().filter(|name| !self.bound.contains_key(*name))
-    }
-}
-
 impl Caller {
     /// Whether nothing of its token has changed.
     fn is_of(&self, token: &KeptToken, hash: &TokenHash) -> bool {
@@ -416,14 +407,14 @@ impl Caller {
 
     /// Whether it is for this stream by name, and not for an earlier one of the same name.
     pub(crate) fn names_stream(&self, stream: &str, number: Option<u64>) -> bool {
-        let bound = self.bound.read().unwrap_or_else(PoisonError::into_inner);
+        let bound = self.bound.read_anyway();
         let is_the_same = bound.get(stream).is_none_or(|bound| Some(*bound) == number);
         self.grant.names_stream(stream) && is_the_same
     }
 
     /// Counts a request, or says how long to wait.
     pub(crate) fn take(&self, now: Instant) -> Result<(), Duration> {
-        self.bucket.lock().unwrap_or_else(PoisonError::into_inner).take(now)
+        self.bucket.lock_anyway().take(now)
     }
 }
 

@@ -112,7 +112,6 @@ impl BrokerAccess {
         Ok(())
     }
 
-    /// The paths of its files.
     pub(crate) fn paths(&mut self) -> impl Iterator<Item = &mut PathBuf> {
         let password = self.password.as_mut().and_then(|secret| match secret {
             Secret::File(path) => Some(path),

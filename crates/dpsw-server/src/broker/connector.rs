@@ -28,6 +28,9 @@ pub(crate) enum Begun {
     Later,
 }
 
+/// Takes a record, and says whether more are wanted.
+pub(crate) type Take<'t> = &'t mut dyn FnMut(Record<'_>) -> bool;
+
 /// The last record of each partition.
 pub(crate) type Offsets = BTreeMap<u32, u128>;
 
@@ -47,12 +50,7 @@ pub(crate) trait Connector {
 
     /// Hands over records in the order of their offsets, at most so many, until there is no more at once or `take` wants no more.
     /// Waits so long for the first.
-    fn poll(
-        &mut self,
-        most: usize,
-        patience: Duration,
-        take: &mut dyn FnMut(Record<'_>) -> bool,
-    ) -> Result<(), BrokerError>;
+    fn poll(&mut self, most: usize, patience: Duration, take: Take<'_>) -> Result<(), BrokerError>;
 
     /// Whether the topic has partitions that it had not.
     fn has_grown(&mut self) -> Result<bool, BrokerError> {

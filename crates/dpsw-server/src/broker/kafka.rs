@@ -3,7 +3,7 @@
 //! Who reads a topic stands in the compacted topic `dpsw-owners`, under the topic's name. It is changed in a transaction whose
 //! id belongs to the topic: of two that change it at once, Kafka fences one.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
@@ -16,9 +16,10 @@ use rdkafka::{Message, Offset, TopicPartitionList};
 
 use crate::broker::access::{BrokerAccess, Sasl, Trust};
 use crate::broker::claim::Claim;
-use crate::broker::connector::{Begun, Connector, Offsets, Record};
+use crate::broker::connector::{Begun, Connector, Offsets, Record, Take};
 use crate::broker::error::BrokerError;
 use crate::config::BrokerConfig;
+use crate::sync::LockAnyway;
 
 /// The topic that says who reads which topic.
 const OWNERS: &str = "dpsw-owners";
@@ -53,7 +54,7 @@ struct Hearing(Mutex<Option<String>>);
 
 impl ClientContext for Hearing {
     fn error(&self, _: KafkaError, reason: &str) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason.to_owned());
+        *self.0.lock_anyway() = Some(reason.to_owned());
     }
 }
 
@@ -61,7 +62,7 @@ impl ConsumerContext for Hearing {}
 
 impl Hearing {
     fn last(&self) -> Option<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.0.lock_anyway().take()
     }
 }
 
@@ -97,7 +98,6 @@ impl Kafka {
         Err(telling.next().unwrap_or_else(|| error.into()))
     }
 
-    /// How many partitions the topic has.
     fn count_partitions(&self) -> Result<usize, BrokerError> {
         let metadata = self.consumer.fetch_metadata(Some(&self.topic), TIMEOUT)?;
         let topic = metadata.topics().first().ok_or(BrokerError::NoTopic)?;
@@ -180,12 +180,7 @@ impl Connector for Kafka {
         Ok(begun)
     }
 
-    fn poll(
-        &mut self,
-        most: usize,
-        patience: Duration,
-        take: &mut dyn FnMut(Record<'_>) -> bool,
-    ) -> Result<(), BrokerError> {
+    fn poll(&mut self, most: usize, patience: Duration, take: Take<'_>) -> Result<(), BrokerError> {
         let mut patience = patience;
         for _ in 0..most {
             let message = match self.consumer.poll(patience) {

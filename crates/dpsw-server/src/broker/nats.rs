@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 use crate::broker::access::{BrokerAccess, Trust};
 use crate::broker::claim::Claim;
-use crate::broker::connector::{Begun, Connector, Offsets, Record};
+use crate::broker::connector::{Begun, Connector, Offsets, Record, Take};
 use crate::broker::error::BrokerError;
 use crate::config::BrokerConfig;
 
@@ -133,12 +133,7 @@ impl Connector for Nats {
         Ok(begun)
     }
 
-    fn poll(
-        &mut self,
-        most: usize,
-        patience: Duration,
-        take: &mut dyn FnMut(Record<'_>) -> bool,
-    ) -> Result<(), BrokerError> {
+    fn poll(&mut self, most: usize, patience: Duration, take: Take<'_>) -> Result<(), BrokerError> {
         let Some(messages) = &mut self.messages else { return Ok(()) };
         let mut patience = patience;
         self.runtime.block_on(async {

@@ -25,7 +25,6 @@ const PATIENCE: Duration = Duration::from_millis(100);
 const CLAIM_CHECK: Duration = Duration::from_secs(1);
 /// How often a reader looks for new partitions.
 const GROWTH_CHECK: Duration = Duration::from_secs(10);
-/// The most records of a batch.
 const RECORDS_MAX: usize = 1 << 16;
 /// The most bytes that the rows of a batch can take, if all are as long as they may be.
 const BATCH_BYTES_MAX: usize = 16 << 20;

@@ -11,7 +11,7 @@ use redis::{
 
 use crate::broker::access::BrokerAccess;
 use crate::broker::claim::Claim;
-use crate::broker::connector::{Begun, Connector, Offsets, Record};
+use crate::broker::connector::{Begun, Connector, Offsets, Record, Take};
 use crate::broker::error::BrokerError;
 use crate::config::BrokerConfig;
 
@@ -134,12 +134,7 @@ impl Connector for Redis {
         }
     }
 
-    fn poll(
-        &mut self,
-        most: usize,
-        patience: Duration,
-        take: &mut dyn FnMut(Record<'_>) -> bool,
-    ) -> Result<(), BrokerError> {
+    fn poll(&mut self, most: usize, patience: Duration, take: Take<'_>) -> Result<(), BrokerError> {
         let since = Instant::now();
         let mut entries = self.read(most)?;
         while entries.is_empty() && since.elapsed() < patience {

@@ -108,7 +108,6 @@ impl BrokerKind {
     }
 }
 
-/// The longest name of a topic.
 const TOPIC_LEN_MAX: usize = 200;
 
 impl BrokerConfig {

@@ -51,11 +51,12 @@ pub struct StreamConfig {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<Size>,
     /// How many windows are kept.
-    #[serde(default = "one")]
+    #[serde(default = "one_window")]
     pub retention: u32,
 }
 
-fn one() -> u32 {
+/// The usual retention.
+pub(crate) fn one_window() -> u32 {
     1
 }
 

@@ -216,7 +216,6 @@ fn unknown(what: &'static str, name: &str) -> Unknown {
     Unknown { what, name: name.to_owned() }
 }
 
-/// Whether there is room for one more stream.
 pub(crate) fn check_room(shared: &Shared) -> Result<(), ChangeError> {
     at_most("stream", shared.streams.len() + shared.remote.len(), STREAMS_MAX)
 }

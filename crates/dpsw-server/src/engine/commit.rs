@@ -14,7 +14,7 @@ use crate::engine::gauge::Busy;
 use crate::engine::registry::{Shared, Stream};
 use crate::engine::release::{Committed, Release};
 use crate::engine::senders::Known;
-use crate::engine::source_state::{Group, Ingest, SourceState};
+use crate::engine::source_state::{Groups, Ingest, SourceState};
 use crate::error::{ChangeError, IngestError, Unavailable, Unknown};
 use crate::store::changes::{Changes, SenderChange};
 use crate::store::journal::reserved;
@@ -40,7 +40,6 @@ pub(crate) enum Request {
         generation: Generation,
         busy: Busy,
     },
-    /// Save every stream.
     SaveAll {
         busy: Busy,
     },
@@ -149,28 +148,8 @@ impl Committer {
 
     /// Takes all that waits, commits it, and does what changes sources and streams one by one. Whether it goes on.
     fn work(&mut self, first: Option<Request>) -> bool {
-        let mut groups = BTreeMap::new();
-        let mut taken = 0;
-        let mut bytes = 0;
-        let mut next = first;
-        let mut after = None;
-        while let Some(request) = next {
-            match request {
-                Request::Ingest(ingest) => {
-                    let reserved = ingest.events.reserved().unwrap_or_else(|| ingest.events.size());
-                    (taken, bytes) = (taken + 1, bytes + reserved);
-                    self.take(ingest, &mut groups);
-                }
-                Request::Checkpoint(checkpoint) => self.take_checkpoint(checkpoint),
-                Request::Released { generation, busy: _busy } => self.released(generation),
-                other => {
-                    after = Some(other);
-                    break;
-                }
-            }
-            let has_room = taken < GROUP_MAX && bytes < GROUP_BYTES_MAX;
-            next = if has_room { self.requests.try_recv().ok() } else { None };
-        }
+        let mut groups = Groups::new();
+        let after = self.take_waiting(first, &mut groups);
         self.commit(groups);
         match after {
             None => {}
@@ -185,13 +164,36 @@ impl Committer {
         true
     }
 
+    /// Takes what goes into one transaction, until nothing waits or it is full. A request that is no part of a transaction ends it
+    /// and is returned: it is done after what came before it is committed.
+    fn take_waiting(&mut self, first: Option<Request>, groups: &mut Groups) -> Option<Request> {
+        let mut taken = 0;
+        let mut bytes = 0;
+        let mut next = first;
+        while let Some(request) = next {
+            match request {
+                Request::Ingest(ingest) => {
+                    taken += 1;
+                    bytes += ingest.events.reserved_or_size();
+                    self.take(ingest, groups);
+                }
+                Request::Checkpoint(checkpoint) => self.take_checkpoint(checkpoint),
+                Request::Released { generation, busy: _busy } => self.released(generation),
+                other => return Some(other),
+            }
+            let has_room = taken < GROUP_MAX && bytes < GROUP_BYTES_MAX;
+            next = if has_room { self.requests.try_recv().ok() } else { None };
+        }
+        None
+    }
+
     fn save_all(&self) {
         for state in self.sources.values() {
             let _ = state.counter.send(Work::SaveAll { busy: self.shared.begin() });
         }
     }
 
-    fn take(&mut self, ingest: Ingest, groups: &mut BTreeMap<SourceId, Group>) {
+    fn take(&mut self, ingest: Ingest, groups: &mut Groups) {
         let id = ingest.source.id;
         match self.is_repeated(&ingest, groups) {
             Ok(is_repeated) => {
@@ -206,11 +208,7 @@ impl Committer {
     ///
     /// # Errors
     /// It cannot be taken.
-    fn is_repeated(
-        &mut self,
-        ingest: &Ingest,
-        groups: &mut BTreeMap<SourceId, Group>,
-    ) -> Result<bool, IngestError> {
+    fn is_repeated(&mut self, ingest: &Ingest, groups: &mut Groups) -> Result<bool, IngestError> {
         // What is known of senders is in the database.
         self.ensure_open()?;
         let id = ingest.source.id;
@@ -240,11 +238,8 @@ impl Committer {
     /// A newer checkpoint takes the place of one that waits. One of a stream that was deleted meanwhile is dropped.
     fn take_checkpoint(&mut self, checkpoint: Checkpoint) {
         let id = checkpoint.stream.id;
-        if self
-            .sources
-            .get(&checkpoint.stream.source.id)
-            .is_some_and(|state| state.streams().contains_key(&id))
-        {
+        let state = self.sources.get(&checkpoint.stream.source.id);
+        if state.is_some_and(|state| state.streams().contains_key(&id)) {
             self.checkpoints.insert(id, checkpoint);
         }
     }
@@ -264,7 +259,7 @@ impl Committer {
         !self.is_releasing || !self.has_news(checkpoint)
     }
 
-    fn commit(&mut self, groups: BTreeMap<SourceId, Group>) {
+    fn commit(&mut self, groups: Groups) {
         let ready = self.checkpoints.iter().filter(|(_, checkpoint)| self.may_commit(checkpoint));
         let ready: Vec<StreamId> = ready.map(|(id, _)| *id).collect();
         if groups.is_empty() && ready.is_empty() {
@@ -285,17 +280,12 @@ impl Committer {
     }
 
     /// One transaction with all batches, and these checkpoints. What the database says about itself afterwards.
-    fn try_commit(
-        &mut self,
-        groups: &BTreeMap<SourceId, Group>,
-        ready: &[StreamId],
-    ) -> Result<Meta, Unavailable> {
+    fn try_commit(&mut self, groups: &Groups, ready: &[StreamId]) -> Result<Meta, Unavailable> {
         self.ensure_open()?;
-        let result = self.write(groups, ready);
-        result.map_err(|error| self.fail(&error))
+        self.write(groups, ready).map_err(|error| self.fail(&error))
     }
 
-    fn write(&mut self, groups: &BTreeMap<SourceId, Group>, ready: &[StreamId]) -> Result<Meta, StoreError> {
+    fn write(&mut self, groups: &Groups, ready: &[StreamId]) -> Result<Meta, StoreError> {
         let mut changes = Changes::default();
         for (id, group) in groups {
             if group.batches.is_empty() {
@@ -308,10 +298,7 @@ impl Committer {
             changes.senders.extend(group.senders.changes(*id));
             changes.positions.extend(group.position.as_ref().map(|position| (*id, position)));
         }
-        for id in ready {
-            let checkpoint = &self.checkpoints[id];
-            changes.states.push((*id, &checkpoint.record));
-        }
+        changes.states = ready.iter().map(|id| (*id, &self.checkpoints[id].record)).collect();
         changes.counted = self.counted_with(ready);
         let meta = self.meta_with(ready)?;
         changes.meta = (meta != self.meta).then_some(meta);
@@ -355,13 +342,7 @@ impl Committer {
         Ok(())
     }
 
-    fn committed(
-        &mut self,
-        groups: BTreeMap<SourceId, Group>,
-        ready: &[StreamId],
-        meta: Meta,
-        took: Duration,
-    ) {
+    fn committed(&mut self, groups: Groups, ready: &[StreamId], meta: Meta, took: Duration) {
         let counted = self.counted_with(ready);
         for (id, group) in groups {
             let Some(state) = self.sources.get_mut(&id) else { continue };

@@ -1,6 +1,5 @@
 //! The owner of a source's sketches: one thread counts what is durable, seals, and saves what it sealed.
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -11,7 +10,7 @@ use dpsw::error::IngestError as CountError;
 use dpsw::{DpswSketch, StateKey};
 
 use crate::engine::commit::{Checkpoint, Request};
-use crate::engine::feed::{self, Care, Column, GivenUp};
+use crate::engine::feed::{self, Care, Column, GivenUp, Probe};
 use crate::engine::gauge::Busy;
 use crate::engine::health::Ailment;
 use crate::engine::publish::Shown;
@@ -40,17 +39,33 @@ const SLEEP: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) enum Work {
     /// Count a batch, which is durable.
-    Count { batch: Batch, busy: Busy },
+    Count {
+        batch: Batch,
+        busy: Busy,
+    },
     /// The clock has come this far.
-    Tick { now_ms: u64, busy: Option<Busy> },
-    /// A new stream.
-    Add { counting: Box<Counting>, busy: Busy },
-    /// A stream is over.
-    Remove { stream: StreamId },
+    Tick {
+        now_ms: u64,
+        busy: Option<Busy>,
+    },
+    Add {
+        counting: Box<Counting>,
+        busy: Busy,
+    },
+    Remove {
+        stream: StreamId,
+    },
     /// A checkpoint is durable.
-    Saved { stream: StreamId, saved: Saved, commit_took: Duration, busy: Busy },
+    Saved {
+        stream: StreamId,
+        saved: Saved,
+        commit_took: Duration,
+        busy: Busy,
+    },
     /// Save every stream, so that the journal can be emptied.
-    SaveAll { busy: Busy },
+    SaveAll {
+        busy: Busy,
+    },
 }
 
 /// A stream and its sketch.
@@ -118,34 +133,25 @@ pub(crate) struct Counter {
 impl Counting {
     pub(crate) fn new(stream: Arc<Stream>, sketch: DpswSketch, saved: Saved) -> Self {
         let now = Instant::now();
-        let shown_position = sketch.position();
-        let saving = None;
-        let unsaved = None;
-        let counted = saved.counted;
         let listed = stream.plan.settings().domain.keys().map_or(0, |keys| keys.len() as u64);
         let pace = Pace::new(stream.is_clocked(), listed, now);
         Self {
             stream,
+            shown_position: sketch.position(),
             sketch,
-            counted,
+            counted: saved.counted,
             saved,
-            saving,
+            saving: None,
             save_after: now,
-            unsaved,
+            unsaved: None,
             pace,
-            shown_position,
             nulls: BTreeMap::new(),
         }
     }
 
     /// Counts a batch, unless the restored sketch has it already: event by event where there is a probe, which then says which
     /// one it has come to.
-    fn count(
-        &mut self,
-        batch: &Batch,
-        shared: &Shared,
-        probe: Option<&Cell<Option<usize>>>,
-    ) -> Result<(), GivenUp> {
+    fn count(&mut self, batch: &Batch, shared: &Shared, probe: Probe<'_>) -> Result<(), GivenUp> {
         if batch.sequence < self.counted {
             return Ok(());
         }
@@ -162,7 +168,7 @@ impl Counting {
         &mut self,
         batch: &Batch,
         shared: &Shared,
-        probe: Option<&Cell<Option<usize>>>,
+        probe: Probe<'_>,
     ) -> Result<(), GivenUp> {
         if self.counted <= batch.sequence {
             self.advance(batch.arrival_ms, shared)?;
@@ -201,11 +207,8 @@ impl Counting {
         let state = loop {
             match self.sketch.checkpoint(key) {
                 Ok(state) => break state,
-                Err(error) => {
-                    if !patience(shared, &error.to_string()) {
-                        return None;
-                    }
-                }
+                Err(error) if wait(shared, &error) => {}
+                Err(_) => return None,
             }
         };
         let record = StateRecord::new(self.counted, self.sketch.sealed_until(), state);
@@ -227,12 +230,8 @@ fn stands_still(stream: &str, ahead_ms: u64) -> String {
 }
 
 /// Whether to ask again for randomness, after a while.
-fn wait(shared: &Shared, error: &CountError) -> bool {
-    patience(shared, &error.to_string())
-}
-
-fn patience(shared: &Shared, reason: &str) -> bool {
-    shared.health.ail(Ailment::Randomness, reason);
+fn wait(shared: &Shared, error: &dyn std::fmt::Display) -> bool {
+    shared.health.ail(Ailment::Randomness, &error.to_string());
     std::thread::sleep(RANDOMNESS_PAUSE);
     !shared.is_stopped()
 }

@@ -21,13 +21,16 @@ const HANDED_OVER: usize = 4096;
 /// The decision whether to try again when the system gives no randomness for a seal.
 pub(crate) type Patience<'a> = &'a mut dyn FnMut(&CountError) -> bool;
 
+/// A place to note which event counting has come to.
+pub(crate) type Probe<'a> = Option<&'a Cell<Option<usize>>>;
+
 /// The care with which a batch is counted.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Care<'a> {
     /// Events that are null items, whatever they hold.
     pub(crate) nulls: Option<&'a Nulls>,
     /// Counts event by event, and notes here which one it has come to.
-    pub(crate) probe: Option<&'a Cell<Option<usize>>>,
+    pub(crate) probe: Probe<'a>,
 }
 
 impl Care<'_> {
@@ -130,12 +133,8 @@ fn times(sketch: &DpswSketch, column: Column<'_>, batch: &journal::Batch) -> Opt
     // A clock that went back leaves the stream where it is.
     let last = batch.arrival_ms.max(sketch.position()).saturating_add(window.len);
     let in_reach = |&time: &u64| if time <= last { time } else { MISSING_TIME };
-    Some(
-        batch
-            .events
-            .times()
-            .map_or_else(|| vec![MISSING_TIME; len], |times| times.iter().map(in_reach).collect()),
-    )
+    let times = batch.events.times();
+    Some(times.map_or_else(|| vec![MISSING_TIME; len], |times| times.iter().map(in_reach).collect()))
 }
 
 /// A number for the user of each event, where users are protected.

@@ -4,6 +4,8 @@
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::sync::LockAnyway;
+
 /// The number of things that are under way.
 #[derive(Debug, Default)]
 pub(crate) struct Gauge {
@@ -17,14 +19,14 @@ pub(crate) struct Busy(Arc<Gauge>);
 
 impl Gauge {
     pub(crate) fn begin(self: &Arc<Self>) -> Busy {
-        *self.lock() += 1;
+        *self.under_way.lock_anyway() += 1;
         Busy(Arc::clone(self))
     }
 
     /// Whether nothing is under way, now or before the time is over.
     pub(crate) fn is_idle_within(&self, patience: Duration) -> bool {
         let end = Instant::now() + patience;
-        let mut under_way = self.lock();
+        let mut under_way = self.under_way.lock_anyway();
         while *under_way != 0 {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -34,15 +36,11 @@ impl Gauge {
         }
         true
     }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, usize> {
-        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        let mut under_way = self.0.lock();
+        let mut under_way = self.0.under_way.lock_anyway();
         *under_way -= 1;
         if *under_way == 0 {
             self.0.idle.notify_all();

@@ -1,9 +1,10 @@
 //! Whether batches can be taken, and what the operator should know.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use crate::engine::report::HealthReport;
+use crate::sync::LockAnyway;
 
 /// A failure that may pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,7 +64,7 @@ impl State {
 impl Health {
     /// Something is wrong; said once in the log.
     pub(crate) fn ail(&self, ailment: Ailment, reason: &str) {
-        let before = self.lock().ailments.insert(ailment, reason.to_owned());
+        let before = self.0.lock_anyway().ailments.insert(ailment, reason.to_owned());
         if before.as_deref() == Some(reason) {
             return;
         }
@@ -75,7 +76,7 @@ impl Health {
 
     /// It is right again.
     pub(crate) fn heal(&self, ailment: Ailment) {
-        if let Some(reason) = self.lock().ailments.remove(&ailment) {
+        if let Some(reason) = self.0.lock_anyway().ailments.remove(&ailment) {
             tracing::info!(reason, "ready again");
         }
     }
@@ -83,7 +84,7 @@ impl Health {
     /// The operator should know this. What comes again and again, as with a connection that is cut, is counted: the log has it at
     /// the first time, the second, the fourth and so on.
     pub(crate) fn notice(&self, notice: &str) {
-        let times = self.lock().note(notice);
+        let times = self.0.lock_anyway().note(notice);
         if times.is_power_of_two() {
             tracing::warn!(notice, times, "notice");
         }
@@ -91,7 +92,7 @@ impl Health {
 
     /// Why a source does not read its broker; `None` if it does. Others are not kept from anything by it.
     pub(crate) fn note_broker(&self, source: &str, reason: Option<String>) {
-        let mut state = self.lock();
+        let mut state = self.0.lock_anyway();
         let Some(reason) = reason else {
             state.brokers.remove(source);
             return;
@@ -104,12 +105,12 @@ impl Health {
 
     /// What is wrong beside this.
     pub(crate) fn ailing(&self, beside: Ailment) -> Option<String> {
-        let state = self.lock();
+        let state = self.0.lock_anyway();
         state.ailments.iter().find_map(|(ailment, reason)| (*ailment != beside).then(|| reason.clone()))
     }
 
     pub(crate) fn report(&self) -> HealthReport {
-        let state = self.lock();
+        let state = self.0.lock_anyway();
         let brokers = state.brokers.iter().map(|(source, reason)| format!("source {source:?} {reason}"));
         HealthReport {
             reasons: state.ailments.values().cloned().collect(),
@@ -117,10 +118,6 @@ impl Health {
             streams: Vec::new(),
             notices: state.notices(),
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

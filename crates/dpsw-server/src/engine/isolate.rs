@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::engine::count::Counting;
-use crate::engine::recover::{commit, damaged};
+use crate::engine::recover::{commit, damaged, unsealed};
 use crate::engine::registry::Shared;
 use crate::error::OpenError;
 use crate::store::Store;
@@ -97,7 +97,7 @@ fn count(
         }
     });
     read.map_err(|error| damaged(store, error))?;
-    if is_over { Err(OpenError::Entropy("a substream could not be sealed".to_owned())) } else { Ok(panicked) }
+    if is_over { Err(unsealed()) } else { Ok(panicked) }
 }
 
 fn unsound(counting: &Counting) -> OpenError {

@@ -3,16 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use dpsw::error::StoreError as NoteError;
+use dpsw::error::{StateError, StoreError as NoteError};
 use dpsw::{DpswSketch, FreshnessStore, Noise, StateId, StateKey};
 use dpsw_durable::marker::{Lineage, Marker, Standing};
 
 use crate::engine::count::Counting;
-use crate::engine::feed;
-use crate::engine::isolate;
 use crate::engine::publish::Published;
 use crate::engine::registry::{Shared, Source, Stream};
-use crate::engine::rollback;
+use crate::engine::{feed, isolate, rollback};
 use crate::error::OpenError;
 use crate::store::changes::Changes;
 use crate::store::journal::reserved;
@@ -145,6 +143,12 @@ pub(crate) fn damaged(store: &Store, error: ReadError) -> OpenError {
     }
 }
 
+/// The state of a stream that is there and cannot be counted on.
+pub(crate) fn damaged_state(store: &Store, record: &StreamRecord, error: &StateError) -> OpenError {
+    let what = format!("the state of stream {:?} in {}", record.config.name, store.disk().name());
+    OpenError::Damaged { what, reason: error.to_string() }
+}
+
 fn unusable(store: &Store, error: &dyn std::fmt::Display) -> OpenError {
     OpenError::Path { path: store.disk().name(), reason: error.to_string() }
 }
@@ -200,10 +204,7 @@ impl RecoveredSource {
             }
         });
         read.map_err(|error| damaged(store, error))?;
-        if is_over {
-            return Err(unsealed());
-        }
-        Ok(panicked)
+        if is_over { Err(unsealed()) } else { Ok(panicked) }
     }
 
     /// Counts a stream anew, in which something panicked.
@@ -232,7 +233,7 @@ impl RecoveredSource {
     }
 }
 
-fn unsealed() -> OpenError {
+pub(crate) fn unsealed() -> OpenError {
     OpenError::Entropy("a substream could not be sealed".to_owned())
 }
 
@@ -275,10 +276,7 @@ fn restore(
 ) -> Result<Counting, OpenError> {
     let (saved, state) = store.state(id).map_err(|error| damaged(store, error))?;
     let restored = DpswSketch::restore(&state, key, Noise::from_system(), &mut Newest(saved.id));
-    let mut sketch = restored.map_err(|error| OpenError::Damaged {
-        what: format!("the state of stream {:?} in {}", record.config.name, store.disk().name()),
-        reason: error.to_string(),
-    })?;
+    let mut sketch = restored.map_err(|error| damaged_state(store, record, &error))?;
     feed::approach(&mut sketch, shared.time.now_ms());
     let first = Published::first(&sketch);
     let stream = Stream::new(id, Arc::clone(source), record.clone(), first);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, RwLock};
 use std::time::Duration;
 
 use dpsw::{Plan, WindowView};
@@ -21,6 +21,7 @@ use crate::input::Wanted;
 use crate::ledger::Charge;
 use crate::store::position::Position;
 use crate::store::records::{SourceId, StreamId, StreamRecord};
+use crate::sync::{LockAnyway, ShareAnyway};
 
 /// The state that all threads share.
 pub(crate) struct Shared {
@@ -137,24 +138,24 @@ impl<T> Registry<T> {
     }
 
     pub(crate) fn get(&self, name: &str) -> Result<Arc<T>, Unknown> {
-        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
+        let entries = self.entries.read_anyway();
         entries.get(name).cloned().ok_or_else(|| Unknown { what: self.what, name: name.to_owned() })
     }
 
     pub(crate) fn all(&self) -> Vec<Arc<T>> {
-        self.entries.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+        self.entries.read_anyway().values().cloned().collect()
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.entries.read().unwrap_or_else(PoisonError::into_inner).len()
+        self.entries.read_anyway().len()
     }
 
     pub(crate) fn insert(&self, name: &str, entry: Arc<T>) {
-        self.entries.write().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), entry);
+        self.entries.write_anyway().insert(name.to_owned(), entry);
     }
 
     pub(crate) fn remove(&self, name: &str) {
-        self.entries.write().unwrap_or_else(PoisonError::into_inner).remove(name);
+        self.entries.write_anyway().remove(name);
     }
 }
 
@@ -174,47 +175,41 @@ impl Source {
     }
 
     pub(crate) fn wanted(&self) -> Arc<Wanted> {
-        Arc::clone(&self.wanted.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.wanted.read_anyway())
     }
 
     pub(crate) fn set_wanted(&self, wanted: Wanted) {
-        *self.wanted.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(wanted);
+        *self.wanted.write_anyway() = Arc::new(wanted);
     }
 
     pub(crate) fn position(&self) -> Position {
-        self.position.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.position.lock_anyway().clone()
     }
 
     pub(crate) fn note_position(&self, position: Position) {
-        *self.position.lock().unwrap_or_else(PoisonError::into_inner) = position;
+        *self.position.lock_anyway() = position;
     }
 
     pub(crate) fn charges(&self) -> MutexGuard<'_, Vec<Charge>> {
-        self.charges.lock().unwrap_or_else(PoisonError::into_inner)
+        self.charges.lock_anyway()
     }
 }
 
 impl Stream {
     pub(crate) fn new(id: StreamId, source: Arc<Source>, record: StreamRecord, first: Published) -> Self {
         let StreamRecord { config, from_ms, origin, .. } = record;
-        let plan = Arc::new(first.view.plan().clone());
-        let shown_until = AtomicU64::new(first.sealed_until);
-        let published = watch::Sender::new(Arc::new(first));
-        let prepared = Mutex::default();
-        let trouble = Mutex::default();
-        let refresh_us = AtomicU64::new(0);
         Self {
             id,
             origin,
             source,
             config,
-            plan,
+            plan: Arc::new(first.view.plan().clone()),
             from_ms,
-            published,
-            shown_until,
-            prepared,
-            trouble,
-            refresh_us,
+            shown_until: AtomicU64::new(first.sealed_until),
+            published: watch::Sender::new(Arc::new(first)),
+            prepared: Mutex::default(),
+            trouble: Mutex::default(),
+            refresh_us: AtomicU64::new(0),
         }
     }
 
@@ -261,14 +256,13 @@ impl Stream {
         self.plan.settings().window.time().is_some_and(|time| time.clock.is_callers())
     }
 
-    /// Whether its events bring their time.
     pub(crate) fn brings_times(&self) -> bool {
         self.source.config.time_column.is_some()
     }
 
     /// Keeps a view for the next instant of the clock.
     pub(crate) fn prepare(&self, view: WindowView, sealed_until: u64) {
-        let mut prepared = self.prepared.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut prepared = self.prepared.lock_anyway();
         if prepared.as_ref().is_none_or(|(before, _)| before.window().end <= view.window().end) {
             *prepared = Some((view, sealed_until));
         }
@@ -277,7 +271,7 @@ impl Stream {
     /// Shows what was prepared, with the number of the clock's step: how many views there were before would tell which steps
     /// took too long.
     pub(crate) fn show_prepared(&self, step: u64) {
-        let prepared = self.prepared.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let prepared = self.prepared.lock_anyway().take();
         if let Some((view, sealed_until)) = prepared {
             self.publish_as(step, view, sealed_until);
         }
@@ -285,11 +279,10 @@ impl Stream {
 
     /// Why the stream stands still, if it does.
     pub(crate) fn trouble(&self) -> Option<String> {
-        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.trouble.lock_anyway().clone()
     }
 
-    /// Notes why the stream stands still, if it does.
     pub(crate) fn note_trouble(&self, trouble: Option<String>) {
-        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
+        *self.trouble.lock_anyway() = trouble;
     }
 }

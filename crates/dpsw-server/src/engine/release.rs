@@ -76,9 +76,8 @@ impl Releaser {
     /// Tries until the marker is moved, or the engine stops.
     fn move_marker(&self, from: Generation) -> bool {
         while let Err(reason) = self.try_move(from) {
-            self.shared
-                .health
-                .ail(Ailment::Marker, &format!("the marker cannot be moved: {reason}; nothing new is shown"));
+            let reason = format!("the marker cannot be moved: {reason}; nothing new is shown");
+            self.shared.health.ail(Ailment::Marker, &reason);
             std::thread::sleep(PAUSE);
             if self.shared.is_stopped() {
                 return false;

@@ -7,7 +7,7 @@ use dpsw::error::StateError;
 use dpsw::{DpswSketch, Noise, StateKey};
 use dpsw_durable::marker::Marker;
 
-use crate::engine::recover::{commit, damaged, write_marker};
+use crate::engine::recover::{commit, damaged, damaged_state, write_marker};
 use crate::engine::registry::Shared;
 use crate::error::OpenError;
 use crate::quantity::Span;
@@ -117,8 +117,5 @@ fn resumed(
         Err(StateError::Resume { saved, .. }) => resume(saved),
         resumed => resumed,
     };
-    resumed.map_err(|error| OpenError::Damaged {
-        what: format!("the state of stream {:?} in {}", record.config.name, store.disk().name()),
-        reason: error.to_string(),
-    })
+    resumed.map_err(|error| damaged_state(store, record, &error))
 }

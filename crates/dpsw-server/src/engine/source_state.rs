@@ -17,7 +17,7 @@ use crate::events::Events;
 use crate::input::Wanted;
 use crate::store::journal::Batch;
 use crate::store::position::{Position, Step};
-use crate::store::records::{Saved, StreamId};
+use crate::store::records::{Saved, SourceId, StreamId};
 
 /// A batch that waits to be committed.
 pub(crate) struct Ingest {
@@ -69,6 +69,9 @@ pub(crate) struct Group {
     rest: Vec<Busy>,
     replies: Vec<(oneshot::Sender<Result<Receipt, IngestError>>, Receipt)>,
 }
+
+/// The batches of one transaction, by source.
+pub(crate) type Groups = BTreeMap<SourceId, Group>;
 
 impl SourceState {
     pub(crate) fn new(source: Arc<Source>, next: u64, counter: Arc<Sender<Work>>) -> Self {
@@ -185,7 +188,7 @@ impl Group {
         }
         self.position = step.map(|step| step.to).or(self.position.take());
         let sequence = state.next + self.batches.len() as u64;
-        let reserved = events.reserved().unwrap_or_else(|| events.size());
+        let reserved = events.reserved_or_size();
         let events = Arc::new(state.needed(events));
         self.batches.push(Batch { sequence, arrival_ms: now_ms, reserved, events });
         self.rest.push(busy);

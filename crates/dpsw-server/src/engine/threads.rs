@@ -1,8 +1,8 @@
 //! The threads of the engine: one commits, one for each source counts, one moves the marker, one publishes, one is the clock.
 
 use std::collections::BTreeMap;
-use std::sync::mpsc::{self, Sender};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
@@ -13,8 +13,7 @@ use crate::engine::EngineSettings;
 use crate::engine::commit::{Committer, Request, StartCounter};
 use crate::engine::count::{Counter, Counting, Work};
 use crate::engine::health::Ailment;
-use crate::engine::publish::Published;
-use crate::engine::publish::{Publisher, Shown};
+use crate::engine::publish::{Published, Publisher, Shown};
 use crate::engine::recover::{Recovered, RecoveredSource, damaged, recover};
 use crate::engine::registry::Shared;
 use crate::engine::release::{Committed, Release, Releaser};
@@ -22,6 +21,7 @@ use crate::engine::source_state::SourceState;
 use crate::engine::ticker::{Order, Ticker};
 use crate::error::{OpenError, Unavailable};
 use crate::store::Store;
+use crate::sync::LockAnyway;
 
 /// The threads that run, and the ways to reach them.
 pub(crate) struct Threads {
@@ -34,34 +34,22 @@ pub(crate) struct Threads {
 struct Running(Mutex<Vec<JoinHandle<()>>>);
 
 impl Threads {
+    /// Restores everything, and starts the threads on it. Until the last of them runs, what they are sent waits in their queues.
     pub(crate) fn start(
         disk: Arc<dyn Disk>,
         settings: &EngineSettings,
         shared: &Arc<Shared>,
     ) -> Result<Self, OpenError> {
-        let (mut store, is_whole) = Store::open(disk, &settings.key, settings.is_durable)?;
-        if !is_whole {
-            notice_repair(&store, shared);
-        }
-        let recovered = recover(&mut store, shared, &settings.key.state_key())?;
-        shared.show_views_of(&store).map_err(|error| damaged(&store, error))?;
-        // Nobody else says it.
-        let _ = shared.database.set(recovered.meta.lineage.database);
+        let (store, recovered) = restore(disk, settings, shared)?;
         let running = Arc::new(Running::default());
         let (committer, requests) = mpsc::channel();
         let (releaser, releases) = mpsc::channel();
         let (publisher, shown) = mpsc::channel();
         let (ticker, orders) = mpsc::channel();
         let start_counter = starter(shared, &running, settings, (&committer, &publisher, &ticker));
+        // Before any source is opened: what is not hidden by then is published there.
         if recovered.is_unmarked {
-            // It is taken by the thread that is about to start.
             let _ = releaser.send(hide_all(&recovered, shared)?);
-        }
-        let Recovered { meta, marker, sources, names, is_unmarked } = recovered;
-        let mut states = BTreeMap::new();
-        for source in sources {
-            let state = open_source(source, &start_counter, shared, &publisher);
-            states.insert(state.source.id, state);
         }
         let releasing = Releaser {
             shared: Arc::clone(shared),
@@ -69,27 +57,11 @@ impl Threads {
             cipher: store.cipher().clone(),
             releases,
             committer: committer.clone(),
-            publisher,
-            marker: marker.clone(),
+            publisher: publisher.clone(),
+            marker: recovered.marker.clone(),
         };
-        let committing = Committer {
-            sources: states,
-            meta,
-            marked: marker.generation,
-            state_key: settings.key.state_key(),
-            requests,
-            releaser,
-            checkpoints: BTreeMap::new(),
-            is_releasing: is_unmarked,
-            failed: first_failure(&store, shared),
-            store,
-            names: names.into_iter().collect(),
-            start_counter,
-            journal_bytes_max: settings.journal_bytes_max,
-            senders_max: settings.senders_max,
-            unconfirmed: Vec::new(),
-            shared: Arc::clone(shared),
-        };
+        let ends = (requests, releaser, &publisher);
+        let committing = build_committer(store, recovered, settings, start_counter, ends, shared);
         let publishing = Publisher::new(Arc::clone(shared), shown);
         let ticking = Ticker::new(Arc::clone(shared), orders);
         running.spawn(shared, "dpsw-commit", || committing.run());
@@ -119,6 +91,58 @@ impl Threads {
         // A committer that is gone was stopped before.
         let _ = self.send(Request::Stop);
         self.running.join();
+    }
+}
+
+/// Opens the database and reads everything back. Views that were sent here are shown at once: they were released elsewhere, and no
+/// marker has to move for them.
+fn restore(
+    disk: Arc<dyn Disk>,
+    settings: &EngineSettings,
+    shared: &Shared,
+) -> Result<(Store, Recovered), OpenError> {
+    let (mut store, is_whole) = Store::open(disk, &settings.key, settings.is_durable)?;
+    if !is_whole {
+        notice_repair(&store, shared);
+    }
+    let recovered = recover(&mut store, shared, &settings.key.state_key())?;
+    shared.show_views_of(&store).map_err(|error| damaged(&store, error))?;
+    // Nobody else says it.
+    let _ = shared.database.set(recovered.meta.lineage.database);
+    Ok((store, recovered))
+}
+
+/// The committer of what was recovered, whose sources are counted from now on.
+fn build_committer(
+    store: Store,
+    recovered: Recovered,
+    settings: &EngineSettings,
+    start_counter: StartCounter,
+    (requests, releaser, publisher): (Receiver<Request>, Sender<Release>, &Sender<Shown>),
+    shared: &Arc<Shared>,
+) -> Committer {
+    let mut sources = BTreeMap::new();
+    for source in recovered.sources {
+        let state = open_source(source, &start_counter, shared, publisher);
+        sources.insert(state.source.id, state);
+    }
+    Committer {
+        sources,
+        meta: recovered.meta,
+        marked: recovered.marker.generation,
+        state_key: settings.key.state_key(),
+        requests,
+        releaser,
+        checkpoints: BTreeMap::new(),
+        is_releasing: recovered.is_unmarked,
+        failed: first_failure(&store, shared),
+        store,
+        names: recovered.names.into_iter().collect(),
+        start_counter,
+        journal_bytes_max: settings.journal_bytes_max,
+        senders_max: settings.senders_max,
+        unconfirmed: Vec::new(),
+        shared: Arc::clone(shared),
     }
 }
 
@@ -243,11 +267,11 @@ impl Running {
         };
         let thread = std::thread::Builder::new().name(name.to_owned()).spawn(watched);
         let thread = thread.expect("the system has room for a thread");
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+        self.0.lock_anyway().push(thread);
     }
 
     fn join(&self) {
-        let threads = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let threads = std::mem::take(&mut *self.0.lock_anyway());
         for thread in threads {
             // A panic was reported where it happened.
             let _ = thread.join();

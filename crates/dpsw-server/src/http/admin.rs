@@ -10,17 +10,21 @@ use crate::engine::Engine;
 use crate::error::ChangeError;
 use crate::http::caller::Asker;
 use crate::http::params::{Name, NoParams};
-use crate::http::problem::Problem;
+use crate::http::problem::{Problem, Reply};
 use crate::wire::report::{Sources, Streams, Tokens};
 use crate::wire::source::{SourceInfo, SourceShape};
 use crate::wire::stream::{ContractInfo, StreamInfo, StreamShape};
 use crate::wire::token::{MadeToken, TokenShape};
 
+/// The reply about what was made.
+type Made<T> = Result<(StatusCode, Json<T>), Problem>;
+/// The reply where there is nothing to show.
+type Done = Result<StatusCode, Problem>;
+
 /// The sources that the token may see, with what their streams spend.
 #[utoipa::path(get, path = "/v1/sources", tag = "sources",
-    responses((status = 200, description = "By name", body = Sources),
-              Problem))]
-pub(crate) async fn sources(asker: Asker, _: NoParams) -> Result<Json<Sources>, Problem> {
+    responses((status = 200, description = "By name", body = Sources), Problem))]
+pub(crate) async fn sources(asker: Asker, _: NoParams) -> Reply<Sources> {
     let roles = [Role::Query, Role::Admin, Role::Ingest];
     let mut sources = asker.app.engine.sources();
     sources.retain(|report| roles.iter().any(|role| asker.may_source(*role, &report.config.name).is_ok()));
@@ -30,23 +34,16 @@ pub(crate) async fn sources(asker: Asker, _: NoParams) -> Result<Json<Sources>, 
 /// A source with what its streams spend.
 #[utoipa::path(get, path = "/v1/sources/{source}", tag = "sources",
     params(("source" = String, Path, description = "The source")),
-    responses((status = 200, description = "The source", body = SourceInfo),
-              Problem))]
-pub(crate) async fn source(asker: Asker, Name(name): Name, _: NoParams) -> Result<Json<SourceInfo>, Problem> {
+    responses((status = 200, description = "The source", body = SourceInfo), Problem))]
+pub(crate) async fn source(asker: Asker, Name(name): Name, _: NoParams) -> Reply<SourceInfo> {
     asker.may_source(Role::Query, &name).or_else(|_| asker.may_source(Role::Admin, &name))?;
     Ok(Json(asker.app.engine.source(&name)?.into()))
 }
 
 /// Makes a source.
 #[utoipa::path(post, path = "/v1/sources", tag = "sources",
-    request_body = SourceShape,
-    responses((status = 201, description = "The source", body = SourceInfo),
-              Problem))]
-pub(crate) async fn create_source(
-    asker: Asker,
-    _: NoParams,
-    request: Request,
-) -> Result<(StatusCode, Json<SourceInfo>), Problem> {
+    request_body = SourceShape, responses((status = 201, description = "The source", body = SourceInfo), Problem))]
+pub(crate) async fn create_source(asker: Asker, _: NoParams, request: Request) -> Made<SourceInfo> {
     asker.may(Role::Admin)?;
     let shape: SourceShape = asker.receive_settings(request).await?;
     let name = shape.name.clone();
@@ -59,34 +56,23 @@ pub(crate) async fn create_source(
 
 /// Says whether a source could be made. Nothing is made.
 #[utoipa::path(post, path = "/v1/check/sources", tag = "sources",
-    request_body = SourceShape,
-    responses((status = 200, description = "It could be made", body = SourceShape),
-              Problem))]
-pub(crate) async fn check_source(
-    asker: Asker,
-    _: NoParams,
-    request: Request,
-) -> Result<Json<SourceShape>, Problem> {
+    request_body = SourceShape, responses((status = 200, description = "It could be made", body = SourceShape), Problem))]
+pub(crate) async fn check_source(asker: Asker, _: NoParams, request: Request) -> Reply<SourceShape> {
     asker.may(Role::Admin)?;
     let shape: SourceShape = asker.receive_settings(request).await?;
-    let config = SourceConfig::from(shape);
+    let config = SourceConfig::from(shape.clone());
     config.check().map_err(ChangeError::from)?;
     if asker.app.engine.source(&config.name).is_ok() {
         return Err(ChangeError::Exists { what: "source", name: config.name }.into());
     }
-    Ok(Json(config.into()))
+    Ok(Json(shape))
 }
 
 /// Deletes a source without streams. Its ledger stays, and its name is not given again.
 #[utoipa::path(delete, path = "/v1/sources/{source}", tag = "sources",
     params(("source" = String, Path, description = "The source")),
-    responses((status = 204, description = "It is gone"),
-              Problem))]
-pub(crate) async fn delete_source(
-    asker: Asker,
-    Name(name): Name,
-    _: NoParams,
-) -> Result<StatusCode, Problem> {
+    responses((status = 204, description = "It is gone"), Problem))]
+pub(crate) async fn delete_source(asker: Asker, Name(name): Name, _: NoParams) -> Done {
     asker.may(Role::Admin)?;
     asker.app.engine(move |engine| Ok(engine.delete_source(&name)?)).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -94,9 +80,8 @@ pub(crate) async fn delete_source(
 
 /// The streams that the token may see, with their plans.
 #[utoipa::path(get, path = "/v1/streams", tag = "streams",
-    responses((status = 200, description = "By name", body = Streams),
-              Problem))]
-pub(crate) async fn streams(asker: Asker, _: NoParams) -> Result<Json<Streams>, Problem> {
+    responses((status = 200, description = "By name", body = Streams), Problem))]
+pub(crate) async fn streams(asker: Asker, _: NoParams) -> Reply<Streams> {
     let mut streams = asker.app.engine(|engine| Ok(engine.streams())).await?;
     streams.retain(|report| {
         let source = report.source().unwrap_or_default();
@@ -109,25 +94,22 @@ pub(crate) async fn streams(asker: Asker, _: NoParams) -> Result<Json<Streams>, 
 /// A stream with its plan.
 #[utoipa::path(get, path = "/v1/streams/{stream}", tag = "streams",
     params(("stream" = String, Path, description = "The stream")),
-    responses((status = 200, description = "The stream", body = StreamInfo),
-              Problem))]
-pub(crate) async fn stream(asker: Asker, Name(name): Name, _: NoParams) -> Result<Json<StreamInfo>, Problem> {
+    responses((status = 200, description = "The stream", body = StreamInfo), Problem))]
+pub(crate) async fn stream(asker: Asker, Name(name): Name, _: NoParams) -> Reply<StreamInfo> {
     asker.may_stream(Role::Query, &name).or_else(|_| asker.may_stream(Role::Admin, &name))?;
     Ok(Json((&asker.app.engine.stream(&name)?).into()))
 }
 
 /// Makes a stream: charges it to its source and starts it with the next batch.
 #[utoipa::path(post, path = "/v1/sources/{source}/streams", tag = "streams",
-    params(("source" = String, Path, description = "The source")),
-    request_body = StreamShape,
-    responses((status = 201, description = "The stream", body = StreamInfo),
-              Problem))]
+    params(("source" = String, Path, description = "The source")), request_body = StreamShape,
+    responses((status = 201, description = "The stream", body = StreamInfo), Problem))]
 pub(crate) async fn create_stream(
     asker: Asker,
     Name(source): Name,
     _: NoParams,
     request: Request,
-) -> Result<(StatusCode, Json<StreamInfo>), Problem> {
+) -> Made<StreamInfo> {
     asker.may_source(Role::Admin, &source)?;
     let shape: StreamShape = asker.receive_settings(request).await?;
     let name = shape.name.clone();
@@ -146,16 +128,14 @@ pub(crate) fn at_most(engine: &Engine, most: usize) -> Result<(), ChangeError> {
 
 /// The plan of a stream that could be made. Nothing is charged or made.
 #[utoipa::path(post, path = "/v1/check/sources/{source}/streams", tag = "streams",
-    params(("source" = String, Path, description = "The source")),
-    request_body = StreamShape,
-    responses((status = 200, description = "It could be made", body = StreamInfo),
-              Problem))]
+    params(("source" = String, Path, description = "The source")), request_body = StreamShape,
+    responses((status = 200, description = "It could be made", body = StreamInfo), Problem))]
 pub(crate) async fn check_stream(
     asker: Asker,
     Name(source): Name,
     _: NoParams,
     request: Request,
-) -> Result<Json<StreamInfo>, Problem> {
+) -> Reply<StreamInfo> {
     asker.may_source(Role::Admin, &source)?;
     let shape: StreamShape = asker.receive_settings(request).await?;
     let checked = asker.app.engine(move |engine| {
@@ -171,16 +151,14 @@ pub(crate) async fn check_stream(
 /// All but its column and its kind of keys may change. What is open is given up, and the window fills anew; who follows the
 /// stream is cut off and may come back. Events are charged until then as before, and from then on as the new settings say.
 #[utoipa::path(put, path = "/v1/streams/{stream}", tag = "streams",
-    params(("stream" = String, Path, description = "The stream")),
-    request_body = StreamShape,
-    responses((status = 200, description = "The stream", body = StreamInfo),
-              Problem))]
+    params(("stream" = String, Path, description = "The stream")), request_body = StreamShape,
+    responses((status = 200, description = "The stream", body = StreamInfo), Problem))]
 pub(crate) async fn replace_stream(
     asker: Asker,
     Name(name): Name,
     _: NoParams,
     request: Request,
-) -> Result<Json<StreamInfo>, Problem> {
+) -> Reply<StreamInfo> {
     asker.may_stream(Role::Admin, &name)?;
     let shape: StreamShape = asker.receive_settings(request).await?;
     if shape.name != name {
@@ -197,13 +175,8 @@ pub(crate) async fn replace_stream(
 /// Deletes a stream. What is open is given up; its charge stays.
 #[utoipa::path(delete, path = "/v1/streams/{stream}", tag = "streams",
     params(("stream" = String, Path, description = "The stream")),
-    responses((status = 204, description = "It is gone"),
-              Problem))]
-pub(crate) async fn delete_stream(
-    asker: Asker,
-    Name(name): Name,
-    _: NoParams,
-) -> Result<StatusCode, Problem> {
+    responses((status = 204, description = "It is gone"), Problem))]
+pub(crate) async fn delete_stream(asker: Asker, Name(name): Name, _: NoParams) -> Done {
     asker.may_stream(Role::Admin, &name)?;
     let app = asker.app.clone();
     let deleted = asker.app.engine(move |engine| {
@@ -218,44 +191,31 @@ pub(crate) async fn delete_stream(
 /// What is promised of a stream, in numbers and in words.
 #[utoipa::path(get, path = "/v1/streams/{stream}/privacy", tag = "streams",
     params(("stream" = String, Path, description = "The stream")),
-    responses((status = 200, description = "The contract", body = ContractInfo),
-              Problem))]
-pub(crate) async fn privacy(
-    asker: Asker,
-    Name(name): Name,
-    _: NoParams,
-) -> Result<Json<ContractInfo>, Problem> {
+    responses((status = 200, description = "The contract", body = ContractInfo), Problem))]
+pub(crate) async fn privacy(asker: Asker, Name(name): Name, _: NoParams) -> Reply<ContractInfo> {
     asker.may_stream(Role::Query, &name).or_else(|_| asker.may_stream(Role::Admin, &name))?;
     Ok(Json(asker.app.engine.contract(&name)?.into()))
 }
 
 /// All tokens, without what they are.
 #[utoipa::path(get, path = "/v1/tokens", tag = "tokens",
-    responses((status = 200, description = "Oldest first", body = Tokens),
-              Problem))]
-pub(crate) async fn tokens(asker: Asker, _: NoParams) -> Result<Json<Tokens>, Problem> {
+    responses((status = 200, description = "Oldest first", body = Tokens), Problem))]
+pub(crate) async fn tokens(asker: Asker, _: NoParams) -> Reply<Tokens> {
     asker.may(Role::Admin)?;
     Ok(Json(Tokens { tokens: asker.app.keeper.list().into_iter().map(Into::into).collect() }))
 }
 
 /// What the token that asks may do, and where.
 #[utoipa::path(get, path = "/v1/token", tag = "tokens",
-    responses((status = 200, description = "Its grant", body = Grant),
-              Problem))]
+    responses((status = 200, description = "Its grant", body = Grant), Problem))]
 pub(crate) async fn own_token(asker: Asker, _: NoParams) -> Json<Grant> {
     Json(asker.caller.grant.clone())
 }
 
 /// Makes a token. It is shown this once: only its hash is kept.
 #[utoipa::path(post, path = "/v1/tokens", tag = "tokens",
-    request_body = TokenShape,
-    responses((status = 201, description = "The token", body = MadeToken),
-              Problem))]
-pub(crate) async fn create_token(
-    asker: Asker,
-    _: NoParams,
-    request: Request,
-) -> Result<(StatusCode, Json<MadeToken>), Problem> {
+    request_body = TokenShape, responses((status = 201, description = "The token", body = MadeToken), Problem))]
+pub(crate) async fn create_token(asker: Asker, _: NoParams, request: Request) -> Made<MadeToken> {
     asker.may(Role::Admin)?;
     let TokenShape { name, grant } = asker.receive_settings(request).await?;
     let app = asker.app.clone();
@@ -270,9 +230,8 @@ pub(crate) async fn create_token(
 /// Deletes a token; from then on it is unknown, and whoever follows a stream with it is cut off.
 #[utoipa::path(delete, path = "/v1/tokens/{id}", tag = "tokens",
     params(("id" = String, Path, description = "The public id of the token")),
-    responses((status = 204, description = "It is gone"),
-              Problem))]
-pub(crate) async fn delete_token(asker: Asker, Name(id): Name, _: NoParams) -> Result<StatusCode, Problem> {
+    responses((status = 204, description = "It is gone"), Problem))]
+pub(crate) async fn delete_token(asker: Asker, Name(id): Name, _: NoParams) -> Done {
     asker.may(Role::Admin)?;
     let app = asker.app.clone();
     asker.app.engine(move |_| Ok(app.keeper.delete(&id)?)).await?;

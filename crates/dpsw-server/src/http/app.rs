@@ -97,7 +97,6 @@ impl App {
 }
 
 impl Shared {
-    /// Whether the service shuts down.
     pub(crate) fn is_closing(&self) -> bool {
         *self.closing.borrow()
     }

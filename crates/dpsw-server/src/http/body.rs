@@ -15,6 +15,7 @@ use crate::auth::Role;
 use crate::budget::Reservation;
 use crate::http::caller::Asker;
 use crate::http::problem::Problem;
+use crate::input::Format;
 use crate::limits::Limits;
 use crate::wire::problem::Code;
 
@@ -63,7 +64,6 @@ impl Asker {
         Ok(self.receive_json(request, Shown::Words).await?.value)
     }
 
-    /// Reads a body of JSON.
     async fn receive_json<T: DeserializeOwned + Send + 'static>(
         &self,
         request: Request,
@@ -84,9 +84,8 @@ impl Asker {
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
-    let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let name = content_type.split(';').next().unwrap_or_default().trim();
-    name.eq_ignore_ascii_case("application/json")
+    let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    content_type.and_then(Format::of) == Some(Format::Json)
 }
 
 /// A token holds as much memory as it may, or there is none left.

@@ -8,13 +8,12 @@ use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use axum::middleware::Next;
-use axum::response::Response;
 
 use crate::auth::Role;
 use crate::auth::keeper::Caller;
 use crate::http::app::App;
 use crate::http::places::Held;
-use crate::http::problem::Problem;
+use crate::http::problem::{Problem, RawReply};
 use crate::wire::problem::Code;
 
 /// Whoever asks, and what handlers share. Handlers that take it are behind [`known`].
@@ -25,11 +24,7 @@ pub(crate) struct Asker {
 }
 
 /// Lets requests through that show a known token which does not ask too often.
-pub(crate) async fn known(
-    State(app): State<App>,
-    mut request: Request,
-    next: Next,
-) -> Result<Response, Problem> {
+pub(crate) async fn known(State(app): State<App>, mut request: Request, next: Next) -> RawReply {
     let token = token(request.headers())?;
     let caller = app.keeper.caller(token).ok_or_else(unknown)?;
     caller.take(Instant::now()).map_err(|wait| {

@@ -9,7 +9,7 @@ use crate::http::ask::Effort;
 use crate::http::caller::Asker;
 use crate::http::items::{NamedItems, of_body, wrong_item};
 use crate::http::params::{Name, Params, Scope};
-use crate::http::problem::Problem;
+use crate::http::problem::{Problem, Reply};
 use crate::wire::answer::Answer;
 use crate::wire::item::AskedItem;
 use crate::wire::report::FrequenciesQuestion;
@@ -19,10 +19,9 @@ fn frequencies<'i>(view: &WindowView, items: &'i [AskedItem]) -> Result<Vec<Rank
     let mut rows = Vec::with_capacity(items.len());
     for (index, item) in items.iter().enumerate() {
         let asked = view.frequencies(&[item.item()]);
+        let unlisted = "it is not in the public list, so it was not counted";
         rows.extend(asked.map_err(|error| match error {
-            QueryError::NotInDomain => {
-                wrong_item(index, "it is not in the public list, so it was not counted")
-            }
+            QueryError::NotInDomain => wrong_item(index, unlisted),
             error => error.into(),
         })?);
     }
@@ -39,17 +38,11 @@ fn asked(view: &WindowView, items: &[AskedItem], trends: bool) -> Result<Answer,
 /// How often items occurred.
 ///
 /// Items in an address may end in the logs of proxies: `POST /v1/streams/{stream}/frequencies` keeps them out of there.
-#[utoipa::path(
-    get, path = "/v1/streams/{stream}/frequency", tag = "questions",
+#[utoipa::path(get, path = "/v1/streams/{stream}/frequency", tag = "questions",
     params(("stream" = String, Path, description = "The stream"), NamedItems, Scope,
            ("trend" = Option<bool>, Query, description = "Whether rows say how they move")),
-    responses((status = 200, description = "A row for each item, in their order", body = Answer),
-              Problem))]
-pub(crate) async fn frequency(
-    asker: Asker,
-    Name(stream): Name,
-    mut params: Params,
-) -> Result<Json<Answer>, Problem> {
+    responses((status = 200, description = "A row for each item, in their order", body = Answer), Problem))]
+pub(crate) async fn frequency(asker: Asker, Name(stream): Name, mut params: Params) -> Reply<Answer> {
     let items = NamedItems::read(&mut params);
     let scope = Scope::read(&mut params)?;
     let trends = params.flag("trend")?;
@@ -61,19 +54,17 @@ pub(crate) async fn frequency(
 }
 
 /// How often many items occurred.
-#[utoipa::path(
-    post, path = "/v1/streams/{stream}/frequencies", tag = "questions",
+#[utoipa::path(post, path = "/v1/streams/{stream}/frequencies", tag = "questions",
     params(("stream" = String, Path, description = "The stream"), Scope,
            ("trend" = Option<bool>, Query, description = "Whether rows say how they move")),
     request_body = FrequenciesQuestion,
-    responses((status = 200, description = "A row for each item, in their order", body = Answer),
-              Problem))]
+    responses((status = 200, description = "A row for each item, in their order", body = Answer), Problem))]
 pub(crate) async fn frequencies_of_many(
     asker: Asker,
     Name(stream): Name,
     mut params: Params,
     request: Request,
-) -> Result<Json<Answer>, Problem> {
+) -> Reply<Answer> {
     let scope = Scope::read(&mut params)?;
     let trends = params.flag("trend")?;
     params.done()?;

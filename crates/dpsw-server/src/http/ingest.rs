@@ -1,7 +1,5 @@
 //! Takes batches of events: acknowledged when they are durable.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::Request;
 use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderName};
@@ -17,7 +15,7 @@ use crate::http::app::App;
 use crate::http::body::{Received, SMALL};
 use crate::http::caller::Asker;
 use crate::http::params::{Name, Params};
-use crate::http::problem::Problem;
+use crate::http::problem::{Problem, RawReply};
 use crate::http::request::PublicArrival;
 use crate::input::unpack::{Packing, unpack};
 use crate::input::{self, Format, InputError, InputLimits, Wanted};
@@ -40,8 +38,7 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// `text/plain` has an item per line (where the source has one column and nothing else), `application/x-ndjson` a document per
 /// line, `application/json` an array of documents, `text/csv` names in its first record, `application/vnd.apache.arrow.stream`
 /// an Arrow IPC stream. Times are unix seconds or milliseconds, or RFC 3339.
-#[utoipa::path(
-    post, path = "/v1/sources/{source}/events", tag = "events",
+#[utoipa::path(post, path = "/v1/sources/{source}/events", tag = "events",
     params(("source" = String, Path, description = "The source"),
            ("Batch-Id" = Option<String>, Header, description = "The name of a sender, a slash, and a number that grows",
             pattern = "^[A-Za-z0-9._-]{1,64}/(0|[1-9][0-9]{0,18})$", example = "web-1/42"),
@@ -51,12 +48,7 @@ const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
     responses((status = 202, description = "The batch is durable and will be counted once", body = Receipt),
               (status = 200, description = "A batch of this id was taken before; this one is not counted", body = Receipt),
               Problem))]
-pub(crate) async fn ingest(
-    asker: Asker,
-    Name(source): Name,
-    params: Params,
-    request: Request,
-) -> Result<Response, Problem> {
+pub(crate) async fn ingest(asker: Asker, Name(source): Name, params: Params, request: Request) -> RawReply {
     asker.may_source(Role::Ingest, &source)?;
     params.done()?;
     let has_public_arrivals = asker.app.engine.wanted(&source)?.has_public_arrivals;
@@ -85,12 +77,11 @@ async fn take(asker: &Asker, source: &str, request: Request) -> Result<Receipt, 
     let id = batch_id(asker, &headers)?;
     let form = BodyForm::new(app, &headers)?;
     let received = asker.receive(&headers, body).await?;
+    let is_small = form.packing.is_none() && received.value.len() <= SMALL;
     // Streams may have changed while the body came.
-    let reading = Reading { form, wanted: app.engine.wanted(source)? };
-    let events = match reading.form.packing.is_none() && received.value.len() <= SMALL {
-        true => reading.read(received)?,
-        false => app.workers.bodies.run(move || Ok(reading.read(received)?)).await?,
-    };
+    let wanted = app.engine.wanted(source)?;
+    let read = move || -> Result<Events, Problem> { Ok(form.read(&wanted, received)?) };
+    let events = if is_small { read()? } else { app.workers.bodies.run(read).await? };
     Ok(app.engine.ingest(source, id, events)?.await?)
 }
 
@@ -100,12 +91,6 @@ struct BodyForm {
     packing: Option<Packing>,
     limits: InputLimits,
     unpacked_max: usize,
-}
-
-/// The form of a body, and the columns that are taken of it.
-struct Reading {
-    form: BodyForm,
-    wanted: Arc<Wanted>,
 }
 
 impl BodyForm {
@@ -120,18 +105,16 @@ impl BodyForm {
             unpacked_max: Limits::bytes(app.limits.unpacked_body),
         })
     }
-}
 
-impl Reading {
-    fn read(&self, received: Received<Bytes>) -> Result<Events, InputError> {
+    fn read(&self, wanted: &Wanted, received: Received<Bytes>) -> Result<Events, InputError> {
         let Received { value: body, room } = received;
-        let BodyForm { format, packing, limits, unpacked_max } = self.form;
+        let Self { format, packing, limits, unpacked_max } = *self;
         let body = match packing {
             Some(packing) => unpack(packing, &body, unpacked_max)?,
             None => body,
         };
-        let events = input::read(format, body, &self.wanted, limits, room)?;
-        Ok(events.read_for(self.wanted.version))
+        let events = input::read(format, body, wanted, limits, room)?;
+        Ok(events.read_for(wanted.version))
     }
 }
 

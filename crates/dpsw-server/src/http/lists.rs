@@ -12,7 +12,7 @@ use crate::http::ask::Effort;
 use crate::http::caller::Asker;
 use crate::http::items::of_body;
 use crate::http::params::{Name, Params, Scope};
-use crate::http::problem::Problem;
+use crate::http::problem::{Problem, Reply};
 use crate::wire::answer::Answer;
 use crate::wire::item::AskedItem;
 use crate::wire::report::CandidatesQuestion;
@@ -70,7 +70,6 @@ pub(crate) fn read_count(app: &App, params: &mut Params) -> Result<usize, Proble
     params.count("count", USUAL_ROWS, app.limits.answer_rows)
 }
 
-/// The most frequent items of a view.
 pub(crate) fn top_of(view: &WindowView, count: usize, rows: Rows) -> Result<Answer, Problem> {
     Ok(rows.answer(view, &view.list(rows.of(ListRequest::top(count)))?))
 }
@@ -79,17 +78,11 @@ pub(crate) fn top_of(view: &WindowView, count: usize, rows: Rows) -> Result<Answ
 ///
 /// The largest of many noisy numbers are large because of their noise, so rows show what they probably count; rows that may be
 /// noise alone are hidden, and `hidden` says how many.
-#[utoipa::path(
-    get, path = "/v1/streams/{stream}/top", tag = "questions",
+#[utoipa::path(get, path = "/v1/streams/{stream}/top", tag = "questions",
     params(("stream" = String, Path, description = "The stream"),
            ("count" = Option<usize>, Query, description = "How many rows; 10 if nobody says", minimum = 1), Rows, Scope),
-    responses((status = 200, description = "The largest first", body = Answer),
-              Problem))]
-pub(crate) async fn top(
-    asker: Asker,
-    Name(stream): Name,
-    mut params: Params,
-) -> Result<Json<Answer>, Problem> {
+    responses((status = 200, description = "The largest first", body = Answer), Problem))]
+pub(crate) async fn top(asker: Asker, Name(stream): Name, mut params: Params) -> Reply<Answer> {
     let count = read_count(&asker.app, &mut params)?;
     let rows = Rows::read(&mut params)?;
     let scope = Scope::read(&mut params)?;
@@ -139,19 +132,13 @@ fn threshold(share: f64) -> Result<Threshold, Problem> {
 }
 
 /// The items that are at least a share of the window.
-#[utoipa::path(
-    get, path = "/v1/streams/{stream}/heavy-hitters", tag = "questions",
+#[utoipa::path(get, path = "/v1/streams/{stream}/heavy-hitters", tag = "questions",
     params(("stream" = String, Path, description = "The stream"),
            ("threshold" = f64, Query, description = "The share of the window that a heavy hitter has at least",
             exclusive_minimum = 0.0, maximum = 1.0, example = 0.01),
            ("certainty" = Option<Side>, Query, description = "On which side to err"), Rows, Scope),
-    responses((status = 200, description = "The largest first", body = Answer),
-              Problem))]
-pub(crate) async fn heavy_hitters(
-    asker: Asker,
-    Name(stream): Name,
-    mut params: Params,
-) -> Result<Json<Answer>, Problem> {
+    responses((status = 200, description = "The largest first", body = Answer), Problem))]
+pub(crate) async fn heavy_hitters(asker: Asker, Name(stream): Name, mut params: Params) -> Reply<Answer> {
     let share = params.read("threshold", "a number strictly between 0 and 1")?;
     let side: Side = params.read("certainty", "plain, sure or possible")?.unwrap_or_default();
     let rows = Rows::read(&mut params)?;
@@ -169,18 +156,15 @@ pub(crate) async fn heavy_hitters(
 }
 
 /// Which of many items are at least a share of the window: also where keys cannot be listed.
-#[utoipa::path(
-    post, path = "/v1/streams/{stream}/heavy-hitters", tag = "questions",
-    params(("stream" = String, Path, description = "The stream"), Rows, Scope),
-    request_body = CandidatesQuestion,
-    responses((status = 200, description = "The largest first", body = Answer),
-              Problem))]
+#[utoipa::path(post, path = "/v1/streams/{stream}/heavy-hitters", tag = "questions",
+    params(("stream" = String, Path, description = "The stream"), Rows, Scope), request_body = CandidatesQuestion,
+    responses((status = 200, description = "The largest first", body = Answer), Problem))]
 pub(crate) async fn heavy_hitters_among(
     asker: Asker,
     Name(stream): Name,
     mut params: Params,
     request: Request,
-) -> Result<Json<Answer>, Problem> {
+) -> Reply<Answer> {
     let rows = Rows::read(&mut params)?;
     let scope = Scope::read(&mut params)?;
     params.done()?;

@@ -31,8 +31,7 @@ const TOKEN_CHECK: Duration = Duration::from_secs(5);
 ///
 /// Each event `top` has an answer like that of `GET /v1/streams/{stream}/top`. The first comes at once. Comments are sent
 /// while nothing changes. It ends when the stream is deleted, the token is, or the service shuts down.
-#[utoipa::path(
-    get, path = "/v1/streams/{stream}/live", tag = "questions",
+#[utoipa::path(get, path = "/v1/streams/{stream}/live", tag = "questions",
     params(("stream" = String, Path, description = "The stream"),
            ("count" = Option<usize>, Query, description = "How many rows; 10 if nobody says", minimum = 1), Rows, Scope),
     responses((status = 200, description = "Events `top`, each an Answer", content_type = "text/event-stream", body = LiveEvent),

@@ -8,7 +8,7 @@ use crate::http::ask::Effort;
 use crate::http::caller::Asker;
 use crate::http::items::{NamedItems, of_body};
 use crate::http::params::{Name, Params, Scope};
-use crate::http::problem::Problem;
+use crate::http::problem::{Problem, Reply};
 use crate::wire::answer::{History, TrendAnswer};
 use crate::wire::item::AskedItem;
 use crate::wire::report::ItemQuestion;
@@ -16,16 +16,10 @@ use crate::wire::report::ItemQuestion;
 /// An item in each substream that is kept, oldest first.
 ///
 /// With `window` or `as_of`, those substreams that lie inside that window.
-#[utoipa::path(
-    get, path = "/v1/streams/{stream}/history", tag = "questions",
+#[utoipa::path(get, path = "/v1/streams/{stream}/history", tag = "questions",
     params(("stream" = String, Path, description = "The stream"), NamedItems, Scope),
-    responses((status = 200, description = "The oldest first", body = History),
-              Problem))]
-pub(crate) async fn history(
-    asker: Asker,
-    Name(stream): Name,
-    mut params: Params,
-) -> Result<Json<History>, Problem> {
+    responses((status = 200, description = "The oldest first", body = History), Problem))]
+pub(crate) async fn history(asker: Asker, Name(stream): Name, mut params: Params) -> Reply<History> {
     let items = NamedItems::read(&mut params);
     let scope = Scope::read(&mut params)?;
     params.done()?;
@@ -34,18 +28,15 @@ pub(crate) async fn history(
 }
 
 /// The same of an item that stays out of the address, and so of the logs of proxies.
-#[utoipa::path(
-    post, path = "/v1/streams/{stream}/history", tag = "questions",
-    params(("stream" = String, Path, description = "The stream"), Scope),
-    request_body = ItemQuestion,
-    responses((status = 200, description = "The oldest first", body = History),
-              Problem))]
+#[utoipa::path(post, path = "/v1/streams/{stream}/history", tag = "questions",
+    params(("stream" = String, Path, description = "The stream"), Scope), request_body = ItemQuestion,
+    responses((status = 200, description = "The oldest first", body = History), Problem))]
 pub(crate) async fn history_of_body(
     asker: Asker,
     Name(stream): Name,
     mut params: Params,
     request: Request,
-) -> Result<Json<History>, Problem> {
+) -> Reply<History> {
     let scope = Scope::read(&mut params)?;
     params.done()?;
     let question = asker.receive_question::<ItemQuestion>(&stream, request).await?;
@@ -69,16 +60,10 @@ fn history_of(view: &WindowView, item: &AskedItem, scope: &Scope) -> Result<Hist
 
 /// Whether an item rises or falls: this window against the one before it, if that is retained; else its newer half against its
 /// older half.
-#[utoipa::path(
-    get, path = "/v1/streams/{stream}/trend", tag = "questions",
+#[utoipa::path(get, path = "/v1/streams/{stream}/trend", tag = "questions",
     params(("stream" = String, Path, description = "The stream"), NamedItems, Scope),
-    responses((status = 200, description = "Now and before", body = TrendAnswer),
-              Problem))]
-pub(crate) async fn trend(
-    asker: Asker,
-    Name(stream): Name,
-    mut params: Params,
-) -> Result<Json<TrendAnswer>, Problem> {
+    responses((status = 200, description = "Now and before", body = TrendAnswer), Problem))]
+pub(crate) async fn trend(asker: Asker, Name(stream): Name, mut params: Params) -> Reply<TrendAnswer> {
     let items = NamedItems::read(&mut params);
     let scope = Scope::read(&mut params)?;
     params.done()?;

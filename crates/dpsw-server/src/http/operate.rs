@@ -4,13 +4,13 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 
 use crate::auth::Role;
 use crate::http::app::App;
 use crate::http::caller::Asker;
 use crate::http::params::NoParams;
-use crate::http::problem::Problem;
+use crate::http::problem::{Problem, RawReply, Reply};
 use crate::metrics::Now;
 use crate::wire::problem::Code;
 use crate::wire::report::{Readiness, Status, Version};
@@ -44,9 +44,8 @@ pub(crate) async fn readyz(State(app): State<App>) -> (StatusCode, Json<Readines
 
 /// Why batches are refused, and what happened that the operator should know.
 #[utoipa::path(get, path = "/v1/status", tag = "operation",
-    responses((status = 200, description = "The status", body = Status),
-              Problem))]
-pub(crate) async fn status(asker: Asker, _: NoParams) -> Result<Json<Status>, Problem> {
+    responses((status = 200, description = "The status", body = Status), Problem))]
+pub(crate) async fn status(asker: Asker, _: NoParams) -> Reply<Status> {
     asker.may(Role::Admin)?;
     Ok(Json(asker.app.engine.health().into()))
 }
@@ -55,7 +54,7 @@ pub(crate) async fn status(asker: Asker, _: NoParams) -> Result<Json<Status>, Pr
 #[utoipa::path(get, path = "/metrics", tag = "operation",
     responses((status = 200, description = "In the text format of Prometheus", content_type = "text/plain", body = String),
               Problem))]
-pub(crate) async fn metrics(asker: Asker, _: NoParams) -> Result<Response, Problem> {
+pub(crate) async fn metrics(asker: Asker, _: NoParams) -> RawReply {
     asker.may(Role::Query).or_else(|_| asker.may(Role::Admin))?;
     let app = &asker.app;
     let streams = app.engine(|engine| Ok(engine.streams())).await?;

@@ -60,7 +60,6 @@ impl<S: Send + Sync> FromRequestParts<S> for NoParams {
 }
 
 impl Params {
-    /// All values of a parameter.
     pub(crate) fn many(&mut self, name: &'static str) -> Vec<String> {
         self.known.push(name);
         let (taken, left) = std::mem::take(&mut self.pairs).into_iter().partition(|(key, _)| key == name);

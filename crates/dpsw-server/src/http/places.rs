@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -16,6 +16,7 @@ use hyper::body::{Frame, SizeHint};
 use tokio::sync::Notify;
 
 use crate::budget::{Budget, Reservation};
+use crate::sync::LockAnyway;
 
 /// All connections.
 #[derive(Debug, Clone)]
@@ -65,7 +66,7 @@ impl Places {
     }
 
     fn open(&self) -> MutexGuard<'_, Open> {
-        self.0.open.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.open.lock_anyway()
     }
 
     /// A place for a connection from this address, perhaps that of a quiet one.
@@ -116,7 +117,6 @@ impl Open {
 }
 
 impl Place {
-    /// Marks a request as being answered.
     pub(crate) fn answering(&self) -> Answering {
         if let Some(entry) = self.places.open().connections.get_mut(&self.id) {
             entry.answering += 1;

@@ -26,6 +26,12 @@ pub(crate) struct Problem {
     retry_after: Option<Duration>,
 }
 
+/// What a handler replies with: a document in JSON, or a problem.
+pub(crate) type Reply<T> = Result<Json<T>, Problem>;
+
+/// The same of a reply that is not always JSON.
+pub(crate) type RawReply = Result<Response, Problem>;
+
 /// Its code, for the log.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ProblemCode(pub(crate) &'static str);

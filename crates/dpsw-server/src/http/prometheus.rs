@@ -1,7 +1,7 @@
 //! The private top items of a stream as metrics, where the operator offers them: so that Grafana shows them.
 
 use axum::http::header::CONTENT_TYPE;
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use dpsw::WindowView;
 
 use crate::http::ask::Effort;
@@ -9,7 +9,7 @@ use crate::http::caller::Asker;
 use crate::http::lists::{Rows, read_count, top_of};
 use crate::http::operate::PROMETHEUS;
 use crate::http::params::{Name, Params, Scope};
-use crate::http::problem::Problem;
+use crate::http::problem::{Problem, RawReply};
 use crate::metrics::Page;
 use crate::wire::answer::{Answer, Row};
 use crate::wire::item::ItemShape;
@@ -18,17 +18,12 @@ use crate::wire::problem::Code;
 /// The most frequent items with their intervals, as Prometheus reads them.
 ///
 /// Offered for streams that the settings name under `prometheus`.
-#[utoipa::path(
-    get, path = "/v1/streams/{stream}/prometheus", tag = "questions",
+#[utoipa::path(get, path = "/v1/streams/{stream}/prometheus", tag = "questions",
     params(("stream" = String, Path, description = "The stream"),
            ("count" = Option<usize>, Query, description = "How many items; 10 if nobody says", minimum = 1), Scope),
     responses((status = 200, description = "In the text format of Prometheus", content_type = "text/plain", body = String),
               Problem))]
-pub(crate) async fn prometheus(
-    asker: Asker,
-    Name(stream): Name,
-    mut params: Params,
-) -> Result<Response, Problem> {
+pub(crate) async fn prometheus(asker: Asker, Name(stream): Name, mut params: Params) -> RawReply {
     let count = read_count(&asker.app, &mut params)?;
     let scope = Scope::read(&mut params)?;
     params.done()?;
@@ -63,11 +58,8 @@ fn page(stream: &str, answer: &Answer) -> String {
             page.line(name, &labels, value(row).unwrap_or(f64::NAN));
         }
     }
-    page.begin(
-        "dpsw_window_end",
-        "gauge",
-        "Where the covered part of the window ends, in items or milliseconds.",
-    );
-    page.line("dpsw_window_end", &[("stream", stream)], answer.about.covered.end);
+    let name = "dpsw_window_end";
+    page.begin(name, "gauge", "Where the covered part of the window ends, in items or milliseconds.");
+    page.line(name, &[("stream", stream)], answer.about.covered.end);
     page.0
 }

@@ -46,7 +46,6 @@ impl RequestIds {
     }
 }
 
-/// What happens around every request.
 pub(crate) async fn around(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let started = Instant::now();
     let id = app.ids.next();
@@ -78,32 +77,20 @@ fn log(id: &RequestId, method: &Method, route: Option<&str>, response: &Response
         return;
     }
     let status = response.status();
+    let is_refused = StatusCode::INTERNAL_SERVER_ERROR <= status;
     let problem = response.extensions().get::<ProblemCode>().map(|code| code.0);
     let elapsed_us = u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
     // A method may be any word.
     let method = if is_usual(method) { method.as_str() } else { "other" };
     let route = route.unwrap_or("none");
-    if StatusCode::INTERNAL_SERVER_ERROR <= status {
-        tracing::warn!(
-            request = id.0,
-            method,
-            route,
-            status = status.as_u16(),
-            problem,
-            elapsed_us,
-            "refused"
-        );
-    } else {
-        tracing::info!(
-            request = id.0,
-            method,
-            route,
-            status = status.as_u16(),
-            problem,
-            elapsed_us,
-            "answered"
-        );
+    let status = status.as_u16();
+    // The level of a line is part of its call: this is one line at two levels.
+    macro_rules! line {
+        ($level:ident, $text:literal) => {
+            tracing::$level!(request = id.0, method, route, status, problem, elapsed_us, $text)
+        };
     }
+    if is_refused { line!(warn, "refused") } else { line!(info, "answered") }
 }
 
 /// Batches that were taken would only fill the log. That one was refused is said where arrivals are public, or if it was no

@@ -44,7 +44,7 @@ const FRAME_LEN_MAX: u32 = 64 << 10;
 /// How often tokens and certificates are looked at again.
 const UPKEEP: Duration = Duration::from_secs(2);
 /// How long to wait when the system has no more sockets.
-const SOCKETS_LATER: Duration = Duration::from_millis(100);
+pub(crate) const SOCKETS_LATER: Duration = Duration::from_millis(100);
 /// How often the other end of a quiet HTTP/2 connection is asked whether it is still there.
 const PING: Duration = Duration::from_secs(20);
 /// How long one that gets no place is told so.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::http::StatusCode;
 use axum::routing::get;
 use axum::{Json, Router};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -14,10 +15,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
-use axum::http::StatusCode;
-
 use crate::http::operate;
 use crate::http::problem::Problem;
+use crate::http::serve::SOCKETS_LATER;
 use crate::tls::Tls;
 use crate::wire::problem::Code;
 use crate::wire::report::Readiness;
@@ -26,8 +26,6 @@ use crate::wire::report::Readiness;
 const CONNECTIONS: usize = 64;
 /// A connection has one question and this much time.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How long to wait when the system has no more sockets.
-const SOCKETS_LATER: Duration = Duration::from_millis(100);
 /// How long clients should wait.
 const LATER: Duration = Duration::from_secs(1);
 

@@ -6,7 +6,7 @@ use axum::extract::{FromRequest, Multipart, Request};
 use axum::http::StatusCode;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::http::request::Parts;
-use axum::response::{IntoResponse, Response};
+use axum::response::IntoResponse;
 use bytes::Bytes;
 use dpsw::WindowView;
 
@@ -19,7 +19,7 @@ use crate::http::body::{Received, no_memory};
 use crate::http::caller::Asker;
 use crate::http::lists::{Rows, top_of};
 use crate::http::params::{Name, NoParams, Params, Scope};
-use crate::http::problem::Problem;
+use crate::http::problem::{Problem, RawReply};
 use crate::wire::answer::Answer;
 use crate::wire::body::Binary;
 use crate::wire::problem::Code;
@@ -35,12 +35,10 @@ pub(crate) struct ViewsForm {
 const VIEW: &str = "application/vnd.dpsw.view";
 
 /// The view of a stream as bytes. They may be published: they hold nothing that cannot be asked of the stream.
-#[utoipa::path(
-    get, path = "/v1/streams/{stream}/view", tag = "views",
+#[utoipa::path(get, path = "/v1/streams/{stream}/view", tag = "views",
     params(("stream" = String, Path, description = "The stream")),
-    responses((status = 200, description = "The view", content_type = "application/vnd.dpsw.view", body = Binary),
-              Problem))]
-pub(crate) async fn view(asker: Asker, Name(stream): Name, _: NoParams) -> Result<Response, Problem> {
+    responses((status = 200, description = "The view", content_type = "application/vnd.dpsw.view", body = Binary), Problem))]
+pub(crate) async fn view(asker: Asker, Name(stream): Name, _: NoParams) -> RawReply {
     let bytes = asker.ask(&stream, Scope::default(), Effort::Long, |view| Ok(view.to_bytes())).await?;
     let name = format!("attachment; filename=\"{stream}.view\"");
     Ok(([(CONTENT_TYPE, VIEW), (CONTENT_DISPOSITION, name.as_str())], bytes).into_response())
@@ -52,13 +50,11 @@ pub(crate) async fn view(asker: Asker, Name(stream): Name, _: NoParams) -> Resul
 /// nothing changes, if the service counts the stream itself, if it promises nothing, if its plan, hash keys or sites are not those of
 /// the one before, if it does not end after that, contradicts it, or if that was finished. The token needs the role `ingest` for the
 /// stream; to make it, the token must name it, or have the role `admin` everywhere.
-#[utoipa::path(
-    put, path = "/v1/streams/{stream}/view", tag = "views",
+#[utoipa::path(put, path = "/v1/streams/{stream}/view", tag = "views",
     params(("stream" = String, Path, description = "The stream")),
     request_body(content = Binary, content_type = "application/vnd.dpsw.view", description = "The view"),
     responses((status = 201, description = "The stream was made, and the view can be seen"),
-              (status = 204, description = "The view can be seen"),
-              Problem))]
+              (status = 204, description = "The view can be seen"), Problem))]
 pub(crate) async fn put_view(
     asker: Asker,
     Name(stream): Name,
@@ -96,15 +92,13 @@ pub(crate) async fn put_view(
 ///
 /// Each part of the form is a view, as in `curl -F view=@north.view -F view=@south.view`. Views of count windows, of users and of
 /// different plans or keys cannot be merged.
-#[utoipa::path(
-    post, path = "/v1/views/merge", tag = "views",
+#[utoipa::path(post, path = "/v1/views/merge", tag = "views",
     params(("count" = Option<usize>, Query, description = "Answer with so many of the most frequent items instead", minimum = 1),
            Rows, Scope),
     request_body(content = ViewsForm, content_type = "multipart/form-data", description = "Views, one per part"),
     responses((status = 200, description = "The merged view, or an answer",
-               content((Binary = "application/vnd.dpsw.view"), (Answer = "application/json"))),
-              Problem))]
-pub(crate) async fn merge(asker: Asker, mut params: Params, request: Request) -> Result<Response, Problem> {
+               content((Binary = "application/vnd.dpsw.view"), (Answer = "application/json"))), Problem))]
+pub(crate) async fn merge(asker: Asker, mut params: Params, request: Request) -> RawReply {
     asker.has(Role::Query)?;
     let wanted = Merged::read(&asker.app, &mut params)?;
     params.done()?;
@@ -148,7 +142,7 @@ impl Merged {
     }
 
     /// What it costs to work the union out is reserved before that is done.
-    fn of(&self, views: &[Bytes], budget: &Budget, room: &mut Reservation) -> Result<Response, Problem> {
+    fn of(&self, views: &[Bytes], budget: &Budget, room: &mut Reservation) -> RawReply {
         let views = views.iter().map(|bytes| WindowView::from_bytes(bytes)).collect::<Result<Vec<_>, _>>()?;
         let cost = room.amount() + views.iter().map(cost_of).sum::<usize>();
         if !budget.could_ever_hold(cost) {

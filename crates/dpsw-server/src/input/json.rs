@@ -103,7 +103,7 @@ pub(crate) fn read_fully<'t>(
 }
 
 /// The first byte of an object.
-const OBJECT: u8 = b'{';
+pub(crate) const OBJECT: u8 = b'{';
 /// The most fields that need no allocation: few columns are counted.
 const FEW: usize = 8;
 

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::input::json::{Name, scalar};
+use crate::input::json::{Name, OBJECT, scalar};
 use crate::input::rows::Field;
 
 /// Where a field stands: the names or numbers on the way to it.
@@ -48,8 +48,8 @@ impl Pointer {
 /// The member or element of a value, if it has it.
 fn step<'t>(value: &'t RawValue, part: &str) -> Option<&'t RawValue> {
     let mut deserializer = serde_json::Deserializer::from_str(value.get());
-    match value.get().as_bytes().first()? {
-        b'{' => deserializer.deserialize_map(Member(part)).ok()?,
+    match *value.get().as_bytes().first()? {
+        OBJECT => deserializer.deserialize_map(Member(part)).ok()?,
         b'[' => deserializer.deserialize_seq(Element(part.parse().ok()?)).ok()?,
         _ => None,
     }

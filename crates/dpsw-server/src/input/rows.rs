@@ -73,7 +73,6 @@ impl<'w> Rows<'w> {
         Ok(())
     }
 
-    /// All of them.
     pub(crate) fn finish(self) -> Result<Events, InputError> {
         let mut events = Events::new(self.len)?;
         for ((name, _), column) in self.wanted.columns.iter().zip(self.columns) {

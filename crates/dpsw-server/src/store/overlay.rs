@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::ops::Bound;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use redb::{BackendError, StorageBackend};
+
+use crate::sync::LockAnyway;
 
 /// Bytes are kept in pieces of this length.
 const PIECE_LEN: u64 = 4096;
@@ -27,10 +29,6 @@ impl Overlay {
     pub(crate) fn new(inner: Box<dyn StorageBackend>) -> io::Result<Self> {
         let len = inner.len()?;
         Ok(Self { inner, written: Mutex::new(Written { len, pieces: BTreeMap::new() }) })
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Written> {
-        self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A piece as it is on the disk, with zeros behind its end.
@@ -58,11 +56,11 @@ fn pieces(offset: u64, len: usize) -> impl Iterator<Item = (u64, usize, usize)> 
 
 impl StorageBackend for Overlay {
     fn len(&self) -> io::Result<u64> {
-        Ok(self.lock().len)
+        Ok(self.written.lock_anyway().len)
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        let written = self.lock();
+        let written = self.written.lock_anyway();
         let mut rest = out;
         for (number, at, len) in pieces(offset, rest.len()) {
             let (here, after) = std::mem::take(&mut rest).split_at_mut(len);
@@ -76,7 +74,7 @@ impl StorageBackend for Overlay {
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {
-        self.lock().len = len;
+        self.written.lock_anyway().len = len;
         Ok(())
     }
 
@@ -85,7 +83,7 @@ impl StorageBackend for Overlay {
     }
 
     fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
-        let mut written = self.lock();
+        let mut written = self.written.lock_anyway();
         let mut rest = data;
         for (number, at, len) in pieces(offset, data.len()) {
             let mut piece = match written.pieces.remove(&number) {

@@ -155,7 +155,6 @@ impl Store {
         self.decoded("a number of senders", Place::SenderCount(id, key), record.value(), count)
     }
 
-    /// All senders of all sources.
     pub(crate) fn all_senders(&self) -> Result<Vec<(SourceId, SenderKey)>, ReadError> {
         let mut all = Vec::new();
         for entry in self.table(SENDERS)?.iter()? {

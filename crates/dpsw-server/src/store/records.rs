@@ -32,7 +32,7 @@ pub(crate) struct SourceRecord {
     /// Without its streams.
     pub(crate) config: SourceConfig,
     pub(crate) is_deleted: bool,
-    /// The next batch has this number.
+    /// Those of deleted streams stay.
     pub(crate) charges: Vec<Charge>,
 }
 

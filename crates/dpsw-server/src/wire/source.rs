@@ -113,23 +113,6 @@ impl From<SourceShape> for SourceConfig {
     }
 }
 
-impl From<SourceConfig> for SourceShape {
-    fn from(config: SourceConfig) -> Self {
-        Self {
-            name: config.name,
-            protects: config.protects,
-            items_per_user: config.items_per_user,
-            epsilon: config.epsilon,
-            delta: config.delta,
-            columns: config.columns,
-            time_column: config.time_column,
-            user_column: config.user_column,
-            routing: config.routing,
-            broker: config.broker,
-        }
-    }
-}
-
 impl From<SourceReport> for SourceInfo {
     fn from(report: SourceReport) -> Self {
         let SourceReport { config, streams, ledger, .. } = report;

@@ -4,6 +4,7 @@ use dpsw::{Domain, Plan, Settings};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::config::stream::one_window;
 use crate::config::{ColumnKind, KeysConfig, Protects, StreamConfig};
 use crate::engine::report::{Contract, StreamReport};
 use crate::quantity::{Millis, Size, Span};
@@ -42,13 +43,9 @@ pub(crate) struct StreamShape {
     #[serde(default)]
     pub(crate) memory: Option<Size>,
     /// How many windows are kept.
-    #[serde(default = "one")]
+    #[serde(default = "one_window")]
     #[schema(minimum = 1, default = 1)]
     pub(crate) retention: u32,
-}
-
-fn one() -> u32 {
-    1
 }
 
 /// Which keys may be listed. A list must not be made from the stream itself.

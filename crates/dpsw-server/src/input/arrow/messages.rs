@@ -63,7 +63,7 @@ impl<'b> Messages<'b> {
         }
         let (metadata, rest) = rest.split_at_checked(len).ok_or(InputError::Arrow)?;
         let message = root_as_message(metadata).map_err(|_| InputError::Arrow)?;
-        let len = usize::try_from(message.bodyLength()).map_err(|_| InputError::Arrow)?;
+        let len = number(message.bodyLength())?;
         let start = self.body.len() - rest.len();
         let end = start.checked_add(len).filter(|end| *end <= self.body.len()).ok_or(InputError::Arrow)?;
         self.at = end;
@@ -91,7 +91,7 @@ impl<'b> Messages<'b> {
 
 impl<'b> Columns<'b> {
     fn new(batch: RecordBatch<'b>, buffers: Range<usize>) -> Result<Self, InputError> {
-        let rows = usize::try_from(batch.length()).map_err(|_| InputError::Arrow)?;
+        let rows = number(batch.length())?;
         if batch.compression().is_some() {
             return Err(InputError::Arrow);
         }
@@ -102,7 +102,6 @@ impl<'b> Columns<'b> {
     pub(crate) fn node(&self, index: usize) -> Result<(usize, usize), InputError> {
         let nodes = self.batch.nodes().unwrap_or_default();
         let node = (index < nodes.len()).then(|| nodes.get(index)).ok_or(InputError::Arrow)?;
-        let number = |value: i64| usize::try_from(value).map_err(|_| InputError::Arrow);
         Ok((number(node.length())?, number(node.null_count())?))
     }
 
@@ -110,7 +109,6 @@ impl<'b> Columns<'b> {
     pub(crate) fn buffer(&self, index: usize) -> Result<Range<usize>, InputError> {
         let buffers = self.batch.buffers().unwrap_or_default();
         let buffer = (index < buffers.len()).then(|| buffers.get(index)).ok_or(InputError::Arrow)?;
-        let number = |value: i64| usize::try_from(value).map_err(|_| InputError::Arrow);
         let offset = number(buffer.offset())?;
         let len = number(buffer.length())?;
         let end = offset.checked_add(len).filter(|end| *end <= self.bytes).ok_or(InputError::Arrow)?;
@@ -121,7 +119,7 @@ impl<'b> Columns<'b> {
     pub(crate) fn data_buffers(&self, at: Cursor) -> Result<usize, InputError> {
         let counts = self.batch.variadicBufferCounts().unwrap_or_default();
         let count = (at.views < counts.len()).then(|| counts.get(at.views)).ok_or(InputError::Arrow)?;
-        usize::try_from(count).map_err(|_| InputError::Arrow)
+        number(count)
     }
 
     /// The number of the first buffer of a field. Fields of views before it have data buffers of their own.
@@ -132,9 +130,13 @@ impl<'b> Columns<'b> {
         }
         let mut first = at.buffers;
         for count in counts.iter().take(at.views) {
-            let count = usize::try_from(count).map_err(|_| InputError::Arrow)?;
-            first = first.checked_add(count).ok_or(InputError::Arrow)?;
+            first = first.checked_add(number(count)?).ok_or(InputError::Arrow)?;
         }
         Ok(first)
     }
+}
+
+/// A number that a stranger wrote down: none is negative.
+fn number(value: i64) -> Result<usize, InputError> {
+    usize::try_from(value).map_err(|_| InputError::Arrow)
 }
