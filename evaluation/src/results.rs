@@ -27,7 +27,6 @@ pub struct Results {
 /// How the frequencies of a stream are distributed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Distribution {
-    /// The stream.
     pub stream: String,
     /// n.
     pub items: usize,
@@ -57,19 +56,16 @@ impl Results {
     }
 
     /// The streams of a sweep, in order.
-    #[must_use]
     pub fn streams(&self, sweep: &str) -> Vec<String> {
         distinct(self.of(sweep).map(|row| &row.stream)).into_iter().cloned().collect()
     }
 
     /// The methods of a sweep, in order.
-    #[must_use]
     pub fn methods(&self, sweep: &str) -> Vec<MethodName> {
         distinct(self.of(sweep).map(|row| row.method))
     }
 
     /// The values of a sweep's axis, in ascending order.
-    #[must_use]
     pub fn values(&self, sweep: &str) -> Vec<f64> {
         let mut values: Vec<f64> = self.of(sweep).map(|row| row.x).collect();
         values.sort_by(f64::total_cmp);
@@ -78,7 +74,6 @@ impl Results {
     }
 
     /// What was measured at a value of the axis, if the method could be run there.
-    #[must_use]
     pub fn measured(&self, sweep: &str, stream: &str, x: f64, method: MethodName) -> Option<&Measured> {
         let is_it =
             |row: &&Row| row.sweep == sweep && row.stream == stream && row.x == x && row.method == method;
@@ -86,7 +81,6 @@ impl Results {
     }
 
     /// A metric over the seeds; a price is relative to Microscope-Sketch.
-    #[must_use]
     pub fn summary(
         &self,
         sweep: &str,
@@ -103,23 +97,17 @@ impl Results {
         Some(Summary { mean: summary.mean / one, low: summary.low / one, high: summary.high / one })
     }
 
-    /// The mean of a metric.
-    #[must_use]
     pub fn mean(&self, sweep: &str, stream: &str, x: f64, method: MethodName, metric: Metric) -> Option<f64> {
         self.summary(sweep, stream, x, method, metric).map(|summary| summary.mean)
     }
 
     /// A metric over the axis, where the method could be run.
-    #[must_use]
     pub fn curve(&self, sweep: &str, stream: &str, method: MethodName, metric: Metric) -> Vec<Value> {
         let at = |x| Some((x, self.summary(sweep, stream, x, method, metric)?));
         self.values(sweep).into_iter().filter_map(at).collect()
     }
 
     /// All rows as CSV: one line per seed, and one with the reason where a method could not be run.
-    ///
-    /// # Errors
-    /// Never in memory.
     pub fn csv(&self, gammas: &[f64]) -> Result<String> {
         let metrics: Vec<Metric> = [Metric::MaeHigh, Metric::MaeLow, Metric::MreHigh, Metric::MreLow]
             .into_iter()

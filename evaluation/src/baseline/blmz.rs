@@ -53,10 +53,6 @@ struct LevelPlan {
 }
 
 impl Plan {
-    /// Derives the plan.
-    ///
-    /// # Errors
-    /// α or the factor is zero, the window has fewer than eight leaves, or a number has too many digits.
     pub fn new(task: Task, parameters: Parameters) -> Result<Self> {
         let Parameters { alpha, tracker_factor } = parameters;
         ensure!(0 < alpha.numerator(), "alpha must be above 0");
@@ -76,7 +72,6 @@ impl Plan {
     }
 
     /// Bytes of what is kept, sealed and open, at 8 bytes per entry.
-    #[must_use]
     pub fn sketch_bytes(&self) -> u64 {
         let of_level = |(number, level): (u32, &LevelPlan)| {
             let blocks = self.task.window_len / self.tree.block_len(number) + 1;
@@ -85,14 +80,11 @@ impl Plan {
         8 * (0..).zip(&self.levels).map(of_level).sum::<u64>()
     }
 
-    /// What is promised.
-    #[must_use]
     pub fn claim(&self) -> Claim {
         Claim::Pure(self.task.epsilon)
     }
 
     /// The method before the first item.
-    #[must_use]
     pub fn start(&self, noise: Noise) -> Box<dyn Baseline> {
         Box::new(self.hierarchy(noise))
     }

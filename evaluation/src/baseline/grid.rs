@@ -51,7 +51,6 @@ pub enum Plan {
 }
 
 impl Kind {
-    /// All of them.
     pub const ALL: [Self; 10] = [
         Self::PccMg,
         Self::PccMgReduced,
@@ -65,8 +64,6 @@ impl Kind {
         Self::TumblingGauss,
     ];
 
-    /// The name in results.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::PccMg => "pcc-mg",
@@ -83,9 +80,6 @@ impl Kind {
     }
 
     /// The plans to try that need no more than the bytes of this size; none if not even the smallest fits.
-    ///
-    /// # Errors
-    /// A number of the size is out of range, or the window cannot be cut as the method needs it.
     pub fn grid(self, size: Size) -> Result<Vec<Plan>> {
         use microscope::Sketch;
         use pcc_mg::Counts;
@@ -108,9 +102,6 @@ impl Kind {
 
     /// The plan that is used where nothing is tried: the one that spends the most of the bytes, and of equal ones the
     /// first.
-    ///
-    /// # Errors
-    /// As for [`grid`](Self::grid), and when nothing fits.
     pub fn largest(self, size: Size) -> Result<Plan> {
         let last_first = self.grid(size)?.into_iter().rev();
         last_first.max_by_key(Plan::sketch_bytes).context("not even the smallest sketch fits")
@@ -119,7 +110,6 @@ impl Kind {
 
 impl Plan {
     /// Bytes of what the method keeps, as the paper counts them: counters of 4 bytes, entries of 8, cells packed.
-    #[must_use]
     pub fn sketch_bytes(&self) -> u64 {
         match self {
             Self::PccMg(plan) => plan.sketch_bytes(),
@@ -131,7 +121,6 @@ impl Plan {
     }
 
     /// What is promised of everything that the method ever answers, with noise from the system.
-    #[must_use]
     pub fn claim(&self) -> Claim {
         match self {
             Self::PccMg(plan) => plan.claim(),
@@ -143,9 +132,6 @@ impl Plan {
     }
 
     /// The method before the first item.
-    ///
-    /// # Errors
-    /// There is no randomness to draw hash functions from.
     pub fn start(&self, noise: Noise) -> Result<Box<dyn Baseline>, EntropyError> {
         match self {
             Self::PccMg(plan) => Ok(plan.start(noise)),
