@@ -78,33 +78,31 @@ impl Metric {
 
     /// As axes show it.
     pub fn label(self) -> String {
-        match self {
-            Self::MaeHigh => "MAE, frequent items".to_owned(),
-            Self::MaeLow => "MAE, other items".to_owned(),
-            Self::MreHigh => "MRE, frequent items".to_owned(),
-            Self::MreLow => "MRE, other items".to_owned(),
-            Self::F1(gamma) => format!("F1, γ = {gamma}"),
-            Self::Precision(gamma) => format!("precision, γ = {gamma}"),
-            Self::Recall(gamma) => format!("recall, γ = {gamma}"),
-            Self::Throughput => "items a second, fastest seed".to_owned(),
-            Self::PriceHigh => "error ÷ Microscope's, frequent".to_owned(),
-            Self::PriceLow => "error ÷ Microscope's, other".to_owned(),
-        }
+        self.with_gamma(self.names()[1])
     }
 
     /// As files name it.
     pub fn key(self) -> String {
+        self.with_gamma(self.names()[0])
+    }
+
+    fn with_gamma(self, name: &str) -> String {
+        self.gamma().map_or_else(|| name.to_owned(), |gamma| format!("{name}{gamma}"))
+    }
+
+    /// The key and the label; those of a score are followed by its threshold.
+    fn names(self) -> [&'static str; 2] {
         match self {
-            Self::MaeHigh => "mae_high".to_owned(),
-            Self::MaeLow => "mae_low".to_owned(),
-            Self::MreHigh => "mre_high".to_owned(),
-            Self::MreLow => "mre_low".to_owned(),
-            Self::F1(gamma) => format!("f1_{gamma}"),
-            Self::Precision(gamma) => format!("precision_{gamma}"),
-            Self::Recall(gamma) => format!("recall_{gamma}"),
-            Self::Throughput => "insert_items_per_s".to_owned(),
-            Self::PriceHigh => "price_high".to_owned(),
-            Self::PriceLow => "price_low".to_owned(),
+            Self::MaeHigh => ["mae_high", "MAE, frequent items"],
+            Self::MaeLow => ["mae_low", "MAE, other items"],
+            Self::MreHigh => ["mre_high", "MRE, frequent items"],
+            Self::MreLow => ["mre_low", "MRE, other items"],
+            Self::F1(_) => ["f1_", "F1, γ = "],
+            Self::Precision(_) => ["precision_", "precision, γ = "],
+            Self::Recall(_) => ["recall_", "recall, γ = "],
+            Self::Throughput => ["insert_items_per_s", "items a second, fastest seed"],
+            Self::PriceHigh => ["price_high", "error ÷ Microscope's, frequent"],
+            Self::PriceLow => ["price_low", "error ÷ Microscope's, other"],
         }
     }
 }

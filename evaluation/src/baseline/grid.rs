@@ -38,15 +38,10 @@ pub enum Kind {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Plan {
-    /// See [`pcc_mg`].
     PccMg(pcc_mg::Plan),
-    /// See [`u_sketch`].
     USketch(u_sketch::Plan),
-    /// See [`blmz`].
     Blmz(blmz::Plan),
-    /// See [`microscope`].
     Microscope(microscope::Plan),
-    /// See [`tumbling`].
     Tumbling(tumbling::Plan),
 }
 
@@ -108,50 +103,39 @@ impl Kind {
     }
 }
 
+/// The same expression of whichever plan it is.
+macro_rules! of_any {
+    ($any:expr, $plan:ident => $of:expr) => {
+        match $any {
+            Plan::PccMg($plan) => $of,
+            Plan::USketch($plan) => $of,
+            Plan::Blmz($plan) => $of,
+            Plan::Microscope($plan) => $of,
+            Plan::Tumbling($plan) => $of,
+        }
+    };
+}
+
 impl Plan {
     /// Bytes of what the method keeps, as the paper counts them: counters of 4 bytes, entries of 8, cells packed.
     pub fn sketch_bytes(&self) -> u64 {
-        match self {
-            Self::PccMg(plan) => plan.sketch_bytes(),
-            Self::USketch(plan) => plan.sketch_bytes(),
-            Self::Blmz(plan) => plan.sketch_bytes(),
-            Self::Microscope(plan) => plan.sketch_bytes(),
-            Self::Tumbling(plan) => plan.sketch_bytes(),
-        }
+        of_any!(self, plan => plan.sketch_bytes())
     }
 
     /// What is promised of everything that the method ever answers, with noise from the system.
     pub fn claim(&self) -> Claim {
-        match self {
-            Self::PccMg(plan) => plan.claim(),
-            Self::USketch(plan) => plan.claim(),
-            Self::Blmz(plan) => plan.claim(),
-            Self::Microscope(plan) => plan.claim(),
-            Self::Tumbling(plan) => plan.claim(),
-        }
+        of_any!(self, plan => plan.claim())
     }
 
     /// The method before the first item.
     pub fn start(&self, noise: Noise) -> Result<Box<dyn Baseline>, EntropyError> {
-        match self {
-            Self::PccMg(plan) => Ok(plan.start(noise)),
-            Self::USketch(plan) => plan.start(noise),
-            Self::Blmz(plan) => Ok(plan.start(noise)),
-            Self::Microscope(plan) => plan.start(noise),
-            Self::Tumbling(plan) => Ok(plan.start(noise)),
-        }
+        of_any!(self, plan => plan.start(noise))
     }
 }
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::PccMg(plan) => plan.fmt(f),
-            Self::USketch(plan) => plan.fmt(f),
-            Self::Blmz(plan) => plan.fmt(f),
-            Self::Microscope(plan) => plan.fmt(f),
-            Self::Tumbling(plan) => plan.fmt(f),
-        }
+        of_any!(self, plan => plan.fmt(f))
     }
 }
 

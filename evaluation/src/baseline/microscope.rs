@@ -108,7 +108,6 @@ impl Plan {
         Claim::None
     }
 
-    /// The method before the first item.
     pub fn start(&self, noise: Noise) -> Result<Box<dyn Baseline>, EntropyError> {
         Ok(Box::new(self.microscope(noise)?))
     }

@@ -6,6 +6,7 @@
 use std::fmt;
 
 use anyhow::{Context, Result, ensure};
+use dpsw::error::EntropyError;
 use dpsw::noise::{Generator, Law, Table};
 use dpsw::{Claim, Noise, Ratio};
 
@@ -90,9 +91,8 @@ impl Plan {
         Claim::Pure(self.task.epsilon)
     }
 
-    /// The method before the first item.
-    pub fn start(&self, noise: Noise) -> Box<dyn Baseline> {
-        Box::new(self.hierarchy(noise))
+    pub fn start(&self, noise: Noise) -> Result<Box<dyn Baseline>, EntropyError> {
+        Ok(Box::new(self.hierarchy(noise)))
     }
 
     fn hierarchy(&self, noise: Noise) -> Hierarchy<OneDraw> {

@@ -84,9 +84,8 @@ impl Plan {
         }
     }
 
-    /// The method before the first item.
-    pub fn start(&self, noise: Noise) -> Box<dyn Baseline> {
-        Box::new(Tumbling::new(self.clone(), noise))
+    pub fn start(&self, noise: Noise) -> Result<Box<dyn Baseline>, EntropyError> {
+        Ok(Box::new(Tumbling::new(self.clone(), noise)))
     }
 
     /// The sealed buckets that overlap the window.
@@ -338,7 +337,7 @@ mod tests {
 
     #[test]
     fn the_open_bucket_is_never_read() {
-        let mut method = plan(100, 3, buckets(4)).start(Noise::seeded(6));
+        let mut method = plan(100, 3, buckets(4)).start(Noise::seeded(6)).expect("seeded");
         method.insert(&[1; 24]).expect("seeded");
         assert_eq!(method.estimates(), [0.0; 3]);
         method.insert(&[1]).expect("seeded");

@@ -110,7 +110,6 @@ impl Plan {
         Claim::Pure(self.task.epsilon)
     }
 
-    /// The method before the first item.
     pub fn start(&self, mut noise: Noise) -> Result<Box<dyn Baseline>, EntropyError> {
         let Parameters { rows, columns, .. } = self.parameters;
         let columns = Columns::draw(rows as usize, columns, &mut noise.generator()?);
