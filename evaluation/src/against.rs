@@ -15,7 +15,6 @@ pub struct Contest {
     pub methods: [MethodName; 2],
     /// Bytes of the sketches.
     pub bytes: u64,
-    /// Query times per seed.
     pub queries: usize,
 }
 
@@ -43,9 +42,6 @@ pub struct Row {
 impl Contest {
     /// All streams at one epsilon. Where a method has several variants, the one with the smallest geometric mean error over all
     /// streams is taken for all.
-    ///
-    /// # Errors
-    /// A plan cannot be made or a stream is too short.
     pub fn run(&self, entries: &[Entry], epsilon: f64) -> Result<Vec<Row>> {
         let comparisons: Vec<Comparison<'_>> = entries.iter().map(|entry| self.on(entry, epsilon)).collect();
         let places = self.methods.map(|method| best(method, &comparisons));
@@ -110,15 +106,11 @@ fn row(comparison: &Comparison<'_>, places: [usize; 2], epsilon: f64) -> Result<
     })
 }
 
-/// The mean of all ratios.
-#[must_use]
 pub fn mean_ratio(rows: &[Row]) -> f64 {
     let ratios: Vec<f64> = rows.iter().flat_map(|row| row.ratios).flatten().collect();
     ratios.iter().sum::<f64>() / ratios.len() as f64
 }
 
-/// The rows as a table for people.
-#[must_use]
 pub fn table(rows: &[Row]) -> String {
     let number =
         |value: Option<f64>, digits: usize| value.map_or("-".to_owned(), |v| format!("{v:.digits$}"));

@@ -44,19 +44,12 @@ pub static FIGURES: LazyLock<Vec<Figure>> = LazyLock::new(|| {
     FILES.iter().map(figure).collect()
 });
 
-/// The figure of this name.
-///
-/// # Errors
-/// There is none.
 pub fn figure(name: &str) -> Result<&'static Figure> {
     let figure = FIGURES.iter().find(|figure| figure.name == name);
     figure.with_context(|| format!("there is no figure {name}; dpsw-eval figure lists them"))
 }
 
 /// A figure of the user's own.
-///
-/// # Errors
-/// The file cannot be read or says something wrong, or its name is taken.
 pub fn read(path: &Path) -> Result<Figure> {
     let own = Figure::read(path)?;
     let is_taken = FIGURES.iter().any(|figure| figure.name == own.name);

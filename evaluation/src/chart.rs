@@ -18,9 +18,7 @@ pub struct Chart {
 /// A name and how it is drawn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Series {
-    /// As the legend shows it.
     pub name: String,
-    /// How it is drawn.
     pub style: Style,
 }
 
@@ -29,56 +27,38 @@ pub struct Series {
 pub struct Style {
     /// An index into [`COLOURS`].
     pub colour: usize,
-    /// The shape of its marks.
     pub mark: Mark,
-    /// The pattern of its line.
     pub dash: Dash,
 }
 
 /// The shape of a mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mark {
-    /// A filled circle.
     Disc,
-    /// An empty circle.
     Ring,
-    /// A filled square.
     Square,
-    /// A filled diamond.
     Diamond,
-    /// A filled triangle that points up.
     Up,
-    /// A filled triangle that points down.
     Down,
-    /// Two lines that cross upright.
     Plus,
-    /// Two lines that cross aslant.
     Cross,
-    /// Three lines that cross.
     Star,
-    /// Nothing.
     Blank,
 }
 
 /// The pattern of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dash {
-    /// Unbroken.
     Solid,
-    /// Broken.
     Dashed,
-    /// Dotted.
     Dotted,
 }
 
 /// One plot.
 #[derive(Debug, Clone)]
 pub struct Panel {
-    /// Its heading.
     pub title: String,
-    /// The horizontal axis.
     pub x: Scale,
-    /// The vertical axis.
     pub y: Scale,
     /// What is drawn, later ones above.
     pub curves: Vec<Curve>,
@@ -89,9 +69,7 @@ pub struct Panel {
 /// One axis.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scale {
-    /// What is shown.
     pub label: String,
-    /// How numbers become places.
     pub kind: ScaleKind,
 }
 
@@ -111,22 +89,17 @@ pub enum ScaleKind {
 /// The points of one series.
 #[derive(Debug, Clone)]
 pub struct Curve {
-    /// Whose they are.
     pub style: Style,
     /// In the order of x.
     pub points: Vec<Spot>,
-    /// Whether a line joins them.
     pub is_joined: bool,
 }
 
 /// A point with the range of its seeds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spot {
-    /// Horizontal.
     pub x: f64,
-    /// Vertical.
     pub y: f64,
-    /// The ends of the error band.
     pub band: (f64, f64),
 }
 
@@ -162,7 +135,6 @@ const LETTER: f64 = 6.4;
 
 impl Chart {
     /// The whole SVG document, which can also be put into a page.
-    #[must_use]
     pub fn svg(&self) -> String {
         let columns = self.columns.max(1);
         let plot = (ROW_WIDTH / columns as f64 - LEFT - RIGHT).max(PLOT_WIDTH_MIN);
@@ -476,7 +448,6 @@ fn linear_ticks((low, high): (f64, f64)) -> Vec<f64> {
 }
 
 /// A number in few letters: 0.02, 5, 300, 20k, 4M.
-#[must_use]
 pub fn short(value: f64) -> String {
     let (scaled, unit) = match value.abs() {
         large if 1e9 <= large => (value / 1e9, "G"),
@@ -490,8 +461,6 @@ pub fn short(value: f64) -> String {
     format!("{text}{unit}")
 }
 
-/// Text between tags.
-#[must_use]
 pub fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -14,17 +14,11 @@ use crate::method::{Choices, MethodName, Size, Variant, claim_name, promised};
 /// What is compared.
 #[derive(Debug)]
 pub struct Comparison<'a> {
-    /// One stream per seed.
     pub datasets: &'a [Dataset],
-    /// The methods, a row each.
     pub methods: &'a [MethodName],
-    /// What the plans are made for.
     pub size: Size,
-    /// Thresholds of heavy hitters.
     pub gammas: &'a [f64],
-    /// Query times per seed.
     pub queries: usize,
-    /// What tuning may choose.
     pub choices: Choices,
 }
 
@@ -73,7 +67,6 @@ pub struct Tried {
 
 impl Tried {
     /// What a short run showed.
-    #[must_use]
     pub fn new(parameters: &str, outcome: &Outcome) -> Self {
         let error = outcome.high.absolute + outcome.low.map_or(0.0, |low| low.absolute);
         let f1 = mean(outcome.heavy.iter().map(|heavy| heavy.f1));
@@ -93,20 +86,16 @@ impl Tried {
 }
 
 impl Row {
-    /// What was chosen for the method.
-    #[must_use]
     pub fn parameters(&self) -> &str {
         &self.parameters
     }
 
     /// The mean absolute errors of frequent and of rare items, if there are any of those.
-    #[must_use]
     pub fn errors(&self) -> [Option<f64>; 2] {
         [Some(self.mae_high), self.mae_low]
     }
 
     /// The predicted error over the measured one, of frequent and of rare items; `None` where nothing was predicted.
-    #[must_use]
     pub fn predicted_to_measured(&self) -> Option<[f64; 2]> {
         Some([self.predicted_mae_high? / self.mae_high, self.predicted_mae_low? / self.mae_low?])
     }
@@ -123,9 +112,6 @@ pub(crate) struct Chosen {
 }
 
 /// Runs every method on every seed, on all cores.
-///
-/// # Errors
-/// A plan cannot be made or the stream is too short.
 pub fn run(comparison: &Comparison<'_>) -> Result<Vec<Row>> {
     let chosen = comparison.methods.iter().map(|&method| choose(comparison, method));
     run_chosen(comparison, chosen.collect::<Result<Vec<Chosen>>>()?)
@@ -221,8 +207,6 @@ fn row(comparison: &Comparison<'_>, chosen: Chosen, outcomes: &[Outcome]) -> Row
     }
 }
 
-/// The rows as a table for people.
-#[must_use]
 pub fn table(rows: &[Row]) -> String {
     let mut text = format!(
         "{:<16} {:<12} {:>10} {:>10} {:>9} {:>9} {:>9} {:>9} {:>7} {:>7}  f1\n",

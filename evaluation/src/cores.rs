@@ -12,7 +12,6 @@ use serde::Deserialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Cores {
-    /// As many as there are cores.
     All,
     /// One, so that times mean something.
     One,

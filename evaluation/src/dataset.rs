@@ -24,9 +24,7 @@ const DRIFT_DEVIATION: f64 = 0.7;
 /// A stream whose items are numbered from 0; the domain is all of them, and public.
 #[derive(Debug)]
 pub struct Dataset {
-    /// What it is called in results.
     pub name: String,
-    /// The items, in order.
     pub items: Vec<u64>,
     /// How many different items there are.
     pub domain_len: usize,
@@ -36,7 +34,6 @@ pub struct Dataset {
 
 impl Dataset {
     /// How often each item of the domain occurs.
-    #[must_use]
     pub fn counts(&self) -> Vec<u64> {
         let mut counts = vec![0; self.domain_len];
         self.items.iter().for_each(|&item| counts[item as usize] += 1);
@@ -61,8 +58,6 @@ impl Synthetic {
     /// Those of all synthetic streams.
     pub const NAMES: [&str; 4] = ["zipf", "gauss", "drift", "swap"];
 
-    /// The stream of this name.
-    #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Some(match name {
             "zipf" => Self::Zipf,
@@ -74,13 +69,11 @@ impl Synthetic {
     }
 
     /// The first `len` items over the domain of the paper; the speed of drift is relative to the window.
-    #[must_use]
     pub fn generate(self, len: usize, window_len: u64, seed: u64) -> Dataset {
         self.generate_over(SYNTHETIC_DOMAIN, len, window_len, seed)
     }
 
     /// The first `len` items over a domain of at least one item.
-    #[must_use]
     pub fn generate_over(self, domain_len: usize, len: usize, window_len: u64, seed: u64) -> Dataset {
         assert!(0 < domain_len, "a domain holds at least one item");
         let mut law = Law { domain_len, random: ChaCha12Rng::seed_from_u64(seed) };
@@ -229,16 +222,12 @@ pub struct Column {
 
 impl Column {
     /// A number from 1, or a name, which implies a header.
-    #[must_use]
     pub fn at(column: &str) -> Self {
         Self { column: Some(column.to_owned()), header: false }
     }
 }
 
 /// Reads a file; `.gz` and `.zst` are unpacked.
-///
-/// # Errors
-/// The file cannot be read or holds no items, its name does not give the format, or a record has no such column.
 pub fn read(path: &Path, format: Option<Format>, column: &Column) -> Result<Dataset> {
     let plain = path.with_extension("");
     let packed = matches!(path.extension().and_then(|e| e.to_str()), Some("gz" | "zst"));

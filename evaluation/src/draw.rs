@@ -17,7 +17,6 @@ const COLUMNS_MAX: usize = 4;
 
 /// The name and the style of a method, the same in every figure: a family shares its colour, and members differ in
 /// mark or line.
-#[must_use]
 pub fn series(method: MethodName) -> Series {
     use Dash::{Dashed, Dotted, Solid};
     let (name, colour, mark, dash) = match method {
@@ -43,7 +42,6 @@ pub fn series(method: MethodName) -> Series {
 }
 
 /// The chart of a figure; `None` if there is nothing to show.
-#[must_use]
 pub fn chart(figure: &Figure, results: &Results) -> Option<Chart> {
     let parts = match (&figure.shows, &figure.sweep) {
         (Shows::Curves(metrics), Some(sweep)) => curves(sweep, metrics, results),
@@ -58,7 +56,6 @@ pub fn chart(figure: &Figure, results: &Results) -> Option<Chart> {
 }
 
 /// The chart of the frequencies of streams; `None` if there are none.
-#[must_use]
 pub fn distributions(title: &str, distributions: &[Distribution]) -> Option<Chart> {
     filled(title, distribution(&distributions.iter().collect::<Vec<_>>()))
 }
@@ -194,7 +191,6 @@ fn is_predicted(row: &Row) -> bool {
 
 /// Measured and predicted errors of frequent (0) or rare (1) items: a pair for each row of the stream that predictions
 /// are held against.
-#[must_use]
 pub fn pairs(results: &Results, stream: &str, group: usize) -> Vec<(f64, f64)> {
     let metric = if group == 0 { Metric::MaeHigh } else { Metric::MaeLow };
     let is_mine = |row: &&Row| is_predicted(row) && row.stream == stream;
@@ -276,9 +272,6 @@ fn guides(metric: Metric, values: &[f64]) -> Vec<[(f64, f64); 2]> {
 }
 
 /// The numbers of a figure, one line per mark.
-///
-/// # Errors
-/// Never in memory.
 pub fn csv(figure: &Figure, chart: &Chart) -> Result<String> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record(["figure", "panel", "y_axis", "series", "x", "mean", "low", "high"])?;

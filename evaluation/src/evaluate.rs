@@ -24,13 +24,10 @@ use crate::sweep::{self, Runner};
 /// What is asked for.
 #[derive(Debug)]
 pub struct Evaluation<'a> {
-    /// How much is run.
     pub preset: &'a Preset,
-    /// Which figures.
     pub figures: &'a [&'a Figure],
     /// Where files of streams are.
     pub data: Option<PathBuf>,
-    /// Where everything is written.
     pub out: &'a Path,
 }
 
@@ -39,9 +36,6 @@ const DISTRIBUTION_POINTS: usize = 120;
 
 impl Evaluation<'_> {
     /// Runs what is not there yet.
-    ///
-    /// # Errors
-    /// The preset or a figure is impossible, a stream is wrong, or a point cannot be written.
     pub fn run(&self) -> Result<(Manifest, Results)> {
         let start = Instant::now();
         sweep::check(self.preset).with_context(|| format!("preset {}", self.preset.name))?;
@@ -170,9 +164,6 @@ fn thinned(points: &[(u64, f64)]) -> Vec<(f64, f64)> {
 }
 
 /// Writes results, figures, manifest and report; returns the paths of the figures and of the report.
-///
-/// # Errors
-/// A file cannot be written.
 pub fn write(out: &Path, manifest: &Manifest, results: &Results) -> Result<Vec<PathBuf>> {
     let drawn = write_figures(out, manifest, results)?;
     replace(&out.join("results.json"), &serde_json::to_string(results)?)?;
@@ -186,18 +177,12 @@ pub fn write(out: &Path, manifest: &Manifest, results: &Results) -> Result<Vec<P
 /// A figure that was drawn.
 #[derive(Debug)]
 pub struct Drawn {
-    /// Which.
     pub figure: Figure,
-    /// Its text.
     pub svg: String,
-    /// Its file.
     pub path: PathBuf,
 }
 
 /// Writes the figures of a manifest, each as SVG and CSV.
-///
-/// # Errors
-/// A file cannot be written.
 pub fn write_figures(out: &Path, manifest: &Manifest, results: &Results) -> Result<Vec<Drawn>> {
     let folder = out.join("figures");
     std::fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
@@ -217,9 +202,6 @@ pub fn write_figures(out: &Path, manifest: &Manifest, results: &Results) -> Resu
 }
 
 /// Writes one figure, and beside it what it was made of and every number.
-///
-/// # Errors
-/// A file cannot be written.
 pub fn write_figure(out: &Path, manifest: &Manifest, results: &Results) -> Result<Vec<PathBuf>> {
     let drawn = write_figures(out, manifest, results)?;
     let json = serde_json::json!({ "manifest": manifest, "results": results });
@@ -230,9 +212,6 @@ pub fn write_figure(out: &Path, manifest: &Manifest, results: &Results) -> Resul
 }
 
 /// Writes figures and report again from the results of a folder.
-///
-/// # Errors
-/// There are no results, or a file cannot be written.
 pub fn rewrite(out: &Path) -> Result<Vec<PathBuf>> {
     let manifest = Manifest::read(&out.join("manifest.json"))?;
     let path = out.join("results.json");
@@ -244,9 +223,6 @@ pub fn rewrite(out: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// Writes the figure of distributions of the data sets that were counted.
-///
-/// # Errors
-/// It cannot be written.
 pub fn write_distributions(path: &Path, entries: &[Entry]) -> Result<()> {
     let distribution = |entry: &Entry| match &entry.state {
         State::Present { statistics, .. } => Some(Distribution {

@@ -18,11 +18,9 @@ use crate::stream::REAL_STREAMS;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Axis {
-    /// ε.
     Epsilon,
     /// w; its values are shares of the preset's.
     Window,
-    /// Bytes of the sketches.
     Bytes,
     /// m of a synthetic stream; a preset with a smaller domain than 25,600 scales its values down.
     Domain,
@@ -58,9 +56,7 @@ impl Axis {
 /// Streams that a figure is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Streams {
-    /// The data sets of the paper.
     Paper,
-    /// The real streams.
     Real,
     /// A synthetic stream, a data set of the paper or a real stream.
     Named(&'static str),
@@ -68,7 +64,6 @@ pub enum Streams {
 
 impl Streams {
     /// The names of all, whether they are there or not.
-    #[must_use]
     pub fn names(all: &[Self]) -> Vec<&'static str> {
         let names = |streams: &Self| match streams {
             Self::Paper => PaperDataset::ALL.map(PaperDataset::stream_name).to_vec(),
@@ -121,7 +116,6 @@ pub enum Goal {
 pub struct Sweep {
     /// The name in results; figures with the same sweep share its rows.
     pub name: String,
-    /// What is varied.
     pub axis: Axis,
     /// Values of the preset `quick`, ascending.
     #[serde(default)]
@@ -129,13 +123,10 @@ pub struct Sweep {
     /// Values of the preset `full`, ascending.
     #[serde(default)]
     pub full: Vec<f64>,
-    /// On what.
     pub streams: Vec<Streams>,
-    /// What is compared.
     pub methods: Vec<MethodName>,
     /// Bytes of the sketches, unless varied.
     pub bytes: Option<u64>,
-    /// How parameters are chosen.
     pub goal: Goal,
     /// One at a time where speed is measured.
     pub cores: Cores,
@@ -164,15 +155,12 @@ pub enum Shows {
 pub struct Figure {
     /// The name on the command line and of its files.
     pub name: String,
-    /// Its file.
     pub text: String,
-    /// Its heading.
     pub title: String,
     /// The figure of the paper that it reproduces, if any.
     pub paper: Option<String>,
     /// How to read it, if the axes do not say it all.
     pub about: Option<String>,
-    /// What is drawn.
     pub shows: Shows,
     /// What is run, but for distributions and what has cases of its own.
     pub sweep: Option<Sweep>,
@@ -191,9 +179,6 @@ struct File {
 
 impl Figure {
     /// A figure from the text of its file.
-    ///
-    /// # Errors
-    /// A field is unknown, absent or out of range.
     pub fn parse(name: &str, text: &str) -> Result<Self> {
         check_name(name)?;
         let File { title, paper, about, shows, sweep } =
@@ -212,9 +197,6 @@ impl Figure {
     }
 
     /// A figure from a file; its name is the file's, without the ending.
-    ///
-    /// # Errors
-    /// The file cannot be read, or says something wrong.
     pub fn read(path: &Path) -> Result<Self> {
         let context = || path.display().to_string();
         let text = std::fs::read_to_string(path).with_context(context)?;
@@ -223,7 +205,6 @@ impl Figure {
     }
 
     /// The names of its streams, whether they are there or not.
-    #[must_use]
     pub fn streams(&self) -> Vec<&'static str> {
         match (&self.shows, &self.sweep) {
             (Shows::Distribution(streams), _) => Streams::names(streams),
@@ -236,7 +217,6 @@ impl Figure {
     }
 
     /// The metrics that it shows, but for those at every threshold.
-    #[must_use]
     pub fn metrics(&self) -> &[Metric] {
         if let Shows::Curves(metrics) = &self.shows { metrics } else { &[] }
     }

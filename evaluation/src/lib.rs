@@ -1,5 +1,11 @@
 //! Measures dpsw against the methods of its paper: streams, exact windows, methods at equal size, and results.
 
+#![expect(
+    missing_docs,
+    clippy::missing_errors_doc,
+    reason = "its own program, tests and examples alone use it; it is never published"
+)]
+
 pub mod against;
 pub mod baseline;
 pub mod catalog;

@@ -13,13 +13,11 @@ use crate::preset::Preset;
 /// What a run was made of.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// Of this program.
     pub version: String,
     /// The commit of the code, with "-dirty" where files differ from it, or "unknown".
     pub commit: String,
     /// Windows, streams, seeds, questions, values.
     pub preset: Preset,
-    /// The figures that were asked for.
     pub figures: Vec<String>,
     /// The files of those figures that this program does not bring, by their names.
     #[serde(default)]
@@ -36,7 +34,6 @@ pub struct Manifest {
 
 impl Manifest {
     /// Before anything was run.
-    #[must_use]
     pub fn new(preset: &Preset, figures: &[&Figure]) -> Self {
         let own = figures.iter().filter(|figure| catalog::figure(&figure.name).is_err());
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -54,9 +51,6 @@ impl Manifest {
     }
 
     /// Reads one, from its own file or from the JSON of a figure.
-    ///
-    /// # Errors
-    /// The file is absent or no manifest.
     pub fn read(path: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(path)
             .with_context(|| format!("{}: dpsw-eval all writes it", path.display()))?;
@@ -66,10 +60,6 @@ impl Manifest {
         serde_json::from_value(inner.unwrap_or(json)).with_context(wrong)
     }
 
-    /// The figures that were asked for.
-    ///
-    /// # Errors
-    /// One of them is unknown, or its file says something wrong.
     pub fn figures(&self) -> Result<Vec<Figure>> {
         let figure = |name: &String| match self.own_figures.get(name) {
             Some(text) => Figure::parse(name, text).with_context(|| format!("{name} of the manifest")),
@@ -80,7 +70,6 @@ impl Manifest {
 }
 
 /// The commit that this program was built from, whatever the source folder holds by now.
-#[must_use]
 pub fn commit() -> String {
     env!("DPSW_COMMIT").to_owned()
 }

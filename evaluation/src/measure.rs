@@ -20,7 +20,6 @@ use crate::truth::Truth;
 pub struct Workload {
     /// w.
     pub window_len: u64,
-    /// Query times.
     pub queries: usize,
     /// Thresholds of heavy hitters, as shares of the window.
     pub gammas: Vec<f64>,
@@ -33,16 +32,13 @@ pub struct Outcome {
     pub high: Errors,
     /// Of others, if there are any that occur often enough.
     pub low: Option<Errors>,
-    /// By threshold.
     pub heavy: Vec<Heavy>,
     /// Predicted absolute errors of frequent and rare items, from the shape of a true window, in place of a public
     /// guess.
     pub predicted: Option<[f64; 2]>,
     /// Items inserted per second, sealing included.
     pub insert_items_per_s: f64,
-    /// Nanoseconds of a frequency query.
     pub frequency_ns: f64,
-    /// Microseconds of a heavy-hitter query.
     pub heavy_hitters_us: f64,
     /// Bytes that the method held in memory at the end.
     pub resident_bytes: u64,
@@ -62,7 +58,6 @@ pub struct Errors {
 /// Mean scores of heavy-hitter queries.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Heavy {
-    /// The threshold.
     pub gamma: f64,
     /// F1, which is the harmonic mean of the other two for each query, but not for their means.
     pub f1: f64,
@@ -73,9 +68,6 @@ pub struct Heavy {
 }
 
 /// Follows the stream and asks; everything random comes from the seed.
-///
-/// # Errors
-/// The stream is too short.
 pub fn measure(plan: &AnyPlan, dataset: &Dataset, workload: &Workload, seed: u64) -> Result<Outcome> {
     let len = dataset.items.len();
     let window_len = usize::try_from(workload.window_len)?;
@@ -221,7 +213,6 @@ impl Sums {
 
 impl Heavy {
     /// The scores of one answer against the truth, which ascends; two empty lists agree.
-    #[must_use]
     pub fn of(gamma: f64, found: &[u64], heavy: &[u64]) -> Self {
         let hits = found.iter().filter(|item| heavy.binary_search(item).is_ok()).count() as f64;
         let share = |of: usize| {

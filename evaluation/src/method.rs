@@ -41,9 +41,7 @@ pub struct Size {
     pub window_len: u64,
     /// How many keys there are.
     pub domain_len: usize,
-    /// Bytes that the sketches may take.
     pub bytes: u64,
-    /// ε.
     pub epsilon: f64,
     /// δ, for methods that need one.
     pub delta: f64,
@@ -54,14 +52,12 @@ pub struct Size {
 pub struct Variant {
     /// As results show them.
     pub parameters: String,
-    /// The plan.
     pub plan: AnyPlan,
 }
 
 /// A plan of any method.
 #[derive(Debug, Clone)]
 pub enum AnyPlan {
-    /// Of the library.
     Library(Box<Plan>),
     /// Of a method that it is compared with, at the ε that its releases share.
     Baseline(Kind, f64, Box<baseline::Plan>),
@@ -84,7 +80,6 @@ pub enum Tuning {
 pub struct Fixed {
     /// Rows of each sketch.
     pub rows: Option<u64>,
-    /// Substreams of a window.
     pub substreams: Option<u64>,
     /// Checkpoints of a substream, on a grid of [`FINE_GRID`] steps.
     pub checkpoints: Option<u64>,
@@ -93,9 +88,7 @@ pub struct Fixed {
 /// What tuning may choose.
 #[derive(Debug, Clone)]
 pub struct Choices {
-    /// How much is tried.
     pub tuning: Tuning,
-    /// What is not tried.
     pub fixed: Fixed,
     /// What the planner of the tuned method expects.
     pub expectation: Expectation,
@@ -220,8 +213,6 @@ impl MethodName {
         Self::Baseline(Kind::TumblingGauss),
     ];
 
-    /// The name in results.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Paper => "paper",
@@ -235,23 +226,17 @@ impl MethodName {
         }
     }
 
-    /// The method of this name.
-    #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|method| method.name() == name)
     }
 
     /// Whether it makes a promise; only Microscope-Sketch makes none.
-    #[must_use]
     pub fn is_private(self) -> bool {
         use Kind::{Microscope, MicroscopeCount, MicroscopeCu};
         !matches!(self, Self::Baseline(Microscope | MicroscopeCu | MicroscopeCount))
     }
 
     /// The plans that spend these bytes; more than one if the best is to be found by trying.
-    ///
-    /// # Errors
-    /// No plan fits.
     pub fn variants(self, size: Size, choices: &Choices) -> Result<Vec<Variant>> {
         let variants: Result<Vec<Variant>> = match self {
             Self::Tuned | Self::TunedPlain | Self::TunedHashed | Self::TunedDiscovered | Self::TunedUser => {
@@ -340,7 +325,6 @@ impl<'de> Deserialize<'de> for MethodName {
 
 impl AnyPlan {
     /// The promise, with noise from the system.
-    #[must_use]
     pub fn claim(&self) -> Claim {
         match self {
             Self::Library(plan) => plan.claim(),
@@ -349,7 +333,6 @@ impl AnyPlan {
     }
 
     /// Bytes of the sketches.
-    #[must_use]
     pub fn sketch_bytes(&self) -> u64 {
         match self {
             Self::Library(plan) => plan.sketch_bytes(),
@@ -358,9 +341,6 @@ impl AnyPlan {
     }
 
     /// The method before the first item.
-    ///
-    /// # Errors
-    /// There is no randomness.
     pub fn start(&self, noise: Noise) -> Result<Running> {
         Ok(match self {
             Self::Library(plan) => {
@@ -371,9 +351,6 @@ impl AnyPlan {
     }
 
     /// The predicted errors of frequent and of rare items, where the method can tell.
-    ///
-    /// # Errors
-    /// The expectation does not fit the plan.
     pub fn predict(&self, expectation: &Expectation) -> Result<Option<[f64; 2]>> {
         let Self::Library(plan) = self else { return Ok(None) };
         let prediction = plan.predict(expectation)?;
@@ -420,13 +397,11 @@ fn baseline_variants(kind: Kind, size: Size, tuning: Tuning) -> Result<Vec<Varia
 }
 
 /// The δ for a stream of n items: n^-1.5, as in the paper.
-#[must_use]
 pub fn delta_for(items: usize) -> f64 {
     (items as f64).powf(-1.5)
 }
 
 /// The claim as results name it.
-#[must_use]
 pub fn claim_name(claim: Claim) -> &'static str {
     match claim {
         Claim::Pure(_) => "eps",
@@ -436,7 +411,6 @@ pub fn claim_name(claim: Claim) -> &'static str {
 }
 
 /// The ε and the δ of a claim, where it has them.
-#[must_use]
 pub fn promised(claim: Claim) -> (Option<f64>, Option<f64>) {
     match claim {
         Claim::Pure(epsilon) => (Some(epsilon.get()), None),

@@ -17,11 +17,8 @@ pub enum Metric {
     MreHigh,
     /// Mean relative error of other items.
     MreLow,
-    /// F1 at a threshold.
     F1(f64),
-    /// Precision at a threshold.
     Precision(f64),
-    /// Recall at a threshold.
     Recall(f64),
     /// Items inserted per second.
     Throughput,
@@ -32,14 +29,11 @@ pub enum Metric {
 }
 
 impl Metric {
-    /// All scores at a threshold.
-    #[must_use]
     pub fn scores(gamma: f64) -> [Self; 3] {
         [Self::F1(gamma), Self::Precision(gamma), Self::Recall(gamma)]
     }
 
     /// The metric that files name so.
-    #[must_use]
     pub fn named(key: &str) -> Option<Self> {
         use Metric::{MaeHigh, MaeLow, MreHigh, MreLow, PriceHigh, PriceLow, Throughput};
         let plain = [MaeHigh, MaeLow, MreHigh, MreLow, Throughput, PriceHigh, PriceLow];
@@ -48,8 +42,6 @@ impl Metric {
         plain.into_iter().chain(scores).find(|metric| metric.key() == key)
     }
 
-    /// The threshold of a score.
-    #[must_use]
     pub fn gamma(self) -> Option<f64> {
         match self {
             Self::F1(gamma) | Self::Precision(gamma) | Self::Recall(gamma) => Some(gamma),
@@ -58,7 +50,6 @@ impl Metric {
     }
 
     /// The number, where the outcome has one.
-    #[must_use]
     pub fn of(self, outcome: &Outcome) -> Option<f64> {
         let score = |gamma: f64, value: fn(&Heavy) -> f64| {
             outcome.heavy.iter().find(|heavy| heavy.gamma == gamma).map(value)
@@ -76,48 +67,42 @@ impl Metric {
     }
 
     /// Whether it is shown as a multiple of Microscope-Sketch's.
-    #[must_use]
     pub fn is_price(self) -> bool {
         matches!(self, Self::PriceHigh | Self::PriceLow)
     }
 
     /// Whether it lies between 0 and 1 and more is better.
-    #[must_use]
     pub fn is_score(self) -> bool {
         self.gamma().is_some()
     }
 
     /// As axes show it.
-    #[must_use]
     pub fn label(self) -> String {
-        match self {
-            Self::MaeHigh => "MAE, frequent items".to_owned(),
-            Self::MaeLow => "MAE, other items".to_owned(),
-            Self::MreHigh => "MRE, frequent items".to_owned(),
-            Self::MreLow => "MRE, other items".to_owned(),
-            Self::F1(gamma) => format!("F1, γ = {gamma}"),
-            Self::Precision(gamma) => format!("precision, γ = {gamma}"),
-            Self::Recall(gamma) => format!("recall, γ = {gamma}"),
-            Self::Throughput => "items a second, fastest seed".to_owned(),
-            Self::PriceHigh => "error ÷ Microscope's, frequent".to_owned(),
-            Self::PriceLow => "error ÷ Microscope's, other".to_owned(),
-        }
+        self.with_gamma(self.names()[1])
     }
 
     /// As files name it.
-    #[must_use]
     pub fn key(self) -> String {
+        self.with_gamma(self.names()[0])
+    }
+
+    fn with_gamma(self, name: &str) -> String {
+        self.gamma().map_or_else(|| name.to_owned(), |gamma| format!("{name}{gamma}"))
+    }
+
+    /// The key and the label; those of a score are followed by its threshold.
+    fn names(self) -> [&'static str; 2] {
         match self {
-            Self::MaeHigh => "mae_high".to_owned(),
-            Self::MaeLow => "mae_low".to_owned(),
-            Self::MreHigh => "mre_high".to_owned(),
-            Self::MreLow => "mre_low".to_owned(),
-            Self::F1(gamma) => format!("f1_{gamma}"),
-            Self::Precision(gamma) => format!("precision_{gamma}"),
-            Self::Recall(gamma) => format!("recall_{gamma}"),
-            Self::Throughput => "insert_items_per_s".to_owned(),
-            Self::PriceHigh => "price_high".to_owned(),
-            Self::PriceLow => "price_low".to_owned(),
+            Self::MaeHigh => ["mae_high", "MAE, frequent items"],
+            Self::MaeLow => ["mae_low", "MAE, other items"],
+            Self::MreHigh => ["mre_high", "MRE, frequent items"],
+            Self::MreLow => ["mre_low", "MRE, other items"],
+            Self::F1(_) => ["f1_", "F1, γ = "],
+            Self::Precision(_) => ["precision_", "precision, γ = "],
+            Self::Recall(_) => ["recall_", "recall, γ = "],
+            Self::Throughput => ["insert_items_per_s", "items a second, fastest seed"],
+            Self::PriceHigh => ["price_high", "error ÷ Microscope's, frequent"],
+            Self::PriceLow => ["price_low", "error ÷ Microscope's, other"],
         }
     }
 }

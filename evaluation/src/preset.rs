@@ -19,7 +19,6 @@ pub struct Preset {
     pub items: u64,
     /// Streams (synthetic) and noise draws.
     pub seeds: u64,
-    /// Query times per seed.
     pub queries: usize,
     /// n of the runs that choose parameters.
     pub pilot_items: u64,
@@ -27,7 +26,6 @@ pub struct Preset {
     pub pilot_queries: usize,
     /// The largest number of parameter choices that are tried per method, spread over its grid.
     pub tries: usize,
-    /// Thresholds of heavy hitters.
     pub gammas: Vec<f64>,
     /// Which values of an axis are run.
     pub values: Values,
@@ -39,7 +37,6 @@ pub struct Preset {
 pub enum Values {
     /// The first and the last; of ε, 1 and the last where it has them.
     Ends,
-    /// Some.
     Some,
     /// Those of the paper.
     All,
@@ -47,7 +44,6 @@ pub enum Values {
 
 impl Preset {
     /// Minutes.
-    #[must_use]
     pub fn quick() -> Self {
         Self {
             name: "quick".to_owned(),
@@ -65,7 +61,6 @@ impl Preset {
     }
 
     /// Hours: the paper's streams and values; it asks at 1 % of all positions, this at 1,000.
-    #[must_use]
     pub fn full() -> Self {
         Self {
             name: "full".to_owned(),
@@ -80,7 +75,6 @@ impl Preset {
     }
 
     /// Seconds: shows that everything runs; its numbers mean nothing.
-    #[must_use]
     pub fn tiny() -> Self {
         Self {
             name: "tiny".to_owned(),
@@ -98,7 +92,6 @@ impl Preset {
     }
 
     /// The values of a sweep's axis: windows in items, domains relative to the preset's.
-    #[must_use]
     pub fn values(&self, sweep: &Sweep) -> Vec<f64> {
         let values: &[f64] = match (self.values, sweep.quick.as_slice()) {
             _ if sweep.axis == Axis::Stream => &[0.0],

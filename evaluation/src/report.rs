@@ -16,7 +16,6 @@ use crate::source::table::grouped;
 use crate::sweep::{Measured, Summary};
 
 /// The page; it needs nothing from anywhere else.
-#[must_use]
 pub fn html(manifest: &Manifest, results: &Results, figures: &[Drawn]) -> String {
     let mut page = format!(
         "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\">\

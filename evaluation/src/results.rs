@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::coverage;
 use crate::discovery;
+use crate::measure::Outcome;
 use crate::method::MethodName;
 use crate::metric::Metric;
 use crate::sweep::{Measured, Row, Summary};
@@ -27,7 +28,6 @@ pub struct Results {
 /// How the frequencies of a stream are distributed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Distribution {
-    /// The stream.
     pub stream: String,
     /// n.
     pub items: usize,
@@ -57,19 +57,16 @@ impl Results {
     }
 
     /// The streams of a sweep, in order.
-    #[must_use]
     pub fn streams(&self, sweep: &str) -> Vec<String> {
         distinct(self.of(sweep).map(|row| &row.stream)).into_iter().cloned().collect()
     }
 
     /// The methods of a sweep, in order.
-    #[must_use]
     pub fn methods(&self, sweep: &str) -> Vec<MethodName> {
         distinct(self.of(sweep).map(|row| row.method))
     }
 
     /// The values of a sweep's axis, in ascending order.
-    #[must_use]
     pub fn values(&self, sweep: &str) -> Vec<f64> {
         let mut values: Vec<f64> = self.of(sweep).map(|row| row.x).collect();
         values.sort_by(f64::total_cmp);
@@ -78,7 +75,6 @@ impl Results {
     }
 
     /// What was measured at a value of the axis, if the method could be run there.
-    #[must_use]
     pub fn measured(&self, sweep: &str, stream: &str, x: f64, method: MethodName) -> Option<&Measured> {
         let is_it =
             |row: &&Row| row.sweep == sweep && row.stream == stream && row.x == x && row.method == method;
@@ -86,7 +82,6 @@ impl Results {
     }
 
     /// A metric over the seeds; a price is relative to Microscope-Sketch.
-    #[must_use]
     pub fn summary(
         &self,
         sweep: &str,
@@ -103,87 +98,76 @@ impl Results {
         Some(Summary { mean: summary.mean / one, low: summary.low / one, high: summary.high / one })
     }
 
-    /// The mean of a metric.
-    #[must_use]
     pub fn mean(&self, sweep: &str, stream: &str, x: f64, method: MethodName, metric: Metric) -> Option<f64> {
         self.summary(sweep, stream, x, method, metric).map(|summary| summary.mean)
     }
 
     /// A metric over the axis, where the method could be run.
-    #[must_use]
     pub fn curve(&self, sweep: &str, stream: &str, method: MethodName, metric: Metric) -> Vec<Value> {
         let at = |x| Some((x, self.summary(sweep, stream, x, method, metric)?));
         self.values(sweep).into_iter().filter_map(at).collect()
     }
 
     /// All rows as CSV: one line per seed, and one with the reason where a method could not be run.
-    ///
-    /// # Errors
-    /// Never in memory.
     pub fn csv(&self, gammas: &[f64]) -> Result<String> {
-        let metrics: Vec<Metric> = [Metric::MaeHigh, Metric::MaeLow, Metric::MreHigh, Metric::MreLow]
-            .into_iter()
-            .chain(gammas.iter().flat_map(|&gamma| Metric::scores(gamma)))
-            .chain([Metric::Throughput])
-            .collect();
+        let errors = [Metric::MaeHigh, Metric::MaeLow, Metric::MreHigh, Metric::MreLow];
+        let scores = gammas.iter().flat_map(|&gamma| Metric::scores(gamma));
+        let metrics: Vec<Metric> = errors.into_iter().chain(scores).chain([Metric::Throughput]).collect();
         let mut writer = csv::Writer::from_writer(Vec::new());
-        let names = [
-            "sweep",
-            "stream",
-            "x",
-            "method",
-            "claim",
-            "epsilon",
-            "delta",
-            "window",
-            "items",
-            "domain",
-            "bytes",
-            "resident_bytes",
-            "parameters",
-            "tried",
-            "seed",
-            "frequency_ns",
-            "heavy_hitters_us",
-            "absent_because",
-        ];
-        writer
-            .write_record(names.iter().map(|&name| name.to_owned()).chain(metrics.iter().map(|m| m.key())))?;
+        let names = COLUMNS.split_whitespace().map(str::to_owned);
+        writer.write_record(names.chain(metrics.iter().map(|metric| metric.key())))?;
         for row in &self.rows {
-            let start =
-                [row.sweep.clone(), row.stream.clone(), row.x.to_string(), row.method.name().to_owned()];
-            match &row.result {
-                Err(reason) => {
-                    let blank = (0..13).map(|_| String::new()).chain([reason.clone()]);
-                    writer.write_record(
-                        start.into_iter().chain(blank).chain(metrics.iter().map(|_| String::new())),
-                    )?;
-                }
-                Ok(measured) => {
-                    for (seed, outcome) in measured.outcomes.iter().enumerate() {
-                        let optional = |value: Option<f64>| value.map_or_else(String::new, |v| v.to_string());
-                        let middle = [
-                            measured.claim.clone(),
-                            optional(measured.epsilon),
-                            optional(measured.delta),
-                            measured.window.to_string(),
-                            measured.items.to_string(),
-                            measured.domain.to_string(),
-                            measured.bytes.to_string(),
-                            outcome.resident_bytes.to_string(),
-                            measured.parameters.clone(),
-                            measured.tried.len().max(1).to_string(),
-                            seed.to_string(),
-                            outcome.frequency_ns.to_string(),
-                            outcome.heavy_hitters_us.to_string(),
-                            String::new(),
-                        ];
-                        let numbers = metrics.iter().map(|metric| optional(metric.of(outcome)));
-                        writer.write_record(start.iter().cloned().chain(middle).chain(numbers))?;
-                    }
-                }
+            for line in lines(row, &metrics) {
+                writer.write_record(line)?;
             }
         }
         Ok(String::from_utf8(writer.into_inner()?)?)
     }
+}
+
+/// The columns before those of the metrics.
+const COLUMNS: &str = "sweep stream x method claim epsilon delta window items domain bytes resident_bytes parameters tried \
+    seed frequency_ns heavy_hitters_us absent_because";
+/// Between the method and the reason why it is absent.
+const MEASURED: usize = 13;
+
+fn lines(row: &Row, metrics: &[Metric]) -> Vec<Vec<String>> {
+    let start = [row.sweep.clone(), row.stream.clone(), row.x.to_string(), row.method.name().to_owned()];
+    let blanks = |count: usize| vec![String::new(); count];
+    match &row.result {
+        Err(reason) => {
+            vec![[start.to_vec(), blanks(MEASURED), vec![reason.clone()], blanks(metrics.len())].concat()]
+        }
+        Ok(measured) => {
+            let seeds = measured.outcomes.iter().enumerate();
+            let numbers = |outcome| metrics.iter().map(|metric| optional(metric.of(outcome))).collect();
+            let line = |(seed, outcome)| {
+                [start.to_vec(), of_seed(measured, seed, outcome).to_vec(), blanks(1), numbers(outcome)]
+                    .concat()
+            };
+            seeds.map(line).collect()
+        }
+    }
+}
+
+fn of_seed(measured: &Measured, seed: usize, outcome: &Outcome) -> [String; MEASURED] {
+    [
+        measured.claim.clone(),
+        optional(measured.epsilon),
+        optional(measured.delta),
+        measured.window.to_string(),
+        measured.items.to_string(),
+        measured.domain.to_string(),
+        measured.bytes.to_string(),
+        outcome.resident_bytes.to_string(),
+        measured.parameters.clone(),
+        measured.tried.len().max(1).to_string(),
+        seed.to_string(),
+        outcome.frequency_ns.to_string(),
+        outcome.heavy_hitters_us.to_string(),
+    ]
+}
+
+fn optional(value: Option<f64>) -> String {
+    value.map_or_else(String::new, |value| value.to_string())
 }

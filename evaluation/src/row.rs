@@ -5,8 +5,6 @@ use serde::{Deserialize, Serialize};
 /// A case and what was measured, or why it could not be run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Row<Case, Measured> {
-    /// The case.
     pub case: Case,
-    /// What was measured.
     pub result: Result<Measured, String>,
 }

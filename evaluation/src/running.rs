@@ -7,9 +7,7 @@ use crate::baseline::Baseline;
 
 /// A method that takes items.
 pub enum Running {
-    /// Of the library.
     Library(Followed),
-    /// One that it is compared with.
     Baseline(Box<dyn Baseline>),
 }
 
@@ -42,9 +40,7 @@ impl Followed {
 
 /// A method that answers about the window up to now.
 pub enum Answers<'a> {
-    /// Of the library.
     Library(WindowView),
-    /// One that it is compared with.
     Baseline(&'a dyn Baseline),
 }
 
@@ -60,17 +56,12 @@ pub struct Public {
 /// How often an item occurs, and what the error exceeds with a probability of 5 % only, where the method can tell.
 #[derive(Debug, Clone, Copy)]
 pub struct Answer {
-    /// The estimate.
     pub value: f64,
     /// Half the length of the 95 % interval.
     pub error_bound: Option<f64>,
 }
 
 impl Running {
-    /// Takes the next items.
-    ///
-    /// # Errors
-    /// There is no randomness to seal with.
     pub fn insert(&mut self, items: &[u64]) -> Result<()> {
         match self {
             Self::Library(followed) => followed.insert(items),
@@ -79,7 +70,6 @@ impl Running {
     }
 
     /// What can be asked now.
-    #[must_use]
     pub fn answers(&self) -> Answers<'_> {
         match self {
             Self::Library(followed) => Answers::Library(followed.sketch.view()),
@@ -87,8 +77,6 @@ impl Running {
         }
     }
 
-    /// Bytes that it holds in memory.
-    #[must_use]
     pub fn resident_bytes(&self) -> u64 {
         match self {
             Self::Library(followed) => followed.resident_bytes,
@@ -98,10 +86,6 @@ impl Running {
 }
 
 impl Answers<'_> {
-    /// How often an item occurs.
-    ///
-    /// # Errors
-    /// Nothing is sealed yet.
     pub fn frequency(&self, item: u64) -> Result<Answer> {
         Ok(match self {
             Self::Library(view) => {
@@ -113,9 +97,6 @@ impl Answers<'_> {
     }
 
     /// The items with at least this share of the window; of a sketch that lists none, among all that the asker knows.
-    ///
-    /// # Errors
-    /// The share is out of range, or nothing is sealed yet.
     pub fn heavy_hitters(&self, gamma: f64, public: Public) -> Result<Vec<u64>> {
         let view = match self {
             Self::Library(view) => view,

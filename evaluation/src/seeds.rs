@@ -9,9 +9,6 @@ use crate::cores::{self, Cores};
 pub(crate) type Ran<O> = Result<(Plan, Vec<O>), String>;
 
 /// Plans every case and measures those that have a plan, with the seeds from 0 on; in the order of the cases.
-///
-/// # Errors
-/// A measurement fails.
 pub(crate) fn run<C: Sync, O: Send + Sync>(
     cases: &[C],
     seeds: u64,

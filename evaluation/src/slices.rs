@@ -23,9 +23,6 @@ const LINE: f64 = 26.0;
 const BOX: f64 = 18.0;
 
 /// The document: a stream that drifts, whose ranks are swapped now and then.
-///
-/// # Errors
-/// The plan is out of range, or the system has no randomness.
 pub fn svg() -> Result<String> {
     let stream = Synthetic::Swap.generate_over(KEYS, ITEMS, WINDOW, 1);
     let method = TunedMethod {

@@ -14,11 +14,8 @@ use crate::stream::{Shelf, Stream, hex};
 /// One measurement: a plan on a stream with a seed.
 #[derive(Debug, Clone)]
 pub struct Point<'a> {
-    /// What is measured.
     pub plan: &'a AnyPlan,
-    /// On what.
     pub stream: Stream,
-    /// With which questions.
     pub workload: Workload,
     /// Of noise and questions.
     pub seed: u64,
@@ -28,7 +25,6 @@ pub struct Point<'a> {
 
 impl Point<'_> {
     /// Every parameter; equal texts give equal outcomes, but for times.
-    #[must_use]
     pub fn identity(&self) -> String {
         let Self { plan, stream, workload: Workload { window_len, queries, gammas }, seed, alone } = self;
         format!(
@@ -67,9 +63,6 @@ pub struct Store {
 
 impl Store {
     /// Points of another version of the code are not used.
-    ///
-    /// # Errors
-    /// The folder cannot be made.
     pub fn open(folder: &Path, code: &str) -> Result<Self> {
         std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
         Ok(Self { folder: folder.to_owned(), code: code.to_owned() })
@@ -81,7 +74,6 @@ impl Store {
     }
 
     /// The outcome of a point if it was finished with this code on these data; the shelf hears of its stream.
-    #[must_use]
     pub fn find(&self, point: &Point<'_>, shelf: &Shelf, data: &str) -> Option<Outcome> {
         self.kept(&point.identity(), &Origin { shelf, stream: Some(&point.stream), data })
     }
@@ -99,9 +91,6 @@ impl Store {
     }
 
     /// Measures a point and keeps its outcome.
-    ///
-    /// # Errors
-    /// The stream is absent or too short, or the outcome cannot be written.
     pub fn measure(&self, point: &Point<'_>, shelf: &Shelf, data: &str) -> Result<Outcome> {
         let origin = Origin { shelf, stream: Some(&point.stream), data };
         let dataset = shelf.get(&point.stream)?;
@@ -109,9 +98,6 @@ impl Store {
     }
 
     /// What was kept of some work with this code on these data, or what it gives now, which is then kept.
-    ///
-    /// # Errors
-    /// The work fails, or its outcome cannot be written.
     pub fn once<T: Serialize + DeserializeOwned>(
         &self,
         identity: &str,
@@ -139,9 +125,6 @@ impl Store {
 }
 
 /// Writes a file whole or not at all.
-///
-/// # Errors
-/// It cannot be written.
 pub fn replace(path: &Path, text: &str) -> Result<()> {
     let context = || path.display().to_string();
     let beside = path.with_extension(format!("{:?}.part", std::thread::current().id()));

@@ -60,7 +60,6 @@ pub struct Stream {
 
 impl Stream {
     /// A synthetic stream of this domain, or a real one, of which domain, window and seed change nothing.
-    #[must_use]
     pub fn new(name: &str, domain_len: usize, items: usize, window_len: u64, seed: u64) -> Self {
         let is_synthetic = Synthetic::named(name).is_some();
         let drifts = matches!(Synthetic::named(name), Some(Synthetic::Drift | Synthetic::Swap));
@@ -74,9 +73,6 @@ impl Stream {
     }
 
     /// Makes or reads it.
-    ///
-    /// # Errors
-    /// It is absent or wrong.
     pub fn read(&self, folder: Option<&Path>) -> Result<Dataset> {
         if let (Some(synthetic), Some(domain_len)) = (Synthetic::named(&self.name), self.domain_len) {
             let (window_len, seed) = (self.window_len.unwrap_or(1), self.seed.unwrap_or(0));
@@ -95,9 +91,6 @@ impl Stream {
     }
 
     /// The files that it is read from.
-    ///
-    /// # Errors
-    /// A folder cannot be listed.
     pub fn files(&self, folder: Option<&Path>) -> Result<Vec<PathBuf>> {
         let Some(folder) = folder else { return Ok(Vec::new()) };
         if let Some(paper) = PaperDataset::named(&self.name) {
@@ -145,21 +138,15 @@ const SHELF_LEN: usize = 6;
 
 impl Shelf {
     /// Reads from this folder.
-    #[must_use]
     pub fn new(folder: Option<PathBuf>) -> Self {
         Self { folder, slots: Mutex::default(), hashes: Mutex::default() }
     }
 
-    /// Where files are looked for.
-    #[must_use]
     pub fn folder(&self) -> Option<&Path> {
         self.folder.as_deref()
     }
 
     /// The stream; made by the first who asks while others wait.
-    ///
-    /// # Errors
-    /// It is absent or wrong.
     pub fn get(&self, stream: &Stream) -> Result<Arc<Dataset>> {
         let slot = self.slot(stream);
         let made = slot.get_or_init(|| {
@@ -181,14 +168,12 @@ impl Shelf {
     }
 
     /// The hash of the items of each stream that was asked for, by what made it.
-    #[must_use]
     pub fn hashes(&self) -> BTreeMap<String, String> {
         let hashes = self.hashes.lock().expect("no one panics with the lock");
         hashes.iter().map(|(stream, hash)| (stream.to_string(), hash.clone())).collect()
     }
 
     /// The names of the streams that were asked for.
-    #[must_use]
     pub fn names(&self) -> BTreeSet<String> {
         let hashes = self.hashes.lock().expect("no one panics with the lock");
         hashes.keys().map(|stream| stream.name.clone()).collect()
@@ -208,9 +193,6 @@ impl Shelf {
     }
 
     /// How large the stream is, without making a synthetic one.
-    ///
-    /// # Errors
-    /// It is absent or wrong.
     pub fn extent(&self, stream: &Stream) -> Result<Extent> {
         if let Some(domain_len) = stream.domain_len {
             return Ok(Extent { items: stream.items, domain_len });
@@ -226,9 +208,6 @@ pub struct RealData(BTreeMap<&'static str, String>);
 
 impl RealData {
     /// Of the folder of a shelf.
-    ///
-    /// # Errors
-    /// A file cannot be read.
     pub fn of(shelf: &Shelf) -> Result<Self> {
         let mut data = BTreeMap::new();
         for real in &REAL_STREAMS {
@@ -241,22 +220,17 @@ impl RealData {
     }
 
     /// Whether a stream can be had; synthetic ones always can.
-    #[must_use]
     pub fn has(&self, name: &str) -> bool {
         Synthetic::named(name).is_some() || self.0.contains_key(name)
     }
 
     /// The hash of the file of a stream; nothing for one without.
-    #[must_use]
     pub fn hash(&self, name: &str) -> &str {
         self.0.get(name).map_or("", String::as_str)
     }
 }
 
 /// The SHA-256 of a file, in hexadecimal digits.
-///
-/// # Errors
-/// It cannot be read.
 pub fn file_hash(path: &Path) -> Result<String> {
     let mut hash = Sha256::new();
     let mut file = std::fs::File::open(path).with_context(|| path.display().to_string())?;
@@ -272,15 +246,12 @@ pub fn file_hash(path: &Path) -> Result<String> {
 }
 
 /// The SHA-256 of items as 64-bit little-endian integers, in hexadecimal digits.
-#[must_use]
 pub fn items_hash(items: &[u64]) -> String {
     let mut hash = Sha256::new();
     items.iter().for_each(|item| hash.update(item.to_le_bytes()));
     hex(&hash.finalize())
 }
 
-/// Hexadecimal digits.
-#[must_use]
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -20,13 +20,10 @@ use crate::stream::{Extent, REAL_STREAMS, Shelf, Stream, file_hash};
 /// A method on a stream at a value of an axis.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Row {
-    /// The sweep.
     pub sweep: String,
-    /// The stream.
     pub stream: String,
     /// The value of the axis.
     pub x: f64,
-    /// The method.
     pub method: MethodName,
     /// What was measured, or why the method could not be run.
     pub result: Result<Measured, String>,
@@ -39,7 +36,6 @@ pub struct Measured {
     pub parameters: String,
     /// What was tried, if more than one.
     pub tried: Vec<Tried>,
-    /// What is promised.
     pub claim: String,
     /// ε, if something is promised.
     pub epsilon: Option<f64>,
@@ -60,7 +56,6 @@ pub struct Measured {
 impl Measured {
     /// The mean, the smallest and the largest of a metric over the seeds. For speed, `mean` is the
     /// largest value: whatever else a machine does only slows it down.
-    #[must_use]
     pub fn summary(&self, metric: Metric) -> Option<Summary> {
         let values: Vec<f64> = self.outcomes.iter().filter_map(|outcome| metric.of(outcome)).collect();
         let summary = Summary::of(&values)?;
@@ -72,17 +67,13 @@ impl Measured {
 /// A number over the seeds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Summary {
-    /// The mean.
     pub mean: f64,
-    /// The smallest.
     pub low: f64,
-    /// The largest.
     pub high: f64,
 }
 
 impl Summary {
     /// Of at least one value.
-    #[must_use]
     pub fn of(values: &[f64]) -> Option<Self> {
         let mean = values.iter().sum::<f64>() / values.len() as f64;
         let low = values.iter().copied().reduce(f64::min)?;
@@ -93,11 +84,8 @@ impl Summary {
 /// What sweeps need.
 #[derive(Debug)]
 pub struct Runner<'a> {
-    /// How much is run.
     pub preset: &'a Preset,
-    /// Streams.
     pub shelf: &'a Shelf,
-    /// Finished points.
     pub store: &'a Store,
 }
 
@@ -114,9 +102,6 @@ struct Case<'s> {
 
 impl Runner<'_> {
     /// The rows of all sweeps; a point that several sweeps share is run once.
-    ///
-    /// # Errors
-    /// A stream is wrong, or an outcome cannot be written.
     pub fn run(&self, sweeps: &[&Sweep]) -> Result<Vec<Row>> {
         let mut cases = Vec::new();
         for sweep in sweeps {
@@ -137,9 +122,6 @@ impl Runner<'_> {
     }
 
     /// Whether a stream is there.
-    ///
-    /// # Errors
-    /// A folder cannot be listed.
     pub fn is_present(&self, name: &str) -> Result<bool> {
         let stream = self.preset.stream(name, self.preset.window, self.preset.domain, 0);
         Ok(stream.seed.is_some() || !stream.files(self.shelf.folder())?.is_empty())
@@ -340,9 +322,6 @@ fn measured(
 }
 
 /// Refuses a preset that no stream can satisfy.
-///
-/// # Errors
-/// The window is no multiple of 1000, a stream is not longer than it, or nothing is asked.
 pub fn check(preset: &Preset) -> Result<()> {
     let Preset { window, items, pilot_items, .. } = preset;
     ensure!(

@@ -20,8 +20,6 @@ pub struct Truth<'a> {
 }
 
 impl<'a> Truth<'a> {
-    /// Before the first item.
-    #[must_use]
     pub fn new(items: &'a [u64], domain_len: usize, window_len: usize) -> Self {
         Self { items, window_len, position: 0, counts: vec![0; domain_len] }
     }
@@ -38,31 +36,24 @@ impl<'a> Truth<'a> {
     }
 
     /// The lengths of the window and of the domain.
-    #[must_use]
     pub fn public(&self) -> Public {
         Public { window_len: self.window_len as u64, domain_len: self.counts.len() }
     }
 
-    /// How often an item occurs in the window.
-    #[must_use]
     pub fn count(&self, item: u64) -> u64 {
         self.counts[item as usize]
     }
 
-    /// The share of the window of each item.
-    #[must_use]
     pub fn shares(&self) -> Vec<f64> {
         self.counts.iter().map(|&count| count as f64 / self.window_len as f64).collect()
     }
 
     /// The [`FREQUENT`] most frequent items.
-    #[must_use]
     pub fn frequent(&self) -> Vec<u64> {
         self.top(FREQUENT)
     }
 
     /// The most frequent items, in no order; of equally frequent ones, those with smaller numbers.
-    #[must_use]
     pub fn top(&self, len: usize) -> Vec<u64> {
         let mut items: Vec<u64> = (0..self.counts.len() as u64).collect();
         let by_count = |a: &u64, b: &u64| self.count(*b).cmp(&self.count(*a)).then(a.cmp(b));
@@ -74,7 +65,6 @@ impl<'a> Truth<'a> {
     }
 
     /// Some of the other items that are not too rare to matter.
-    #[must_use]
     pub fn rare(&self, frequent: &[u64], random: &mut ChaCha12Rng) -> Vec<u64> {
         let is_rare = |item: &u64| RARE_COUNT_MIN <= self.count(*item) && !frequent.contains(item);
         let items: Vec<u64> = (0..self.counts.len() as u64).filter(is_rare).collect();
@@ -82,7 +72,6 @@ impl<'a> Truth<'a> {
     }
 
     /// The items with at least this share of the window, in ascending order.
-    #[must_use]
     pub fn heavy(&self, gamma: f64) -> Vec<u64> {
         let least = gamma * self.window_len as f64;
         (0..self.counts.len() as u64).filter(|&item| least <= self.count(item) as f64).collect()

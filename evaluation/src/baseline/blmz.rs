@@ -7,6 +7,7 @@
 use std::fmt;
 
 use anyhow::{Context, Result, ensure};
+use dpsw::error::EntropyError;
 use dpsw::noise::{Generator, Law, Table};
 use dpsw::{Claim, Noise, Ratio};
 
@@ -53,10 +54,6 @@ struct LevelPlan {
 }
 
 impl Plan {
-    /// Derives the plan.
-    ///
-    /// # Errors
-    /// α or the factor is zero, the window has fewer than eight leaves, or a number has too many digits.
     pub fn new(task: Task, parameters: Parameters) -> Result<Self> {
         let Parameters { alpha, tracker_factor } = parameters;
         ensure!(0 < alpha.numerator(), "alpha must be above 0");
@@ -76,7 +73,6 @@ impl Plan {
     }
 
     /// Bytes of what is kept, sealed and open, at 8 bytes per entry.
-    #[must_use]
     pub fn sketch_bytes(&self) -> u64 {
         let of_level = |(number, level): (u32, &LevelPlan)| {
             let blocks = self.task.window_len / self.tree.block_len(number) + 1;
@@ -85,16 +81,12 @@ impl Plan {
         8 * (0..).zip(&self.levels).map(of_level).sum::<u64>()
     }
 
-    /// What is promised.
-    #[must_use]
     pub fn claim(&self) -> Claim {
         Claim::Pure(self.task.epsilon)
     }
 
-    /// The method before the first item.
-    #[must_use]
-    pub fn start(&self, noise: Noise) -> Box<dyn Baseline> {
-        Box::new(self.hierarchy(noise))
+    pub fn start(&self, noise: Noise) -> Result<Box<dyn Baseline>, EntropyError> {
+        Ok(Box::new(self.hierarchy(noise)))
     }
 
     fn hierarchy(&self, noise: Noise) -> Hierarchy<TwoDraws> {

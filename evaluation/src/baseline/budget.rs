@@ -22,9 +22,6 @@ pub struct Task {
 
 impl Task {
     /// The task of this size; its bytes play no part.
-    ///
-    /// # Errors
-    /// A number is out of range.
     pub fn new(size: Size) -> Result<Self> {
         let Size { window_len, domain_len, .. } = size;
         let windows = 1..WINDOW_LEN_MAX;

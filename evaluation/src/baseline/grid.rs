@@ -38,20 +38,14 @@ pub enum Kind {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Plan {
-    /// See [`pcc_mg`].
     PccMg(pcc_mg::Plan),
-    /// See [`u_sketch`].
     USketch(u_sketch::Plan),
-    /// See [`blmz`].
     Blmz(blmz::Plan),
-    /// See [`microscope`].
     Microscope(microscope::Plan),
-    /// See [`tumbling`].
     Tumbling(tumbling::Plan),
 }
 
 impl Kind {
-    /// All of them.
     pub const ALL: [Self; 10] = [
         Self::PccMg,
         Self::PccMgReduced,
@@ -65,8 +59,6 @@ impl Kind {
         Self::TumblingGauss,
     ];
 
-    /// The name in results.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::PccMg => "pcc-mg",
@@ -83,9 +75,6 @@ impl Kind {
     }
 
     /// The plans to try that need no more than the bytes of this size; none if not even the smallest fits.
-    ///
-    /// # Errors
-    /// A number of the size is out of range, or the window cannot be cut as the method needs it.
     pub fn grid(self, size: Size) -> Result<Vec<Plan>> {
         use microscope::Sketch;
         use pcc_mg::Counts;
@@ -108,64 +97,45 @@ impl Kind {
 
     /// The plan that is used where nothing is tried: the one that spends the most of the bytes, and of equal ones the
     /// first.
-    ///
-    /// # Errors
-    /// As for [`grid`](Self::grid), and when nothing fits.
     pub fn largest(self, size: Size) -> Result<Plan> {
         let last_first = self.grid(size)?.into_iter().rev();
         last_first.max_by_key(Plan::sketch_bytes).context("not even the smallest sketch fits")
     }
 }
 
+/// The same expression of whichever plan it is.
+macro_rules! of_any {
+    ($any:expr, $plan:ident => $of:expr) => {
+        match $any {
+            Plan::PccMg($plan) => $of,
+            Plan::USketch($plan) => $of,
+            Plan::Blmz($plan) => $of,
+            Plan::Microscope($plan) => $of,
+            Plan::Tumbling($plan) => $of,
+        }
+    };
+}
+
 impl Plan {
     /// Bytes of what the method keeps, as the paper counts them: counters of 4 bytes, entries of 8, cells packed.
-    #[must_use]
     pub fn sketch_bytes(&self) -> u64 {
-        match self {
-            Self::PccMg(plan) => plan.sketch_bytes(),
-            Self::USketch(plan) => plan.sketch_bytes(),
-            Self::Blmz(plan) => plan.sketch_bytes(),
-            Self::Microscope(plan) => plan.sketch_bytes(),
-            Self::Tumbling(plan) => plan.sketch_bytes(),
-        }
+        of_any!(self, plan => plan.sketch_bytes())
     }
 
     /// What is promised of everything that the method ever answers, with noise from the system.
-    #[must_use]
     pub fn claim(&self) -> Claim {
-        match self {
-            Self::PccMg(plan) => plan.claim(),
-            Self::USketch(plan) => plan.claim(),
-            Self::Blmz(plan) => plan.claim(),
-            Self::Microscope(plan) => plan.claim(),
-            Self::Tumbling(plan) => plan.claim(),
-        }
+        of_any!(self, plan => plan.claim())
     }
 
     /// The method before the first item.
-    ///
-    /// # Errors
-    /// There is no randomness to draw hash functions from.
     pub fn start(&self, noise: Noise) -> Result<Box<dyn Baseline>, EntropyError> {
-        match self {
-            Self::PccMg(plan) => Ok(plan.start(noise)),
-            Self::USketch(plan) => plan.start(noise),
-            Self::Blmz(plan) => Ok(plan.start(noise)),
-            Self::Microscope(plan) => plan.start(noise),
-            Self::Tumbling(plan) => Ok(plan.start(noise)),
-        }
+        of_any!(self, plan => plan.start(noise))
     }
 }
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::PccMg(plan) => plan.fmt(f),
-            Self::USketch(plan) => plan.fmt(f),
-            Self::Blmz(plan) => plan.fmt(f),
-            Self::Microscope(plan) => plan.fmt(f),
-            Self::Tumbling(plan) => plan.fmt(f),
-        }
+        of_any!(self, plan => plan.fmt(f))
     }
 }
 

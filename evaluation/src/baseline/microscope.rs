@@ -36,17 +36,12 @@ pub enum Sketch {
 pub struct Parameters {
     /// Sub-windows of a window, which they must divide.
     pub sub_windows: u32,
-    /// Rows of cells.
     pub rows: u32,
-    /// Columns of cells.
     pub columns: u32,
-    /// Bits of a pixel.
     pub pixel_bits: u32,
     /// log₂ of the factor between two exponents, below `pixel_bits`.
     pub log_base: u32,
-    /// How cells round.
     pub mode: Mode,
-    /// How rows are used.
     pub sketch: Sketch,
 }
 
@@ -63,7 +58,6 @@ impl Parameters {
     };
 
     /// The same with as many columns as these bytes hold, and no more than 2³² - 1.
-    #[must_use]
     pub fn fill(self, bytes: u64) -> Self {
         let columns = 8 * bytes / (u64::from(self.rows) * self.bits_per_column());
         Self { columns: u32::try_from(columns).unwrap_or(u32::MAX), ..self }
@@ -92,10 +86,6 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Derives the plan.
-    ///
-    /// # Errors
-    /// The sub-windows do not divide the window, there are no rows or columns, or the bits are out of range.
     pub fn new(task: Task, parameters: Parameters) -> Result<Self> {
         let Parameters { sub_windows, rows, columns, pixel_bits, log_base, .. } = parameters;
         let window_len = task.window_len;
@@ -108,22 +98,16 @@ impl Plan {
     }
 
     /// Bytes of the cells, packed.
-    #[must_use]
     pub fn sketch_bytes(&self) -> u64 {
         let Parameters { rows, columns, .. } = self.parameters;
         (u64::from(rows) * u64::from(columns) * self.parameters.bits_per_column()).div_ceil(8)
     }
 
     /// No privacy is promised.
-    #[must_use]
     pub fn claim(&self) -> Claim {
         Claim::None
     }
 
-    /// The method before the first item.
-    ///
-    /// # Errors
-    /// There is no randomness to draw hash functions from.
     pub fn start(&self, noise: Noise) -> Result<Box<dyn Baseline>, EntropyError> {
         Ok(Box::new(self.microscope(noise)?))
     }

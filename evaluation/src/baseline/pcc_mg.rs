@@ -6,6 +6,7 @@
 use std::fmt;
 
 use anyhow::{Context, Result, ensure};
+use dpsw::error::EntropyError;
 use dpsw::noise::{Generator, Law, Table};
 use dpsw::{Claim, Noise, Ratio};
 
@@ -47,11 +48,8 @@ pub enum Counts {
 pub struct Parameters {
     /// λ: a leaf has λw/4 items.
     pub lambda: Ratio,
-    /// How many levels there are.
     pub levels: LevelRule,
-    /// Which counts are released.
     pub counts: Counts,
-    /// Which items are listed.
     pub listing: Listing,
 }
 
@@ -73,10 +71,6 @@ struct LevelPlan {
 }
 
 impl Plan {
-    /// Derives the plan.
-    ///
-    /// # Errors
-    /// λ leaves no leaf, or a leaf longer than the window; or ε has too many digits.
     pub fn new(task: Task, parameters: Parameters) -> Result<Self> {
         let tree = tree(&task, parameters)?;
         let plan = |level| level_plan(&task, parameters.counts, tree.top, level);
@@ -86,7 +80,6 @@ impl Plan {
     }
 
     /// Bytes of what is kept, sealed and open, at 8 bytes per entry.
-    #[must_use]
     pub fn sketch_bytes(&self) -> u64 {
         let of_level = |(number, level): (u32, &LevelPlan)| {
             level.kept as u64 * (self.task.window_len / self.tree.block_len(number) + 2)
@@ -94,16 +87,12 @@ impl Plan {
         8 * (0..).zip(&self.levels).map(of_level).sum::<u64>()
     }
 
-    /// What is promised.
-    #[must_use]
     pub fn claim(&self) -> Claim {
         Claim::Pure(self.task.epsilon)
     }
 
-    /// The method before the first item.
-    #[must_use]
-    pub fn start(&self, noise: Noise) -> Box<dyn Baseline> {
-        Box::new(self.hierarchy(noise))
+    pub fn start(&self, noise: Noise) -> Result<Box<dyn Baseline>, EntropyError> {
+        Ok(Box::new(self.hierarchy(noise)))
     }
 
     fn hierarchy(&self, noise: Noise) -> Hierarchy<OneDraw> {

@@ -44,11 +44,8 @@ pub enum Edges {
 /// What may be chosen.
 #[derive(Debug, Clone, Copy)]
 pub struct Parameters {
-    /// Buckets of a window.
     pub buckets: u64,
-    /// The law of the noise.
     pub noise: NoiseKind,
-    /// How the edges are treated.
     pub edges: Edges,
 }
 
@@ -62,10 +59,6 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Derives the plan.
-    ///
-    /// # Errors
-    /// There are no buckets, or more than items in a window.
     pub fn new(task: Task, parameters: Parameters) -> Result<Self> {
         let (buckets, window_len) = (parameters.buckets, task.window_len);
         ensure!(
@@ -80,13 +73,10 @@ impl Plan {
     }
 
     /// Bytes of the buckets, sealed and open, and of their sum.
-    #[must_use]
     pub fn sketch_bytes(&self) -> u64 {
         4 * self.task.domain_len as u64 * (self.parameters.buckets + 2)
     }
 
-    /// What is promised.
-    #[must_use]
     pub fn claim(&self) -> Claim {
         match self.parameters.noise {
             NoiseKind::Laplace => Claim::Pure(self.task.epsilon),
@@ -94,10 +84,8 @@ impl Plan {
         }
     }
 
-    /// The method before the first item.
-    #[must_use]
-    pub fn start(&self, noise: Noise) -> Box<dyn Baseline> {
-        Box::new(Tumbling::new(self.clone(), noise))
+    pub fn start(&self, noise: Noise) -> Result<Box<dyn Baseline>, EntropyError> {
+        Ok(Box::new(Tumbling::new(self.clone(), noise)))
     }
 
     /// The sealed buckets that overlap the window.
@@ -349,7 +337,7 @@ mod tests {
 
     #[test]
     fn the_open_bucket_is_never_read() {
-        let mut method = plan(100, 3, buckets(4)).start(Noise::seeded(6));
+        let mut method = plan(100, 3, buckets(4)).start(Noise::seeded(6)).expect("seeded");
         method.insert(&[1; 24]).expect("seeded");
         assert_eq!(method.estimates(), [0.0; 3]);
         method.insert(&[1]).expect("seeded");

@@ -53,13 +53,9 @@ pub enum Release {
 /// What may be chosen.
 #[derive(Debug, Clone, Copy)]
 pub struct Parameters {
-    /// Rows of a sketch.
     pub rows: u32,
-    /// Columns of a sketch.
     pub columns: u32,
-    /// How blocks are combined.
     pub combine: Combine,
-    /// What is released.
     pub release: Release,
 }
 
@@ -87,10 +83,6 @@ struct Cover {
 }
 
 impl Plan {
-    /// Derives the plan.
-    ///
-    /// # Errors
-    /// The window is no multiple of 100 items, or there are no rows or columns.
     pub fn new(task: Task, parameters: Parameters) -> Result<Self> {
         let Parameters { rows, columns, release, .. } = parameters;
         let window_len = task.window_len;
@@ -105,7 +97,6 @@ impl Plan {
     }
 
     /// Bytes of the counters, sealed and open.
-    #[must_use]
     pub fn sketch_bytes(&self) -> u64 {
         let bytes = match self.parameters.release {
             Release::PerBlock => BYTES_PER_COUNTER,
@@ -115,16 +106,10 @@ impl Plan {
         bytes * u64::from(self.parameters.rows) * u64::from(self.parameters.columns)
     }
 
-    /// What is promised.
-    #[must_use]
     pub fn claim(&self) -> Claim {
         Claim::Pure(self.task.epsilon)
     }
 
-    /// The method before the first item.
-    ///
-    /// # Errors
-    /// There is no randomness to draw hash functions from.
     pub fn start(&self, mut noise: Noise) -> Result<Box<dyn Baseline>, EntropyError> {
         let Parameters { rows, columns, .. } = self.parameters;
         let columns = Columns::draw(rows as usize, columns, &mut noise.generator()?);

@@ -18,9 +18,7 @@ pub enum Mode {
 /// The numbers of a cell.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shape {
-    /// Sub-windows of a window.
     pub(super) sub_windows: usize,
-    /// Bits of a pixel.
     pub(super) pixel_bits: u32,
     /// log₂ of the factor between two exponents.
     pub(super) log_base: u32,

@@ -26,18 +26,14 @@ pub enum Verdict {
 pub struct Finding {
     /// Of which method, where the statement is about DPSW-Sketch.
     pub of: Option<MethodName>,
-    /// In numbers.
     pub measured: String,
-    /// Whether it holds.
     pub verdict: Verdict,
 }
 
 /// A statement with all that was found.
 #[derive(Debug, Clone, Serialize)]
 pub struct Judged {
-    /// The section that it is in.
     pub section: &'static str,
-    /// What it says.
     pub says: &'static str,
     /// One finding, or one for each of the methods that it may be about.
     pub findings: Vec<Finding>,
@@ -79,13 +75,11 @@ const PAPER: [&Section; 7] = [
 ];
 
 /// Every statement of the paper with its findings.
-#[must_use]
 pub fn judge(results: &Results) -> Vec<Judged> {
     judge_all(&PAPER, results)
 }
 
 /// What this project says of its own method, with the findings.
-#[must_use]
 pub fn judge_ours(results: &Results) -> Vec<Judged> {
     judge_all(&ours::SECTIONS, results)
 }

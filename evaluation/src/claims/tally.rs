@@ -90,13 +90,11 @@ pub(super) fn extent(values: impl IntoIterator<Item = f64>) -> (f64, f64) {
     values.into_iter().fold((f64::INFINITY, f64::NEG_INFINITY), wider)
 }
 
-/// The smallest and the largest number as text.
 pub(super) fn span(values: &[f64]) -> String {
     let (low, high) = extent(values.iter().copied());
     if low <= high { format!("{} to {}", short(low), short(high)) } else { "-".to_owned() }
 }
 
-/// All numbers as text.
 pub(super) fn list(values: &[f64]) -> String {
     values.iter().map(|&value| short(value)).collect::<Vec<String>>().join(", ")
 }

@@ -15,20 +15,17 @@ pub struct Arrivals {
 
 impl Arrivals {
     /// Items of a count window, all below `keys`.
-    #[must_use]
     pub fn counted(items: Vec<u64>, keys: usize) -> Self {
         Self { items, times: None, keys }
     }
 
     /// Items of a time window, with their ticks, which ascend.
-    #[must_use]
     pub fn timed(items: Vec<u64>, times: Vec<u64>, keys: usize) -> Self {
         assert!(items.len() == times.len() && times.is_sorted(), "each item has a tick, and ticks ascend");
         Self { items, times: Some(times), keys }
     }
 
     /// The first items of a stream, numbered by how often they occur: 0 is the most frequent.
-    #[must_use]
     pub fn ranked(dataset: &Dataset, len: usize) -> Self {
         let items = &dataset.items[..len.min(dataset.items.len())];
         let mut counts = vec![0_u64; dataset.domain_len];
@@ -41,13 +38,11 @@ impl Arrivals {
     }
 
     /// How many different items there can be.
-    #[must_use]
     pub fn keys(&self) -> usize {
         self.keys
     }
 
     /// The position after the last item.
-    #[must_use]
     pub fn end(&self) -> u64 {
         match &self.times {
             None => self.items.len() as u64,
@@ -82,7 +77,6 @@ pub struct Occurrences {
 
 impl Occurrences {
     /// Of all items.
-    #[must_use]
     pub fn of(arrivals: &Arrivals) -> Self {
         let mut starts = vec![0; arrivals.keys + 1];
         arrivals.items.iter().for_each(|&item| starts[item as usize + 1] += 1);
@@ -98,7 +92,6 @@ impl Occurrences {
     }
 
     /// How often an item occurs; made-up items, beyond the last one, never do.
-    #[must_use]
     pub fn count(&self, item: u64, range: &Range<u64>) -> u64 {
         let item = item as usize;
         let Some(&end) = self.starts.get(item + 1) else { return 0 };
@@ -109,7 +102,6 @@ impl Occurrences {
 
     /// The most frequent of the items below `keys`, the most frequent first, with their counts; of equally frequent ones
     /// those with smaller numbers.
-    #[must_use]
     pub fn top(&self, len: usize, keys: usize, range: &Range<u64>) -> Vec<(u64, u64)> {
         let mut counts: Vec<(u64, u64)> =
             (0..keys as u64).map(|item| (item, self.count(item, range))).collect();

@@ -15,11 +15,9 @@ use crate::stream::{REAL_STREAMS, Shelf, Stream};
 /// What is measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Case {
-    /// A stream by its name.
     pub stream: String,
     /// The window, in items or ticks.
     pub window: u64,
-    /// ε.
     pub epsilon: f64,
     /// Keys of the public list: the most frequent ones of the stream, then made-up ones. `None`: all of the stream and
     /// three made-up ones.
@@ -55,7 +53,6 @@ pub(super) fn by_rank(first: u64, keys: usize) -> impl Iterator<Item = Chosen> {
 
 impl Case {
     /// Every case of a preset, with those of a stream together.
-    #[must_use]
     pub fn all(preset: &Preset, is_present: impl Fn(&str) -> bool) -> Vec<Self> {
         let streams = Synthetic::NAMES.into_iter().chain(REAL_STREAMS.iter().map(|real| real.name));
         let streams = streams.filter(|name| is_present(name));
@@ -162,7 +159,6 @@ impl Case {
     }
 
     /// Whether no share of the stream ever changes.
-    #[must_use]
     pub fn stands_still(&self) -> bool {
         match self.made() {
             Some(made) => made.stands_still(),

@@ -16,13 +16,11 @@ use super::listed::share;
 pub struct Chosen {
     /// Its true rank over the whole stream, or what it is in the stream.
     pub name: String,
-    /// The key.
     pub item: u64,
 }
 
 impl Chosen {
     /// A key of this name.
-    #[must_use]
     pub fn new(name: impl Into<String>, item: u64) -> Self {
         Self { name: name.into(), item }
     }
@@ -32,17 +30,11 @@ impl Chosen {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Asked {
-    /// The window of the plan.
     Whole,
-    /// A third of it.
     Third,
-    /// As long as a substream.
     Substream,
-    /// A quarter of a substream.
     Quarter,
-    /// A tenth of a substream.
     Tenth,
-    /// A fiftieth of a substream.
     Fiftieth,
 }
 
@@ -92,13 +84,9 @@ pub enum Ends {
 /// How often the intervals of one key over one kind of window hold the truth.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
-    /// The name of the key.
     pub key: String,
-    /// How long the window is.
     pub asked: Asked,
-    /// When it ends.
     pub ends: Ends,
-    /// Answers.
     pub answers: u64,
     /// Answers whose 95 % interval holds the true count.
     pub covered: u64,
@@ -113,9 +101,6 @@ pub struct Cells(Vec<Cell>);
 
 impl Cells {
     /// Asks for each key over each window, up to now and up to a past position.
-    ///
-    /// # Errors
-    /// A key is not on the list of the plan.
     pub fn ask(
         &mut self,
         view: &WindowView,
@@ -177,7 +162,6 @@ impl Cells {
     }
 
     /// The share of answers that hold the truth, of the cells that are wanted.
-    #[must_use]
     pub fn coverage(&self, is_wanted: impl Fn(&Cell) -> bool) -> Option<f64> {
         self.share_of(|cell| cell.covered, is_wanted)
     }
@@ -192,8 +176,6 @@ impl Cells {
         share(wanted().map(count).sum(), wanted().map(|cell| cell.answers).sum())
     }
 
-    /// The names of the keys, in order.
-    #[must_use]
     pub fn names(&self) -> Vec<&str> {
         crate::results::distinct(self.0.iter().map(|cell| cell.key.as_str()))
     }

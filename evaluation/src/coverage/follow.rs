@@ -15,17 +15,11 @@ pub struct Follower<'a> {
 
 impl<'a> Follower<'a> {
     /// Before the first item; all noise comes from the seed.
-    ///
-    /// # Errors
-    /// Never with seeded noise.
     pub fn new(plan: Plan, arrivals: &'a Arrivals, seed: u64) -> Result<Self> {
         Ok(Self { sketch: DpswSketch::with_noise(plan, Noise::seeded(seed))?, arrivals, position: 0 })
     }
 
     /// Takes everything before a position.
-    ///
-    /// # Errors
-    /// An item is late or early.
     pub fn advance(&mut self, position: u64) -> Result<()> {
         if self.arrivals.times().is_none() {
             return self.take_before(position);
@@ -53,7 +47,6 @@ impl<'a> Follower<'a> {
     }
 
     /// What can be asked now.
-    #[must_use]
     pub fn view(&self) -> WindowView {
         self.sketch.view()
     }

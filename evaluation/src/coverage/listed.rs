@@ -32,9 +32,7 @@ struct Judged {
 /// What lists showed; sums over query times.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Listed {
-    /// Query times.
     pub queries: u64,
-    /// Rows that were listed.
     pub rows: u64,
     /// Rows whose 95 % interval holds the true count.
     pub covered: u64,
@@ -62,9 +60,6 @@ pub struct Listed {
 
 impl Listed {
     /// Lists the top 20 of a view and holds it against the truth about the first `keys` items, which are on its list.
-    ///
-    /// # Errors
-    /// The view has no list of keys.
     pub fn ask(&mut self, view: &WindowView, truth: &Occurrences, keys: usize) -> Result<()> {
         let window = view.window();
         let top = truth.top(LISTED, keys, &window);
@@ -112,7 +107,6 @@ impl Listed {
         self.recalled += recalled.min(top);
     }
 
-    /// Adds what another seed showed.
     pub fn add(&mut self, other: &Self) {
         self.queries += other.queries;
         self.rows += other.rows;
@@ -130,49 +124,41 @@ impl Listed {
     }
 
     /// The share of rows whose interval holds the truth.
-    #[must_use]
     pub fn coverage(&self) -> Option<f64> {
         share(self.covered, self.rows)
     }
 
     /// The same of all rows, also of those that are hidden.
-    #[must_use]
     pub fn coverage_of_all(&self) -> Option<f64> {
         share(self.covered + self.hidden_covered, self.rows + self.hidden)
     }
 
     /// The share of all rows whose strict interval holds the truth.
-    #[must_use]
     pub fn strict_coverage(&self) -> Option<f64> {
         share(self.strict, self.rows + self.hidden)
     }
 
     /// The mean width of the intervals over that for keys chosen beforehand.
-    #[must_use]
     pub fn relative_width(&self) -> Option<f64> {
         (0.0 < self.naive_width).then(|| self.width / self.naive_width)
     }
 
     /// The share of unmarked rows whose true count is below a quarter of what is shown.
-    #[must_use]
     pub fn ghost_share(&self) -> Option<f64> {
         share(self.ghosts, self.unmarked)
     }
 
     /// The share of unmarked rows that are right.
-    #[must_use]
     pub fn precision(&self) -> Option<f64> {
         share(self.right, self.unmarked)
     }
 
     /// The share of the true top 20 that is listed unmarked.
-    #[must_use]
     pub fn recall(&self) -> Option<f64> {
         share(self.recalled, self.queries * LISTED as u64)
     }
 
     /// The share of query times at which the true top is clear.
-    #[must_use]
     pub fn clear_share(&self) -> Option<f64> {
         share(self.clear, self.queries)
     }

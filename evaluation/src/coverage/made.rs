@@ -42,12 +42,9 @@ const YOUTH: u64 = 2;
 const YOUNG_GAP: u64 = 10;
 
 impl Made {
-    /// All of them.
     pub const ALL: [Self; 6] =
         [Self::Period, Self::Eighths, Self::EverySecond, Self::Bursts, Self::Third, Self::Young];
 
-    /// The name in results.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Period => "period",
@@ -59,14 +56,11 @@ impl Made {
         }
     }
 
-    /// The stream of this name.
-    #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|made| made.name() == name)
     }
 
     /// How many different items there can be.
-    #[must_use]
     pub fn keys(self) -> usize {
         match self {
             Self::Period => KEYS + PERIODS.len(),
@@ -76,7 +70,6 @@ impl Made {
     }
 
     /// The window of this length, in items or ticks.
-    #[must_use]
     pub fn window(self, len: u64) -> Window {
         let ticks = |expected_items| {
             Window::Time(TimeWindow { len, lateness: 0, clock: Clock::Caller, expected_items })
@@ -89,19 +82,16 @@ impl Made {
     }
 
     /// The first position at which questions are asked.
-    #[must_use]
     pub fn asked_from(self, window_len: u64) -> u64 {
         if self == Self::Young { window_len * YOUTH / 100 } else { window_len }
     }
 
     /// Whether no share ever changes.
-    #[must_use]
     pub fn stands_still(self) -> bool {
         matches!(self, Self::Third | Self::Young)
     }
 
     /// Keys that are chosen by their place in the law, never by an estimate.
-    #[must_use]
     pub fn chosen(self) -> Vec<Chosen> {
         let first = (self.keys() - KEYS) as u64;
         let special = match self {
@@ -114,7 +104,6 @@ impl Made {
     }
 
     /// The stream for substreams of this length.
-    #[must_use]
     pub fn arrivals(self, window_len: u64, substream_len: u64, seed: u64) -> Arrivals {
         let mut maker =
             Maker { window_len, substream_len, seed, random: ChaCha12Rng::seed_from_u64(0xad4e + seed) };

@@ -22,9 +22,6 @@ pub struct Moved {
 
 impl Moved {
     /// Asks for the trends of chosen keys and of listed rows.
-    ///
-    /// # Errors
-    /// A key is not on the list of the plan.
     pub fn ask(&mut self, view: &WindowView, chosen: &[Chosen]) -> Result<()> {
         let moves = |item: Item<'_>| view.trend(item).map(|trend| trend.direction != Direction::Steady);
         for key in chosen {
@@ -38,7 +35,6 @@ impl Moved {
         Ok(())
     }
 
-    /// Adds what another seed showed.
     pub fn add(&mut self, other: &Self) {
         self.chosen += other.chosen;
         self.chosen_moved += other.chosen_moved;
@@ -47,13 +43,11 @@ impl Moved {
     }
 
     /// The share of chosen keys that are said to move.
-    #[must_use]
     pub fn chosen_share(&self) -> Option<f64> {
         share(self.chosen_moved, self.chosen)
     }
 
     /// The share of listed rows that are said to move.
-    #[must_use]
     pub fn listed_share(&self) -> Option<f64> {
         share(self.listed_moved, self.listed)
     }

@@ -16,9 +16,7 @@ use super::moved::Moved;
 /// What one seed of a case showed, or all of them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
-    /// Rows listed by `top`.
     pub listed: Listed,
-    /// Keys asked by name.
     pub chosen: Cells,
     /// Trends, where the stream stands still.
     pub moved: Moved,
@@ -26,9 +24,6 @@ pub struct Outcome {
 
 impl Outcome {
     /// Follows the stream and asks at random positions; everything random comes from the seed.
-    ///
-    /// # Errors
-    /// The stream is too short.
     pub fn measure(case: &Case, plan: &Plan, arrivals: &Arrivals, queries: usize, seed: u64) -> Result<Self> {
         let mut random = ChaCha12Rng::seed_from_u64(0xc0ffee + seed);
         let (first, end) = (case.asked_from(), arrivals.end());
@@ -52,7 +47,6 @@ impl Outcome {
         Ok(outcome)
     }
 
-    /// Adds what another seed showed.
     pub fn add(&mut self, other: &Self) {
         self.listed.add(&other.listed);
         self.chosen.add(&other.chosen);

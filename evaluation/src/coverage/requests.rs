@@ -21,15 +21,12 @@ use crate::stream::{REAL_STREAMS, Shelf, Stream};
 /// What is run.
 #[derive(Debug, Clone)]
 pub struct Requests {
-    /// Streams by name.
     pub streams: Vec<String>,
-    /// Privacy budgets.
     pub epsilons: Vec<f64>,
     /// Windows; a stream that is shorter than two of them is passed over.
     pub windows: Vec<u64>,
     /// Noise draws, and streams if they are synthetic.
     pub seeds: u64,
-    /// Query times per seed.
     pub queries: usize,
     /// Only questions whose name contains this.
     pub only: String,
@@ -59,7 +56,6 @@ const FLIGHTS_PATH: &str = "flights-2001/flights-2001.tsv.zst";
 /// One kind of question and how its rows did.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub(super) struct Tally {
-    /// Rows that were shown.
     rows: u64,
     /// Rows whose interval holds the truth.
     covered: u64,
@@ -127,9 +123,6 @@ struct Job<'a> {
 
 impl Requests {
     /// Asks for every kind of list at random times.
-    ///
-    /// # Errors
-    /// A stream is absent or wrong, or a parameter is out of range.
     pub fn run(&self, shelf: &Shelf) -> Result<Vec<RequestRow>> {
         let mut rows: Vec<RequestRow> = Vec::new();
         for stream in &self.streams {
@@ -331,7 +324,6 @@ impl Asked<'_> {
 }
 
 /// One line for each kind of question: over all streams, then for each.
-#[must_use]
 pub fn request_table(rows: &[RequestRow]) -> String {
     let mut text = "Rows of lists by what was asked for. covered: intervals that hold the truth; above: of the rest, truth \
                     above the interval;\nghosts: of unmarked rows, truth below a quarter of what is shown; absent: of \

@@ -17,9 +17,7 @@ pub type Row = crate::row::Row<Case, Measured>;
 /// What was measured of a case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
-    /// Keys of the public list.
     pub keys: u64,
-    /// Substreams of a window.
     pub substreams: u64,
     /// Whether every key has a counter of its own.
     pub own_counters: bool,
@@ -30,8 +28,6 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// Over all seeds.
-    #[must_use]
     pub fn total(&self) -> Outcome {
         let mut total = Outcome::default();
         self.outcomes.iter().for_each(|outcome| total.add(outcome));
@@ -39,7 +35,6 @@ impl Measured {
     }
 }
 
-/// Query times of a seed.
 fn queries(preset: &Preset) -> usize {
     match preset.values {
         Values::Ends => 4,
@@ -49,9 +44,6 @@ fn queries(preset: &Preset) -> usize {
 }
 
 /// The rows of all cases whose streams are there.
-///
-/// # Errors
-/// A stream is wrong, or an outcome cannot be written.
 pub fn run(preset: &Preset, shelf: &Shelf, store: &Store) -> Result<Vec<Row>> {
     let data = RealData::of(shelf)?;
     let cases = Case::all(preset, |name| data.has(name));

@@ -5,18 +5,14 @@ use dpsw::Ranked;
 /// What a listed row shows: a count, its 95 % interval, and whether it carries a mark of doubt.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Shown {
-    /// The count.
     pub value: f64,
-    /// The lower end of the interval.
     pub lower: f64,
-    /// The upper end of the interval.
     pub upper: f64,
     /// Whether the row says that it may be far too large.
     pub marked: bool,
 }
 
 /// What is shown of a row.
-#[must_use]
 pub fn shown(ranked: &Ranked<'_>) -> Shown {
     let shown = ranked.shown;
     Shown { value: shown.value, lower: shown.lower, upper: shown.upper, marked: shown.marked }
@@ -24,19 +20,15 @@ pub fn shown(ranked: &Ranked<'_>) -> Shown {
 
 impl Shown {
     /// Whether the interval holds a count.
-    #[must_use]
     pub fn holds(&self, count: u64) -> bool {
         (self.lower..=self.upper).contains(&(count as f64))
     }
 
-    /// The length of the interval.
-    #[must_use]
     pub fn width(&self) -> f64 {
         self.upper - self.lower
     }
 
     /// Whether the true count is below a quarter of what is shown.
-    #[must_use]
     pub fn is_ghost(&self, count: u64) -> bool {
         4.0 * (count as f64) < self.value
     }

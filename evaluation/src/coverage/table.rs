@@ -8,7 +8,6 @@ use super::run::{Measured, Row};
 use crate::source::table::grouped;
 
 /// Every number as tables: listed rows, keys chosen beforehand by stream and by key, trends, and what could not be run.
-#[must_use]
 pub fn table(rows: &[Row]) -> String {
     let measured: Vec<(&Case, &Measured)> =
         rows.iter().filter_map(|row| Some((&row.case, row.result.as_ref().ok()?))).collect();

@@ -24,7 +24,6 @@ const WINDOWS_MAX: u64 = 30;
 /// What is measured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Case {
-    /// A stream by its name.
     pub stream: String,
     /// w, in items.
     pub window: u64,
@@ -32,7 +31,6 @@ pub struct Case {
 
 impl Case {
     /// Every case of a preset, with those of a stream together.
-    #[must_use]
     pub fn all(preset: &Preset, is_present: impl Fn(&str) -> bool) -> Vec<Self> {
         if preset.values == Values::Ends {
             return vec![Self { stream: "zipf".to_owned(), window: preset.window }];
@@ -72,7 +70,6 @@ pub(super) struct Followed {
 }
 
 impl Followed {
-    /// How many items are followed.
     pub(super) fn len(&self) -> usize {
         self.len
     }

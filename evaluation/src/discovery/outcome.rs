@@ -49,7 +49,6 @@ impl Outcome {
 /// How much is asked of a seed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Effort {
-    /// Query times.
     pub(super) queries: usize,
     /// New keys for each share.
     pub(super) surges: u64,

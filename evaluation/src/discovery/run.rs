@@ -18,11 +18,8 @@ pub type Row = crate::row::Row<Case, Measured>;
 /// What was measured of a case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
-    /// ε.
     pub epsilon: f64,
-    /// δ.
     pub delta: f64,
-    /// Substreams of a window.
     pub substreams: u64,
     /// One outcome per seed.
     pub outcomes: Vec<Outcome>,
@@ -30,26 +27,22 @@ pub struct Measured {
 
 impl Measured {
     /// Whether the stream is too short and was repeated.
-    #[must_use]
     pub fn is_repeated(&self) -> bool {
         self.outcomes.iter().any(|outcome| outcome.repeated)
     }
 
     /// A number over the seeds.
-    #[must_use]
     pub fn summary(&self, number: impl Fn(&Outcome) -> f64) -> Option<Summary> {
         Summary::of(&self.outcomes.iter().map(number).collect::<Vec<f64>>())
     }
 
     /// The median over all seeds of the items until a new key of a share is listed; infinite where most never are.
-    #[must_use]
     pub fn delay(&self, share: f64) -> Option<f64> {
         let surges = self.outcomes.iter().flat_map(|outcome| &outcome.surges);
         median(surges.filter(|surge| surge.share == share).flat_map(|surge| &surge.delays))
     }
 
     /// The median over the seeds of the items until anything is listed; infinite where nothing is.
-    #[must_use]
     pub fn first_answer(&self) -> Option<f64> {
         median(self.outcomes.iter().map(|outcome| &outcome.first_answer))
     }
@@ -71,9 +64,6 @@ fn effort(preset: &Preset) -> Effort {
 }
 
 /// The rows of all cases whose streams are there.
-///
-/// # Errors
-/// A stream is wrong, or an outcome cannot be written.
 pub fn run(preset: &Preset, shelf: &Shelf, store: &Store) -> Result<Vec<Row>> {
     let data = RealData::of(shelf)?;
     let cases = Case::all(preset, |name| data.has(name));

@@ -16,7 +16,6 @@ const WINDOWS_MAX: u64 = 4;
 /// New keys that take the same share of the stream.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Surge {
-    /// The share.
     pub share: f64,
     /// Items from the start of each surge until its key is listed; `None` after four windows.
     pub delays: Vec<Option<u64>>,

@@ -8,7 +8,6 @@ use crate::chart::short;
 use crate::source::table::grouped;
 
 /// One line per stream and window.
-#[must_use]
 pub fn table(rows: &[Row]) -> String {
     let mut text = String::from(
         "Keys found without a list, after the first window: the share of the true top 20 that was found; how often the \

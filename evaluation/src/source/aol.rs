@@ -34,9 +34,6 @@ const KEYWORDS_MAX: usize = 38_411;
 /// Reads the logs; `limit` takes the first items alone.
 ///
 /// Holds up to 16 bytes per item, about 16 per record, and the words.
-///
-/// # Errors
-/// A file is no AOL query log or cannot be read, or nothing remains.
 pub fn load(files: &Files, limit: Option<usize>) -> Result<Loaded> {
     let mut log = Log::new();
     for path in &files.logs {

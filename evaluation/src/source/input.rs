@@ -29,9 +29,6 @@ const WRONG: [(&[u8], &str); 7] = [
 ];
 
 /// Opens a file and unpacks gzip and zstd, which it recognises by their first bytes, not by the name.
-///
-/// # Errors
-/// The file cannot be opened or read.
 pub(crate) fn open(path: &Path) -> Result<Box<dyn BufRead>> {
     let file = File::open(path).with_context(|| format!("{}: cannot be opened", path.display()))?;
     let mut reader = BufReader::with_capacity(BUFFER_LEN, file);
@@ -146,7 +143,6 @@ impl Lines {
         Ok(Self { path: path.to_owned(), reader: open(path)?, line: Vec::new(), number: 0 })
     }
 
-    /// The number of the last line read.
     pub(crate) fn number(&self) -> u64 {
         self.number
     }

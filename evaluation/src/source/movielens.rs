@@ -22,9 +22,6 @@ const HEADER: &[u8] = b"userId,movieId,rating,timestamp";
 /// Reads the ratings; `limit` takes the first items alone.
 ///
 /// Holds up to 16 bytes per rating.
-///
-/// # Errors
-/// A file is no ratings file of MovieLens or cannot be read, or holds no ratings.
 pub fn load(files: &Files, limit: Option<usize>) -> Result<Loaded> {
     let mut report = Report::default();
     let mut ratings = Ratings { movies: Numbering::new(), events: Vec::new() };

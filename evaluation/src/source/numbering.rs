@@ -15,9 +15,7 @@ use crate::dataset::Dataset;
 pub struct Loaded {
     /// The items in time order, numbered by first appearance; items of the domain that never appear come last.
     pub dataset: Dataset,
-    /// The name of each item.
     pub names: Vec<String>,
-    /// What was left out.
     pub report: Report,
 }
 

@@ -61,7 +61,6 @@ pub struct Printed {
 
 /// The data folder: the one given, else that of the variable `DPSW_DATA` unless it is empty, else `./data`. It need not
 /// exist.
-#[must_use]
 pub fn data_folder(given: Option<&Path>) -> PathBuf {
     let variable = || std::env::var_os(DATA_VARIABLE).filter(|value| !value.is_empty());
     let named = given.map(Path::to_owned).or_else(|| variable().map(PathBuf::from));
@@ -73,7 +72,6 @@ impl PaperDataset {
     pub const ALL: [Self; 5] = [Self::Aol, Self::MovieLens, Self::WorldCup, Self::Gaussian, Self::Zipf];
 
     /// The name in the paper.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Aol => "AOL",
@@ -85,13 +83,11 @@ impl PaperDataset {
     }
 
     /// The data set of this name, in any case.
-    #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|dataset| dataset.name().eq_ignore_ascii_case(name))
     }
 
     /// What the paper's table and its appendix say.
-    #[must_use]
     pub fn printed(self) -> Printed {
         let (len, domain_len, description) = match self {
             Self::Aol => (10_710_880, 38_411, "Web search query logs"),
@@ -104,7 +100,6 @@ impl PaperDataset {
     }
 
     /// Where it comes from, unless it is synthetic.
-    #[must_use]
     pub fn url(self) -> Option<&'static str> {
         match self {
             Self::Aol => Some("https://www.cim.mcgill.ca/~dudek/206/Logs/AOL-user-ct-collection/"),
@@ -115,7 +110,6 @@ impl PaperDataset {
     }
 
     /// The name on the command line.
-    #[must_use]
     pub fn stream_name(self) -> &'static str {
         match self {
             Self::Aol => "aol",
@@ -127,7 +121,6 @@ impl PaperDataset {
     }
 
     /// How many files the whole set has.
-    #[must_use]
     pub fn files_len(self) -> usize {
         match self {
             Self::Aol => 10,
@@ -168,7 +161,6 @@ impl PaperDataset {
     }
 
     /// Where to get it and where to put it.
-    #[must_use]
     pub fn instructions(self, folder: &Path) -> String {
         let Some(url) = self.url() else { return format!("{} is generated", self.name()) };
         let place = folder.join(self.folders()[0]);
@@ -176,9 +168,6 @@ impl PaperDataset {
     }
 
     /// The files of the set in a data folder, if they are there.
-    ///
-    /// # Errors
-    /// A folder cannot be listed.
     pub fn find(self, folder: &Path) -> Result<Option<Files>> {
         for name in self.folders() {
             let place = folder.join(name);
@@ -251,9 +240,6 @@ impl PaperDataset {
     }
 
     /// Reads the set from a data folder, or generates it; `limit` takes the first items alone.
-    ///
-    /// # Errors
-    /// The set is absent, and the error says where to get it and where to put it; or a file is wrong.
     pub fn load(self, folder: &Path, limit: Option<usize>) -> Result<Loaded> {
         match self {
             Self::Aol => aol::load(&self.found(folder)?, limit),
@@ -265,9 +251,6 @@ impl PaperDataset {
     }
 
     /// Counts the set in a data folder; WorldCup without keeping the stream.
-    ///
-    /// # Errors
-    /// As for [`load`](Self::load).
     pub fn count(self, folder: &Path) -> Result<Statistics> {
         match self {
             Self::WorldCup => worldcup::count(&self.found(folder)?),

@@ -16,20 +16,17 @@ const BAD_START: u64 = 100;
 /// A record that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct BadRecord {
-    /// The file.
     pub file: PathBuf,
     /// What is counted: a line, or a record of a binary file.
     pub unit: &'static str,
     /// Which one, from 1.
     pub number: u64,
-    /// What is wrong with it.
     pub reason: String,
 }
 
 /// What was read and what was left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Report {
-    /// Records of all files.
     pub records: u64,
     /// Records that could not be read.
     pub bad: u64,

@@ -37,14 +37,12 @@ impl Statistics {
     }
 
     /// Of a stream that is at hand.
-    #[must_use]
     pub fn of(loaded: &Loaded) -> Self {
         Self::new(loaded.dataset.counts(), loaded.names.clone(), loaded.report.clone())
     }
 
     /// The points of the paper's figure, for every frequency x that occurs: the share of the domain with a
     /// frequency of at least x.
-    #[must_use]
     pub fn share_at_least(&self) -> Vec<(u64, f64)> {
         let mut points: Vec<(u64, f64)> = Vec::new();
         for (rank, &count) in self.by_rank.iter().enumerate() {

@@ -10,11 +10,8 @@ use super::statistics::Statistics;
 /// A data set of the paper and what was found of it.
 #[derive(Debug, Serialize)]
 pub struct Entry {
-    /// Which.
     pub dataset: PaperDataset,
-    /// What the paper says.
     pub printed: Printed,
-    /// What is here.
     pub state: State,
 }
 
@@ -26,7 +23,6 @@ pub enum State {
     Present {
         /// Its files; none for a synthetic stream.
         files: Option<Files>,
-        /// What was counted.
         statistics: Statistics,
     },
     /// It is not here.
@@ -42,13 +38,11 @@ pub enum State {
 }
 
 /// Counts every data set that is in the folder; the whole of each is read, which takes minutes for the large ones.
-#[must_use]
 pub fn table(folder: &Path) -> Vec<Entry> {
     PaperDataset::ALL.iter().map(|&dataset| entry(dataset, folder)).collect()
 }
 
 /// Counts one data set if it is in the folder.
-#[must_use]
 pub fn entry(dataset: PaperDataset, folder: &Path) -> Entry {
     let wrong = |error: anyhow::Error| State::Wrong { reason: format!("{error:#}") };
     let state = match dataset.find(folder) {
@@ -63,7 +57,6 @@ pub fn entry(dataset: PaperDataset, folder: &Path) -> Entry {
 }
 
 /// The table for people, and below it a remark on each data set.
-#[must_use]
 pub fn render(entries: &[Entry]) -> String {
     let mut text = row(["dataset", "n", "n of paper", "m", "m of paper", "description"]);
     for entry in entries {

@@ -39,9 +39,6 @@ type Block = Vec<(u64, Record)>;
 /// Reads the logs; `limit` takes the first items alone and stops reading there.
 ///
 /// Holds 8 bytes per item, so the whole set needs 10 GB; [`count`] does not.
-///
-/// # Errors
-/// A file is no WorldCup98 log or is cut off, or holds no requests.
 pub fn load(files: &Files, limit: Option<usize>) -> Result<Loaded> {
     let limit = limit.unwrap_or(usize::MAX);
     let mut items = Vec::new();
@@ -55,9 +52,6 @@ pub fn load(files: &Files, limit: Option<usize>) -> Result<Loaded> {
 }
 
 /// Counts the requests of each URL without keeping the stream.
-///
-/// # Errors
-/// A file is no WorldCup98 log or is cut off, or holds no requests.
 pub fn count(files: &Files) -> Result<Statistics> {
     let mut counts: Vec<u64> = Vec::new();
     let requests = Requests::visit(files, |item| {
