@@ -116,7 +116,7 @@ impl SmallSearch {
         let outcomes: Vec<Outcome> = (0..effort.runs)
             .map(|_| self.run(slip, path, &mut generator).iter().position(|&comes_out| comes_out))
             .collect();
-        Ok(misses(&outcomes, &self.release.outcomes(&path), effort.doubt()))
+        Ok(misses(&outcomes, &self.release.outcome_law(&path), effort.doubt()))
     }
 
     fn returned(&self, slip: SearchSlip, effort: Effort) -> Result<u64, AuditError> {
@@ -163,9 +163,9 @@ mod tests {
                 small.run(SearchSlip::Nothing, path, &mut generator).iter().position(|&comes_out| comes_out)
             };
             let outcomes: Vec<Outcome> = (0..20_000).map(&mut outcome).collect();
-            assert_eq!(misses(&outcomes, &small.release.outcomes(&path), 1e-4), 0, "{path:?}");
+            assert_eq!(misses(&outcomes, &small.release.outcome_law(&path), 1e-4), 0, "{path:?}");
             let other = Release { threshold: small.release.threshold - 1, ..small.release };
-            assert_ne!(misses(&outcomes, &other.outcomes(&path), 1e-4), 0, "{path:?}");
+            assert_ne!(misses(&outcomes, &other.outcome_law(&path), 1e-4), 0, "{path:?}");
         }
     }
 }

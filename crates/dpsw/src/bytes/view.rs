@@ -173,7 +173,7 @@ pub(crate) fn read_view(reader: &mut Reader<'_>) -> Result<WindowView, SnapshotE
     }
     let is_finished = reader.flag()?;
     let mapper = Mapper::new(&plan, FingerprintKey::new(reader.u64()?));
-    let reference = mapper.mapping(&plan, |rows| Ok::<_, SnapshotError>(vec![1; rows]))?;
+    let reference = mapper.make_mapping(&plan, |rows| Ok::<_, SnapshotError>(vec![1; rows]))?;
     if 1 < sites.len() && plan.has_slices() {
         let site = |&site: &u64| {
             let stream = read_site(reader, &stream)?;
@@ -261,7 +261,7 @@ fn read_substream(
     let number = reader.u64()?;
     let capped =
         if plan.user_room().is_some() { reader.option()?.map(|capped| capped.min(ITEMS_MAX)) } else { None };
-    let mapping = mapper.mapping(plan, |rows| (0..rows).map(|_| reader.u64()).collect())?;
+    let mapping = mapper.make_mapping(plan, |rows| (0..rows).map(|_| reader.u64()).collect())?;
     let levels = Arc::new(read_levels(reader, plan)?);
     let count = reader.len(8)?;
     let sketches = (0..count).map(|_| read_sketch(reader, plan, &levels)).collect::<Result<Vec<_>, _>>()?;

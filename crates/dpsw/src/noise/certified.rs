@@ -6,8 +6,8 @@ use crate::noise::law::Law;
 
 /// floor(2^bits F(z)) for z from -reach - 1 to reach, certified: the precision is raised until each enclosure holds
 /// no multiple of 2^-bits. F(z) is irrational, so this ends, and F(-z - 1) = 1 - F(z) gives the upper half.
-pub(crate) fn cumulative(law: Law, reach: u64, bits: usize) -> Vec<UBig> {
-    raised(law, reach, bits, GUARD_BITS)
+pub(crate) fn certify_boundaries(law: Law, reach: u64, bits: usize) -> Vec<UBig> {
+    raise_precision(law, reach, bits, GUARD_BITS)
 }
 
 /// Digits beyond those of the boundaries at first: more than rounding takes from any table.
@@ -16,9 +16,9 @@ const GUARD_BITS: usize = 96;
 const GUARD_BITS_MAX: usize = 1536;
 
 /// The same, from this precision on.
-fn raised(law: Law, reach: u64, bits: usize, mut guard: usize) -> Vec<UBig> {
+fn raise_precision(law: Law, reach: u64, bits: usize, mut guard: usize) -> Vec<UBig> {
     let lower = loop {
-        if let Some(lower) = certified(&lower_half(law, reach, bits + guard), guard) {
+        if let Some(lower) = certify_floors(&lower_half(law, reach, bits + guard), guard) {
             break lower;
         }
         guard *= 2;
@@ -29,7 +29,7 @@ fn raised(law: Law, reach: u64, bits: usize, mut guard: usize) -> Vec<UBig> {
     [lower, upper].concat()
 }
 
-fn certified(enclosures: &[Enclosure], guard: usize) -> Option<Vec<UBig>> {
+fn certify_floors(enclosures: &[Enclosure], guard: usize) -> Option<Vec<UBig>> {
     let floor = |enclosure: &Enclosure| {
         let low = &enclosure.low >> guard;
         (low == &enclosure.high >> guard).then_some(low)
@@ -195,14 +195,14 @@ mod tests {
     #[test]
     fn the_precision_is_raised_until_all_boundaries_are_certain() {
         for law in [Law::Gaussian { variance: 20 }, Law::Gaussian { variance: 3 }] {
-            assert_eq!(raised(law, 12, 64, 1), cumulative(law, 12, 64));
+            assert_eq!(raise_precision(law, 12, 64, 1), certify_boundaries(law, 12, 64));
         }
     }
 
     #[test]
     fn an_enclosure_that_holds_a_multiple_is_not_certified() {
-        assert_eq!(certified(&[at(17, 14), at(32, 0)], BITS), Some(vec![1_u8.into(), 2_u8.into()]));
-        assert_eq!(certified(&[at(17, 14), at(17, 15)], BITS), None);
+        assert_eq!(certify_floors(&[at(17, 14), at(32, 0)], BITS), Some(vec![1_u8.into(), 2_u8.into()]));
+        assert_eq!(certify_floors(&[at(17, 14), at(17, 15)], BITS), None);
     }
 
     /// How many terms of the series of exp(-x) are at least one unit, and the first that is not.

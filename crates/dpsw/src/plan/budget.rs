@@ -36,7 +36,7 @@ impl KeyBudget {
 
 impl Budget {
     /// What the sketches have left after the keys, if those have a share; a δ only if the noise of the sketches needs one.
-    pub(crate) fn of(
+    pub(crate) fn for_sketches(
         settings: &Settings,
         keys_share: Option<Ratio>,
         noise: NoiseChoice,
@@ -80,7 +80,7 @@ mod tests {
 
     fn budget(share: Option<Ratio>, noise: NoiseChoice) -> Budget {
         let settings = Settings::last_items(100, 2.0).and_then(|settings| settings.with_delta(DELTA));
-        Budget::of(&settings.expect("in range"), share, noise).expect("a budget")
+        Budget::for_sketches(&settings.expect("in range"), share, noise).expect("a budget")
     }
 
     #[test]

@@ -24,7 +24,7 @@ impl Mapper {
     }
 
     /// The mapping with these keys of the rows, which only hashed counters need.
-    pub(crate) fn mapping<E>(
+    pub(crate) fn make_mapping<E>(
         &self,
         plan: &Plan,
         row_keys: impl FnOnce(usize) -> Result<Vec<u64>, E>,

@@ -42,7 +42,8 @@ impl Plan {
                 Self::flat_cell_bytes(sealed, open) * cells + reserve
             }
         };
-        let slices = self.levels().bytes(self.substreams_kept(), if 0 < self.pinned() { 0 } else { cells });
+        let slices =
+            self.levels().slice_bytes(self.substreams_kept(), if 0 < self.pinned() { 0 } else { cells });
         counters + slices + self.pin_bytes() + self.found_bytes()
     }
 
@@ -58,7 +59,7 @@ impl Plan {
     /// The most bytes of the keys that were found: their names, and for each its end in the list and its sum.
     pub(crate) fn found_bytes(&self) -> u64 {
         self.search_plan().map_or(0, |search_plan| {
-            let ListLimits { keys, bytes } = search_plan.list();
+            let ListLimits { keys, bytes } = search_plan.list_limits();
             let names = match search_plan.kind() {
                 Kind::Integers => keys * size_of::<u64>(),
                 Kind::Bytes => keys * size_of::<usize>() + bytes,
@@ -70,7 +71,7 @@ impl Plan {
     /// Bytes of what views keep for each key that was found, and of the noise of a search.
     fn found_view_bytes(&self) -> u64 {
         self.search_plan().map_or(0, |search_plan| {
-            let keys = search_plan.list().keys;
+            let keys = search_plan.list_limits().keys;
             let cached = keys * self.key_cache_bytes() + Index::bytes(keys);
             // The newest view has a list of its own beside the one that the next is made from.
             self.found_bytes() + cached as u64 + search_plan.table_bytes()
@@ -126,8 +127,9 @@ impl Plan {
             return 0;
         }
         let (levels, kept) = (self.levels(), self.substreams_kept() + 1);
-        let finer: u64 = (1..levels.count()).map(|level| levels.most(level) as u64).sum();
-        let finer_slices: u64 = (1..levels.count()).map(|level| (levels.most(level) as u64) << level).sum();
+        let finer: u64 = (1..levels.count()).map(|level| levels.keys_max(level) as u64).sum();
+        let finer_slices: u64 =
+            (1..levels.count()).map(|level| (levels.keys_max(level) as u64) << level).sum();
         let slices = kept * self.ranges().len() as u64 * NODE_LEN;
         let paths =
             |keys: u64| keys * (PATH_LEN + kept * PATH_NODE_LEN) + kept * finer_slices * PATH_NODE_LEN;

@@ -6,10 +6,10 @@ use crate::item::value::Kind;
 use crate::noise::law::Law;
 use crate::noise::table::Table;
 use crate::plan::budget::Budget;
-use crate::plan::layout::{open_max, substream_items, touched};
+use crate::plan::layout::{count_touched, open_max, substream_items};
 use crate::plan::limits::{
     KEY_LEN_MAX, KEYS_MAX, LIST_BYTES, LIST_KEYS, ROOM, SEARCH_BYTES, SEARCH_ITEMS, SEARCH_ITEMS_MAX,
-    SEARCH_LEN_MAX, SEARCH_ROOM, SEARCH_WINDOWS, SEARCHED_LEN, check,
+    SEARCH_LEN_MAX, SEARCH_ROOM, SEARCH_WINDOWS, SEARCHED_LEN, check_range,
 };
 use crate::plan::range::LazyTable;
 use crate::plan::release::Release;
@@ -59,7 +59,7 @@ impl SearchPlan {
     }
 
     /// About how many items a search has.
-    fn items(&self) -> u64 {
+    fn search_items(&self) -> u64 {
         self.substream_items.saturating_mul(self.search_len)
     }
 
@@ -101,11 +101,11 @@ impl SearchPlan {
     /// The smallest count in a search with which one look finds a key with this probability; later ones only help.
     #[must_use]
     pub fn count_found(&self, probability: f64) -> f64 {
-        self.release.count_found(probability) + self.missing()
+        self.release.count_found(probability) + self.missing_count()
     }
 
     /// What a summary may have lost of a count.
-    fn missing(&self) -> f64 {
+    fn missing_count(&self) -> f64 {
         match self.search_plan.counting {
             SearchCounts::Exact => 0.0,
             SearchCounts::Summary { keys } => (self.items_max / (keys + 1)) as f64,
@@ -115,7 +115,7 @@ impl SearchPlan {
     /// The smallest share of a search that is found with this probability; above 1 if none is.
     #[must_use]
     pub fn share_found(&self, probability: f64) -> f64 {
-        self.count_found(probability) / self.items() as f64
+        self.count_found(probability) / self.search_items() as f64
     }
 
     /// The smallest share of so many items, in which it comes evenly, that lists a key by their end with this probability at
@@ -130,7 +130,7 @@ impl SearchPlan {
     #[must_use]
     pub fn share_listed_in_all(&self, items: u64, probability: f64) -> f64 {
         let items = items as f64;
-        self.least_share(|share| probability <= 1.0 - self.missed(share, 0.0, items))
+        self.least_share(|share| probability <= 1.0 - self.chance_missed(share, 0.0, items))
     }
 
     /// The smallest share that is enough, to a thousandth of it; 2 if none is.
@@ -148,9 +148,9 @@ impl SearchPlan {
 
     /// With which probability a key is listed that has this share of so many items, averaged over where they begin.
     fn listed_within(&self, share: f64, items: f64) -> f64 {
-        let step = self.items() as f64 / f64::from(PHASES);
+        let step = self.search_items() as f64 / f64::from(PHASES);
         let starts = (0..PHASES).map(|phase| (f64::from(phase) + 0.5) * step);
-        starts.map(|start| self.listed(share, start, start + items)).sum::<f64>() / f64::from(PHASES)
+        starts.map(|start| self.chance_listed(share, start, start + items)).sum::<f64>() / f64::from(PHASES)
     }
 
     /// How many items pass until a key is listed, with this probability at least, that takes this share of the items from
@@ -169,18 +169,19 @@ impl SearchPlan {
 
     /// With which probability a key is listed at position `end` that has this share of the items from `start` on, both
     /// counted from the beginning of a search.
-    fn listed(&self, share: f64, start: f64, end: f64) -> f64 {
+    fn chance_listed(&self, share: f64, start: f64, end: f64) -> f64 {
         let step = match self.search_plan.counting {
             SearchCounts::Exact => self.substream_items as f64,
-            SearchCounts::Summary { .. } => self.items() as f64,
+            SearchCounts::Summary { .. } => self.search_items() as f64,
         };
-        1.0 - self.missed(share, start, (end / step).floor() * step)
+        1.0 - self.chance_missed(share, start, (end / step).floor() * step)
     }
 
     /// With which probability it is not, if all searches are looked at when they end and at position `checked`.
-    fn missed(&self, share: f64, start: f64, checked: f64) -> f64 {
-        let search = self.items() as f64;
-        let missed = |items: f64| 1.0 - self.release.found(share * items.max(0.0), self.missing());
+    fn chance_missed(&self, share: f64, start: f64, checked: f64) -> f64 {
+        let search = self.search_items() as f64;
+        let missed =
+            |items: f64| 1.0 - self.release.chance_found(share * items.max(0.0), self.missing_count());
         if checked <= search {
             return missed(checked - start);
         }
@@ -189,12 +190,12 @@ impl SearchPlan {
     }
 
     /// The table of the noise that a key keeps for a search.
-    pub(crate) fn lasting(&self) -> &Table {
+    pub(crate) fn lasting_table(&self) -> &Table {
         self.lasting.get_or_init(|| Table::new(Law::Laplace { scale: self.release.lasting }))
     }
 
     /// The table of the noise that is drawn at each check.
-    pub(crate) fn fresh(&self) -> &Table {
+    pub(crate) fn fresh_table(&self) -> &Table {
         self.fresh.get_or_init(|| Table::new(Law::Laplace { scale: self.release.fresh }))
     }
 
@@ -209,7 +210,7 @@ impl SearchPlan {
     }
 
     /// The most keys of a summary.
-    pub(crate) fn limit(&self) -> Option<usize> {
+    pub(crate) fn summary_limit(&self) -> Option<usize> {
         match self.search_plan.counting {
             SearchCounts::Exact => None,
             SearchCounts::Summary { keys } => usize::try_from(keys).ok(),
@@ -220,7 +221,7 @@ impl SearchPlan {
         self.search_plan.key_len_max as usize
     }
 
-    pub(crate) fn list(&self) -> ListLimits {
+    pub(crate) fn list_limits(&self) -> ListLimits {
         self.list
     }
 
@@ -236,11 +237,11 @@ impl SearchPlan {
 
     /// Whether the keys are looked at when this substream is sealed.
     pub(crate) fn checks_at(&self, substream: u64) -> bool {
-        self.limit().is_none() || self.ends_with(substream)
+        self.summary_limit().is_none() || self.ends_with(substream)
     }
 
     /// The most searches that run at a time.
-    pub(crate) fn running(&self) -> u64 {
+    pub(crate) fn running_max(&self) -> u64 {
         self.running
     }
 
@@ -253,7 +254,7 @@ impl SearchPlan {
 
     /// The most bytes that the keys of a running search take: entries at the least load of the map, and key bytes.
     fn one_search_bytes(&self) -> u64 {
-        let entries = self.limit().map_or(self.items_max, |limit| self.items_max.min(limit as u64));
+        let entries = self.summary_limit().map_or(self.items_max, |limit| self.items_max.min(limit as u64));
         // Lists grow by doubling; the map of places holds 8 bytes per slot.
         let slots = (entries * 4 / 3 + 1).next_power_of_two();
         let keys = match self.search_plan.kind {
@@ -295,7 +296,7 @@ impl SearchPlan {
         }
         let window = settings.window.expected_items();
         let finds = |planned: &Self| {
-            let items = window.min(planned.items()) as f64;
+            let items = window.min(planned.search_items()) as f64;
             planned.count_found(SHARE_PROBABILITY) <= SHARE_WANTED * items
         };
         let planned = |(numerator, denominator)| {
@@ -306,7 +307,7 @@ impl SearchPlan {
     }
 
     /// What was asked for, with the share and the search that were chosen.
-    pub(crate) fn chosen(&self) -> SearchSettings {
+    pub(crate) fn chosen_settings(&self) -> SearchSettings {
         SearchSettings { share: Some(self.share), search_len: Some(self.search_len), ..self.search_plan }
     }
 
@@ -328,8 +329,8 @@ struct Draft<'s> {
 impl Draft<'_> {
     fn with_share(&self, share: Ratio) -> Result<SearchPlan, PlanError> {
         match self.search_plan.search_len {
-            Some(search_len) => self.planned(share, search_len),
-            None => self.planned(share, self.search_len(share)?),
+            Some(search_len) => self.plan_search(share, search_len),
+            None => self.plan_search(share, self.search_len(share)?),
         }
     }
 
@@ -337,7 +338,7 @@ impl Draft<'_> {
     /// decides how long it can be.
     fn search_len(&self, share: Ratio) -> Result<u64, PlanError> {
         let window = self.settings.window.len().div_ceil(self.substream_len);
-        let one = self.planned(share, 1)?;
+        let one = self.plan_search(share, 1)?;
         let wanted = match self.search_plan.counting {
             SearchCounts::Exact => SEARCH_ITEMS / one.substream_items.max(1),
             SearchCounts::Summary { .. } => {
@@ -348,7 +349,7 @@ impl Draft<'_> {
         let wanted = wanted.clamp(1, SEARCH_WINDOWS.saturating_mul(window).min(SEARCH_LEN_MAX));
         let fits = |search_len: u64| {
             let planned = SearchPlan { items_max: self.items_max(search_len), ..one.clone() };
-            let running = self.running(search_len);
+            let running = self.running_max(search_len);
             SearchPlan { running, ..planned }.search_bytes() <= SEARCH_BYTES
         };
         let (mut longest, mut too_long) = (1, wanted + 1);
@@ -359,12 +360,13 @@ impl Draft<'_> {
         Ok(longest)
     }
 
-    fn planned(&self, share: Ratio, search_len: u64) -> Result<SearchPlan, PlanError> {
+    fn plan_search(&self, share: Ratio, search_len: u64) -> Result<SearchPlan, PlanError> {
         let Self { settings, search_plan, noise, substream_len } = *self;
         let items_max = self.items_max(search_len);
         check_search(search_plan, search_len, items_max)?;
         let budget = Budget::of_keys(settings, share, noise)?;
-        let events = settings.unit.events(touched(settings.window.len(), substream_len)).of_window;
+        let events =
+            settings.unit.protected_events(count_touched(settings.window.len(), substream_len)).of_window;
         let checks = match search_plan.counting {
             SearchCounts::Exact => search_len,
             // Which key a replaced item raises can change in a summary as it goes on.
@@ -379,7 +381,7 @@ impl Draft<'_> {
             search_len,
             substream_items: substream_items(settings.window, substream_len),
             items_max,
-            running: self.running(search_len),
+            running: self.running_max(search_len),
             release,
             list: ListLimits { keys: LIST_KEYS, bytes: LIST_BYTES.max(search_plan.key_len_max as usize) },
             lasting: LazyTable::default(),
@@ -398,7 +400,7 @@ impl Draft<'_> {
     }
 
     /// The most searches that run at a time.
-    fn running(&self, search_len: u64) -> u64 {
+    fn running_max(&self, search_len: u64) -> u64 {
         match self.settings.window {
             Window::Items(_) => 1,
             Window::Time(_) => open_max(self.settings.window, self.substream_len).div_ceil(search_len) + 1,
@@ -407,13 +409,13 @@ impl Draft<'_> {
 }
 
 fn check_search(search_plan: SearchSettings, search_len: u64, items_max: u64) -> Result<(), PlanError> {
-    check(Quantity::SearchLen, search_len, 1, SEARCH_LEN_MAX)?;
-    check(Quantity::KeyLen, search_plan.key_len_max.into(), 1, KEY_LEN_MAX)?;
-    check(Quantity::SearchItems, items_max, 1, SEARCH_ITEMS_MAX)?;
+    check_range(Quantity::SearchLen, search_len, 1, SEARCH_LEN_MAX)?;
+    check_range(Quantity::KeyLen, search_plan.key_len_max.into(), 1, KEY_LEN_MAX)?;
+    check_range(Quantity::SearchItems, items_max, 1, SEARCH_ITEMS_MAX)?;
     let entries = match search_plan.counting {
         SearchCounts::Exact => items_max,
         SearchCounts::Summary { keys } => {
-            check(Quantity::SummaryKeys, keys, 1, KEYS_MAX)?;
+            check_range(Quantity::SummaryKeys, keys, 1, KEYS_MAX)?;
             keys.min(items_max)
         }
     };
@@ -421,7 +423,7 @@ fn check_search(search_plan: SearchSettings, search_len: u64, items_max: u64) ->
         Kind::Integers => Ok(()),
         Kind::Bytes => {
             let bytes = entries.saturating_mul(search_plan.key_len_max.into());
-            check(Quantity::SearchBytes, bytes, 1, u32::MAX.into())
+            check_range(Quantity::SearchBytes, bytes, 1, u32::MAX.into())
         }
     }
 }
@@ -480,7 +482,7 @@ mod tests {
         let window = TimeWindow { len: 1000, lateness: 100, clock: Clock::Caller, expected_items: 1000 };
         let timed = settings(1000, 10, SearchSettings::new(Kind::Integers));
         let found = planned(Settings { window: Window::Time(window), ..timed });
-        assert_eq!((found.search_len(), found.items_max(), found.running()), (80, 2 * 8000, 2));
+        assert_eq!((found.search_len(), found.items_max(), found.running_max()), (80, 2 * 8000, 2));
         assert_eq!(found.search_bytes(), 2 * found.one_search_bytes());
         assert_eq!(found.share_found(0.5), found.count_found(0.5) / 8000.0);
     }
@@ -508,12 +510,12 @@ mod tests {
             ..SearchSettings::new(Kind::Bytes)
         };
         let found = planned(settings(1000, 10, search_plan));
-        assert_eq!((found.search_len(), found.items_max(), found.limit()), (1, 100, Some(9)));
+        assert_eq!((found.search_len(), found.items_max(), found.summary_limit()), (1, 100, Some(9)));
         assert_eq!(found.count_found(0.99), found.release().count_found(0.99) + 100.0 / 10.0);
         assert_eq!(found.share_found(0.99), found.count_found(0.99) / 100.0);
         // Nine keys: sixteen slots of 8 bytes, room for sixteen entries, 256 bytes a key, and those met lately.
         assert_eq!(found.search_bytes(), 16 * 8 + 16 * 24 + 9 * 256 + (1 << 16));
-        assert_eq!(found.chosen(), search_plan);
+        assert_eq!(found.chosen_settings(), search_plan);
     }
 
     #[test]
@@ -539,7 +541,7 @@ mod tests {
         }
         assert!(until(0.1, 0.5) < until(0.1, 0.99));
         // A key with no more than the least count in a search is above by one at most.
-        assert_eq!(found.items_until_listed(3.0 / found.items() as f64, 0.5), None);
+        assert_eq!(found.items_until_listed(3.0 / found.search_items() as f64, 0.5), None);
     }
 
     /// Substreams of 100 items, searches of four.
@@ -554,7 +556,7 @@ mod tests {
     fn a_key_is_listed_if_one_of_the_searches_since_its_beginning_finds_it() {
         let found = four_looks(SearchCounts::Exact);
         let share = 0.17;
-        let missed = |items: f64| 1.0 - found.release().found(share * items, 0.0);
+        let missed = |items: f64| 1.0 - found.release().chance_found(share * items, 0.0);
         let is_open = |items: f64| 1e-9 < missed(items) && missed(items) < 0.999;
         assert!([150.0, 350.0, 400.0, 200.0].into_iter().all(is_open), "the cases say something");
         for (start, end, listed) in [
@@ -563,11 +565,15 @@ mod tests {
             (50.0, 1050.0, 1.0 - missed(350.0) * missed(400.0) * missed(200.0)),
             (150.0, 99.0, 0.0),
         ] {
-            let got = found.listed(share, start, end);
+            let got = found.chance_listed(share, start, end);
             assert!((got - listed).abs() < 1e-12, "{start} to {end}: {got}, not {listed}");
         }
         let summary = four_looks(SearchCounts::Summary { keys: 1000 });
-        assert_eq!(summary.listed(0.9, 0.0, 399.0), 0.0, "a summary is looked at when its search ends");
+        assert_eq!(
+            summary.chance_listed(0.9, 0.0, 399.0),
+            0.0,
+            "a summary is looked at when its search ends"
+        );
     }
 
     #[test]
@@ -591,7 +597,7 @@ mod tests {
             let mean = |items: f64| {
                 let listed = |half: u32| {
                     let start = f64::from(2 * half + 1) * 400.0 / 512.0;
-                    found.listed(share, start, start + items)
+                    found.chance_listed(share, start, start + items)
                 };
                 (0..256).map(listed).sum::<f64>() / 256.0
             };
@@ -608,8 +614,8 @@ mod tests {
         // 48 keys fill three quarters of 64 slots: one more would not fit. Room for 64 entries of 16 bytes.
         assert_eq!(found.one_search_bytes(), 128 * 8 + 64 * 16 + (1 << 16));
         let bytes = |table: &Table| Table::bytes(table.law()) as u64;
-        assert_eq!(found.table_bytes(), bytes(found.lasting()) + bytes(found.fresh()));
-        assert_eq!((found.list().keys, found.list().bytes), (1024, 32 * 1024));
+        assert_eq!(found.table_bytes(), bytes(found.lasting_table()) + bytes(found.fresh_table()));
+        assert_eq!((found.list_limits().keys, found.list_limits().bytes), (1024, 32 * 1024));
     }
 
     #[test]
@@ -636,7 +642,7 @@ mod tests {
         };
         let (chosen, short) = (of(None), of(Some(1)));
         assert!(chosen.search_bytes() <= SEARCH_BYTES);
-        assert!(chosen.running() < short.running());
-        assert!(SEARCH_BYTES < short.running() * chosen.one_search_bytes(), "fewer run at a time");
+        assert!(chosen.running_max() < short.running_max());
+        assert!(SEARCH_BYTES < short.running_max() * chosen.one_search_bytes(), "fewer run at a time");
     }
 }

@@ -6,11 +6,11 @@ use crate::item::index::check_distinct;
 use crate::item::mapping::Shape;
 use crate::noise::law::Law;
 use crate::plan::budget::Budget;
-use crate::plan::layout::{kept, open_max, substream_items};
+use crate::plan::layout::{count_kept, open_max, substream_items};
 use crate::plan::levels::LevelPlan;
-use crate::plan::limits::{ROOM, SUBSTREAMS_MAX, Width, check, check_settings};
+use crate::plan::limits::{ROOM, SUBSTREAMS_MAX, Width, check_range, check_settings};
 use crate::plan::paper::ranges as paper;
-use crate::plan::range::{PlannedRange, Sketches, WHOLE, boundaries};
+use crate::plan::range::{PlannedRange, Sketches, WHOLE, find_boundaries};
 use crate::plan::search::{ListLimits, SearchPlan};
 use crate::plan::settings::{Clock, CounterLayout, Method, Settings, Unit, Window};
 use crate::plan::tuned;
@@ -61,13 +61,13 @@ impl Plan {
         }
         let search_plan = Self::find_keys(&settings, &method)?;
         let share = search_plan.as_ref().map(SearchPlan::share);
-        let budget = Budget::of(&settings, share, method.noise())?;
+        let budget = Budget::for_sketches(&settings, share, method.noise())?;
         let sketches = match &method {
-            Method::Paper(method) => paper::sketches(&settings, method, budget)?,
-            Method::Tuned(method) => tuned::sketches(&settings, method, budget)?,
+            Method::Paper(method) => paper::plan_sketches(&settings, method, budget)?,
+            Method::Tuned(method) => tuned::plan_sketches(&settings, method, budget)?,
         };
         let plan = Self::assemble(settings, method, sketches, search_plan)?;
-        check(Quantity::SubstreamsKept, plan.substreams_kept(), 1, SUBSTREAMS_MAX)?;
+        check_range(Quantity::SubstreamsKept, plan.substreams_kept(), 1, SUBSTREAMS_MAX)?;
         planted!(let plan = fault::planned(plan));
         Ok(plan)
     }
@@ -85,9 +85,10 @@ impl Plan {
             ledger.charge("the keys of a search", Cost::Approximate(epsilon, found.delta()))?;
         }
         // What was left open is now chosen.
-        let domain = search_plan.as_ref().map_or(settings.domain, |found| Domain::Found(found.chosen()));
+        let domain =
+            search_plan.as_ref().map_or(settings.domain, |found| Domain::Found(found.chosen_settings()));
         let settings = Settings { domain, method: Some(method.clone()), ..settings };
-        let boundaries = boundaries(&ranges);
+        let boundaries = find_boundaries(&ranges);
         let (levels, pinned) = match &method {
             Method::Paper(_) => (1, 0),
             Method::Tuned(method) => (method.levels, method.pinned),
@@ -180,13 +181,13 @@ impl Plan {
     }
 
     /// Makes the tables of the noise, which sealing would otherwise wait for.
-    pub(crate) fn prepare(&self) {
+    pub(crate) fn prepare_tables(&self) {
         for range in &self.ranges {
             range.table();
         }
         if let Some(search_plan) = &self.search_plan {
-            search_plan.lasting();
-            search_plan.fresh();
+            search_plan.lasting_table();
+            search_plan.fresh_table();
         }
     }
 
@@ -278,7 +279,7 @@ impl Plan {
     }
 
     /// The substream and the segment of a position.
-    pub(crate) fn place(&self, position: u64) -> (u64, usize) {
+    pub(crate) fn locate_position(&self, position: u64) -> (u64, usize) {
         let offset = position % self.substream_len;
         let segment = self.boundaries.partition_point(|&boundary| boundary <= offset);
         (position / self.substream_len, segment)
@@ -302,7 +303,7 @@ impl Plan {
     /// The most sealed substreams that are kept at a time.
     #[must_use]
     pub fn substreams_kept(&self) -> u64 {
-        kept(self.settings.window.len(), self.settings.retention, self.substream_len)
+        count_kept(self.settings.window.len(), self.settings.retention, self.substream_len)
     }
 
     /// The most substreams that are open at a time.

@@ -42,13 +42,13 @@ pub fn zcdp_delta(rho: f64, epsilon: f64) -> f64 {
         let order = 1.0 + excess;
         excess * (order * rho - epsilon) - log_excess + order * (-1.0 / order).ln_1p()
     };
-    minimise(log_delta, -20.0, 20.0).exp().min(1.0)
+    find_minimum(log_delta, -20.0, 20.0).exp().min(1.0)
 }
 
 /// The largest ρ that the tighter conversion allows for (ε, δ).
 #[must_use]
 pub fn zcdp_rho(epsilon: Epsilon, delta: Delta) -> Rho {
-    let rho = largest(1e-18, 2.0 * epsilon.get(), |rho| zcdp_delta(rho, epsilon.get()) <= delta.get());
+    let rho = find_largest(1e-18, 2.0 * epsilon.get(), |rho| zcdp_delta(rho, epsilon.get()) <= delta.get());
     Rho::new(rho * (1.0 - MARGIN)).expect("the search starts above zero")
 }
 
@@ -63,7 +63,7 @@ pub fn gaussian_delta(epsilon: f64, mu: f64) -> f64 {
 /// The largest μ for (ε, δ) by exact Gaussian accounting.
 #[must_use]
 pub fn gaussian_mu(epsilon: Epsilon, delta: Delta) -> f64 {
-    largest(1e-9, 1e4, |mu| gaussian_delta(epsilon.get(), mu) <= delta.get())
+    find_largest(1e-9, 1e4, |mu| gaussian_delta(epsilon.get(), mu) <= delta.get())
 }
 
 /// The δ at `epsilon` of discrete Gaussian noise with integer variance `variance` when a neighbour moves
@@ -189,7 +189,7 @@ pub(crate) fn bisect(mut low: f64, mut high: f64, is_below: impl Fn(f64) -> bool
 }
 
 /// The largest value in [low, high] that fits, by bisection in the logarithm; `fits` must be monotone.
-fn largest(low: f64, high: f64, fits: impl Fn(f64) -> bool) -> f64 {
+fn find_largest(low: f64, high: f64, fits: impl Fn(f64) -> bool) -> f64 {
     let (mut low, mut high) = (low.ln(), high.ln());
     for _ in 0..100 {
         let middle = f64::midpoint(low, high);
@@ -199,7 +199,7 @@ fn largest(low: f64, high: f64, fits: impl Fn(f64) -> bool) -> f64 {
 }
 
 /// The smallest value of a unimodal function on [low, high], by ternary search.
-fn minimise(f: impl Fn(f64) -> f64, mut low: f64, mut high: f64) -> f64 {
+fn find_minimum(f: impl Fn(f64) -> f64, mut low: f64, mut high: f64) -> f64 {
     for _ in 0..200 {
         let third = (high - low) / 3.0;
         if f(low + third) < f(high - third) { high -= third } else { low += third }

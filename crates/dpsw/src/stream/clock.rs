@@ -108,7 +108,7 @@ impl DpswSketch {
         if time < self.earliest() {
             return Place::Late;
         }
-        let (number, segment) = self.plan.place(time);
+        let (number, segment) = self.plan.locate_position(time);
         Place::Open { number, segment }
     }
 

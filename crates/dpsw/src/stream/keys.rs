@@ -25,6 +25,6 @@ impl HashKeys {
     pub(crate) fn mapping(&self, plan: &Plan, substream: Decided) -> Mapping {
         let number = plan.hash_number(substream.number());
         let row_keys = |rows| Ok::<_, Infallible>(self.stream.row_keys(number, rows));
-        self.mapper.mapping(plan, row_keys).unwrap_or_else(|never| match never {})
+        self.mapper.make_mapping(plan, row_keys).unwrap_or_else(|never| match never {})
     }
 }

@@ -91,7 +91,7 @@ impl Selection {
     }
 
     /// Whether no more keys came into question than the request allows.
-    pub(crate) fn check(&self) -> Result<(), QueryError> {
+    pub(crate) fn check_in_question(&self) -> Result<(), QueryError> {
         let (got, most) = (self.in_question.get(), self.request.in_question_max);
         if got <= most { Ok(()) } else { Err(QueryError::ManyRows { got, most }) }
     }
@@ -105,7 +105,7 @@ impl Selection {
                 let most = self.request.in_question_max.saturating_add(1);
                 let indices: Vec<usize> = at_least(values, low).take(most).collect();
                 self.in_question.set(indices.len());
-                if self.check().is_ok() {
+                if self.check_in_question().is_ok() {
                     return indices;
                 }
                 self.in_question.set(at_least(values, low).count());

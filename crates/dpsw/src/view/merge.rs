@@ -66,7 +66,7 @@ impl WindowView {
         let merged = if self.plan.has_slices() {
             let together = join_substreams(&[self, other], &common).ok_or(MergeError::Keys)?;
             let end = finished.is_none().then_some(end);
-            let sites = [self, other].into_iter().flat_map(Self::each);
+            let sites = [self, other].into_iter().flat_map(Self::each_site);
             let sites = sites.map(|site| site.cut_to(&common, stream.start, end)).collect();
             Self::of_sites(sites, self.release_together(other, together), stream)
         } else {
@@ -116,7 +116,7 @@ impl WindowView {
     }
 
     /// The views that it is made of, each of one site.
-    pub(crate) fn each(&self) -> &[Self] {
+    pub(crate) fn each_site(&self) -> &[Self] {
         if self.apart.is_empty() { std::slice::from_ref(self) } else { &self.apart }
     }
 

@@ -65,7 +65,7 @@ impl WindowView {
         if end < last || end == last && self.finished().is_none() {
             return Err(SuccessionError::NotLater { end, last });
         }
-        let mut sites = self.each().iter().zip(earlier.each());
+        let mut sites = self.each_site().iter().zip(earlier.each_site());
         // PRIVACY.md: rule 9. Two seals of one substream would show the same counts under two noises.
         match sites.find_map(|(site, before)| site.sealed_again(before)) {
             Some(substream) => Err(SuccessionError::SealedTwice { substream }),

@@ -132,7 +132,7 @@ impl WindowView {
     /// ranges nearest to it.
     #[must_use]
     pub fn covered(&self) -> Range<u64> {
-        self.answers().span()
+        self.answers().covered_span()
     }
 
     /// The positions that a window may lie in.
@@ -189,7 +189,7 @@ impl WindowView {
     pub fn frequency<'i>(&self, item: impl Into<Item<'i>>) -> Result<Estimate, QueryError> {
         let item = item.into();
         self.check_item(item)?;
-        let estimate = self.answers().frequency(item);
+        let estimate = self.answers().estimate_item(item);
         planted!(let estimate = fault::answer(&self.cached.released, item, estimate));
         Ok(estimate)
     }
@@ -213,8 +213,8 @@ impl WindowView {
     /// was made.
     pub fn list(&self, request: ListRequest) -> Result<List<'_>, QueryError> {
         let selection = self.select_for(request);
-        let list = self.answers().list(self.keys()?, &selection);
-        selection.check().map(|()| list)
+        let list = self.answers().list_keys(self.keys()?, &selection);
+        selection.check_in_question().map(|()| list)
     }
 
     /// The same of candidates, where there is no list.
@@ -324,7 +324,7 @@ impl WindowView {
     /// their caps leave out. `None` as for [`items`](Self::items), or if all are left out.
     #[must_use]
     pub fn counted(&self) -> Option<u64> {
-        let counted = self.items()?.saturating_sub(self.answers().capped().unwrap_or(0));
+        let counted = self.items()?.saturating_sub(self.answers().count_capped().unwrap_or(0));
         (0 < counted).then_some(counted)
     }
 
@@ -336,7 +336,7 @@ impl WindowView {
         let items = match (self.plan.settings().window, self.plan.covering()) {
             (Window::Items(_), Covering::PaperAnswers) => self.window_len,
             (Window::Items(_), Covering::TunedAnswers) => self.window.end - self.window.start,
-            (Window::Time(_), _) => self.answers().items(),
+            (Window::Time(_), _) => self.answers().count_items(),
         };
         // Shares of a total that may be noise alone would mean nothing.
         (self.total_noise() < items as f64).then_some(items)
@@ -396,44 +396,44 @@ enum Answers<'a> {
 }
 
 impl Answers<'_> {
-    fn span(&self) -> Range<u64> {
+    fn covered_span(&self) -> Range<u64> {
         match self {
-            Self::Paper(paper) => paper.span(),
-            Self::Tuned(tuned) => tuned.span(),
-            Self::Merged(merged) => merged.span(),
+            Self::Paper(paper) => paper.covered_span(),
+            Self::Tuned(tuned) => tuned.covered_span(),
+            Self::Merged(merged) => merged.covered_span(),
         }
     }
 
-    fn frequency(&self, item: Item<'_>) -> Estimate {
+    fn estimate_item(&self, item: Item<'_>) -> Estimate {
         match self {
-            Self::Paper(paper) => paper.frequency(item),
-            Self::Tuned(tuned) => tuned.frequency(item),
-            Self::Merged(merged) => merged.frequency(item),
+            Self::Paper(paper) => paper.estimate_item(item),
+            Self::Tuned(tuned) => tuned.estimate_item(item),
+            Self::Merged(merged) => merged.estimate_item(item),
         }
     }
 
-    fn items(&self) -> u64 {
+    fn count_items(&self) -> u64 {
         match self {
-            Self::Paper(paper) => paper.items(),
-            Self::Tuned(tuned) => tuned.items(),
-            Self::Merged(merged) => merged.items(),
+            Self::Paper(paper) => paper.count_items(),
+            Self::Tuned(tuned) => tuned.count_items(),
+            Self::Merged(merged) => merged.count_items(),
         }
     }
 
     /// Events of the window that the caps of users left out.
-    fn capped(&self) -> Option<u64> {
+    fn count_capped(&self) -> Option<u64> {
         match self {
             Self::Paper(_) => None,
-            Self::Tuned(tuned) => tuned.capped(),
-            Self::Merged(merged) => merged.capped(),
+            Self::Tuned(tuned) => tuned.count_capped(),
+            Self::Merged(merged) => merged.count_capped(),
         }
     }
 
-    fn list<'k>(&self, keys: &'k Keys, selection: &Selection) -> List<'k> {
+    fn list_keys<'k>(&self, keys: &'k Keys, selection: &Selection) -> List<'k> {
         match self {
-            Self::Paper(paper) => paper.list(keys, selection),
-            Self::Tuned(tuned) => tuned.list(keys, selection),
-            Self::Merged(merged) => merged.list(keys, selection),
+            Self::Paper(paper) => paper.list_keys(keys, selection),
+            Self::Tuned(tuned) => tuned.list_keys(keys, selection),
+            Self::Merged(merged) => merged.list_keys(keys, selection),
         }
     }
 

@@ -32,7 +32,11 @@ pub(crate) struct Slice {
 
 impl Slice {
     /// The sealed slices of most keys that the stream reaches into, oldest first, each without weight.
-    pub(crate) fn sealed(substreams: &[Arc<SealedSubstream>], plan: &Plan, stream: &Range<u64>) -> Vec<Self> {
+    pub(crate) fn all_sealed(
+        substreams: &[Arc<SealedSubstream>],
+        plan: &Plan,
+        stream: &Range<u64>,
+    ) -> Vec<Self> {
         let mut slices: Vec<Self> = Vec::new();
         for (index, substream) in substreams.iter().enumerate() {
             let first = slices.len();
@@ -208,7 +212,7 @@ impl Weights {
         let slices: Vec<Slice> =
             sealed.iter().filter_map(|slice| predicted.weigh_slice(slice, window)).collect();
         let unit = plan.substream_len() as f64;
-        let edge = Misfit::of(&cut_pieces(&slices, sealed_end, window, unit));
+        let edge = Misfit::of_pieces(&cut_pieces(&slices, sealed_end, window, unit));
         let len: f64 = slices.iter().map(|slice| slice.weight * slice.length).sum();
         Self {
             seen: slices_seen(sealed, &read, plan),
@@ -376,7 +380,7 @@ mod tests {
     fn read_of(stream: Range<u64>, sealed: Range<u64>, window: Range<u64>) -> Weights {
         let plan = plan();
         let substreams: Vec<_> = sealed.map(|number| substream(&plan, number)).collect();
-        Weights::new(&Slice::sealed(&substreams, &plan, &stream), &plan, &window, 1)
+        Weights::new(&Slice::all_sealed(&substreams, &plan, &stream), &plan, &window, 1)
     }
 
     fn parts(weights: &Weights) -> Vec<(usize, f64)> {
@@ -470,7 +474,8 @@ mod tests {
         let plan = plan();
         let whole = substream(&plan, 0);
         let running = Arc::new(SealedSubstream::new(1, whole.mapping.clone()));
-        let weights = Weights::new(&Slice::sealed(&[whole, running], &plan, &(0..16)), &plan, &(5..16), 1);
+        let weights =
+            Weights::new(&Slice::all_sealed(&[whole, running], &plan, &(0..16)), &plan, &(5..16), 1);
         assert_eq!((parts(&weights), weights.span), (vec![(0, 1.1)], 5..10));
     }
 
