@@ -19,7 +19,7 @@ use crate::ratio::Ratio;
 /// The plan of the search for keys: everything that follows from a [`SearchSettings`].
 #[derive(Debug, Clone)]
 pub struct SearchPlan {
-    search_plan: SearchSettings,
+    search: SearchSettings,
     share: Ratio,
     delta: f64,
     search_len: u64,
@@ -106,8 +106,9 @@ impl SearchPlan {
 
     /// What a summary may have lost of a count.
     fn missing_count(&self) -> f64 {
-        match self.search_plan.counting {
+        match self.search.counting {
             SearchCounts::Exact => 0.0,
+            // Taken off however full the summary is (PRIVACY.md: rule 15).
             SearchCounts::Summary { keys } => (self.items_max / (keys + 1)) as f64,
         }
     }
@@ -138,6 +139,7 @@ impl SearchPlan {
         if !is_enough(1.0) {
             return 2.0;
         }
+        // In the logarithm, as shares of interest lie many powers of ten apart.
         let (mut low, mut high) = (f64::MIN_POSITIVE, 1.0);
         while 1.001 * low < high {
             let middle = (low * high).sqrt();
@@ -170,7 +172,7 @@ impl SearchPlan {
     /// With which probability a key is listed at position `end` that has this share of the items from `start` on, both
     /// counted from the beginning of a search.
     fn chance_listed(&self, share: f64, start: f64, end: f64) -> f64 {
-        let step = match self.search_plan.counting {
+        let step = match self.search.counting {
             SearchCounts::Exact => self.substream_items as f64,
             SearchCounts::Summary { .. } => self.search_items() as f64,
         };
@@ -186,6 +188,7 @@ impl SearchPlan {
             return missed(checked - start);
         }
         let (whole, rest) = ((checked / search).floor() - 1.0, checked % search);
+        // Searches share no noise, so that the chances to be missed multiply.
         missed(search - start) * missed(search).powf(whole) * missed(rest)
     }
 
@@ -206,19 +209,19 @@ impl SearchPlan {
     }
 
     pub(crate) fn kind(&self) -> Kind {
-        self.search_plan.kind
+        self.search.kind
     }
 
     /// The most keys of a summary.
     pub(crate) fn summary_limit(&self) -> Option<usize> {
-        match self.search_plan.counting {
+        match self.search.counting {
             SearchCounts::Exact => None,
             SearchCounts::Summary { keys } => usize::try_from(keys).ok(),
         }
     }
 
     pub(crate) fn key_len_max(&self) -> usize {
-        self.search_plan.key_len_max as usize
+        self.search.key_len_max as usize
     }
 
     pub(crate) fn list_limits(&self) -> ListLimits {
@@ -246,7 +249,7 @@ impl SearchPlan {
     }
 
     fn entry_len(&self) -> u64 {
-        match self.search_plan.kind {
+        match self.search.kind {
             Kind::Integers => 16,
             Kind::Bytes => SEARCHED_LEN as u64,
         }
@@ -257,9 +260,9 @@ impl SearchPlan {
         let entries = self.summary_limit().map_or(self.items_max, |limit| self.items_max.min(limit as u64));
         // Lists grow by doubling; the map of places holds 8 bytes per slot.
         let slots = (entries * 4 / 3 + 1).next_power_of_two();
-        let keys = match self.search_plan.kind {
+        let keys = match self.search.kind {
             Kind::Integers => 0,
-            Kind::Bytes => entries * u64::from(self.search_plan.key_len_max),
+            Kind::Bytes => entries * u64::from(self.search.key_len_max),
         };
         slots * 8 + entries.next_power_of_two() * self.entry_len() + keys + SEARCH_ROOM as u64
     }
@@ -286,12 +289,12 @@ impl SearchPlan {
     /// How keys are found beside sketches with this noise, in substreams of this length.
     pub(crate) fn new(
         settings: &Settings,
-        search_plan: SearchSettings,
+        search: SearchSettings,
         noise: NoiseChoice,
         substream_len: u64,
     ) -> Result<Self, PlanError> {
-        let draft = Draft { settings, search_plan, noise, substream_len };
-        if let Some(share) = search_plan.share {
+        let draft = Draft { settings, search, noise, substream_len };
+        if let Some(share) = search.share {
             return draft.with_share(share);
         }
         let window = settings.window.expected_items();
@@ -302,13 +305,14 @@ impl SearchPlan {
         let planned = |(numerator, denominator)| {
             draft.with_share(Ratio::new(numerator, denominator).expect("no denominator is zero"))
         };
+        // From the smallest share on: what keys do not take makes all estimates better.
         let good = SHARES.into_iter().map(planned).find(|planned| planned.as_ref().is_ok_and(finds));
         good.unwrap_or_else(|| planned(SHARES[SHARES.len() - 1]))
     }
 
     /// What was asked for, with the share and the search that were chosen.
     pub(crate) fn chosen_settings(&self) -> SearchSettings {
-        SearchSettings { share: Some(self.share), search_len: Some(self.search_len), ..self.search_plan }
+        SearchSettings { share: Some(self.share), search_len: Some(self.search_len), ..self.search }
     }
 
     /// The same with a shorter list, for audits.
@@ -321,14 +325,14 @@ impl SearchPlan {
 #[derive(Clone, Copy)]
 struct Draft<'s> {
     settings: &'s Settings,
-    search_plan: SearchSettings,
+    search: SearchSettings,
     noise: NoiseChoice,
     substream_len: u64,
 }
 
 impl Draft<'_> {
     fn with_share(&self, share: Ratio) -> Result<SearchPlan, PlanError> {
-        match self.search_plan.search_len {
+        match self.search.search_len {
             Some(search_len) => self.plan_search(share, search_len),
             None => self.plan_search(share, self.search_len(share)?),
         }
@@ -339,7 +343,7 @@ impl Draft<'_> {
     fn search_len(&self, share: Ratio) -> Result<u64, PlanError> {
         let window = self.settings.window.len().div_ceil(self.substream_len);
         let one = self.plan_search(share, 1)?;
-        let wanted = match self.search_plan.counting {
+        let wanted = match self.search.counting {
             SearchCounts::Exact => SEARCH_ITEMS / one.substream_items.max(1),
             SearchCounts::Summary { .. } => {
                 let wanted = (one.share_found(SUMMARY_PROBABILITY) / SUMMARY_SHARE).ceil() as u64;
@@ -347,6 +351,7 @@ impl Draft<'_> {
             }
         };
         let wanted = wanted.clamp(1, SEARCH_WINDOWS.saturating_mul(window).min(SEARCH_LEN_MAX));
+        // Bytes follow from these two numbers alone: no noise has to be calibrated again for each length.
         let fits = |search_len: u64| {
             let planned = SearchPlan { items_max: self.items_max(search_len), ..one.clone() };
             let running = self.running_max(search_len);
@@ -361,13 +366,13 @@ impl Draft<'_> {
     }
 
     fn plan_search(&self, share: Ratio, search_len: u64) -> Result<SearchPlan, PlanError> {
-        let Self { settings, search_plan, noise, substream_len } = *self;
+        let Self { settings, search, noise, substream_len } = *self;
         let items_max = self.items_max(search_len);
-        check_search(search_plan, search_len, items_max)?;
+        check_search(search, search_len, items_max)?;
         let budget = Budget::of_keys(settings, share, noise)?;
         let events =
             settings.unit.protected_events(count_touched(settings.window.len(), substream_len)).of_window;
-        let checks = match search_plan.counting {
+        let checks = match search.counting {
             SearchCounts::Exact => search_len,
             // Which key a replaced item raises can change in a summary as it goes on.
             SearchCounts::Summary { .. } => 1,
@@ -375,7 +380,7 @@ impl Draft<'_> {
         let refused = ParameterError::Epsilon(budget.epsilon.to_f64());
         let release = Release::new(&budget, checks, events).ok_or(refused)?;
         Ok(SearchPlan {
-            search_plan,
+            search,
             share,
             delta: budget.delta,
             search_len,
@@ -383,7 +388,7 @@ impl Draft<'_> {
             items_max,
             running: self.running_max(search_len),
             release,
-            list: ListLimits { keys: LIST_KEYS, bytes: LIST_BYTES.max(search_plan.key_len_max as usize) },
+            list: ListLimits { keys: LIST_KEYS, bytes: LIST_BYTES.max(search.key_len_max as usize) },
             lasting: LazyTable::default(),
             fresh: LazyTable::default(),
         })
@@ -396,6 +401,7 @@ impl Draft<'_> {
             Window::Time(_) => ROOM,
         };
         let items = substream_items(self.settings.window, self.substream_len);
+        // Fixed by the plan: arrivals beyond it are null items for the search (PRIVACY.md: rule 15).
         items.saturating_mul(search_len).saturating_mul(room)
     }
 
@@ -403,26 +409,27 @@ impl Draft<'_> {
     fn running_max(&self, search_len: u64) -> u64 {
         match self.settings.window {
             Window::Items(_) => 1,
+            // Substreams that are open at the same time may belong to neighbouring searches.
             Window::Time(_) => open_max(self.settings.window, self.substream_len).div_ceil(search_len) + 1,
         }
     }
 }
 
-fn check_search(search_plan: SearchSettings, search_len: u64, items_max: u64) -> Result<(), PlanError> {
+fn check_search(search: SearchSettings, search_len: u64, items_max: u64) -> Result<(), PlanError> {
     check_range(Quantity::SearchLen, search_len, 1, SEARCH_LEN_MAX)?;
-    check_range(Quantity::KeyLen, search_plan.key_len_max.into(), 1, KEY_LEN_MAX)?;
+    check_range(Quantity::KeyLen, search.key_len_max.into(), 1, KEY_LEN_MAX)?;
     check_range(Quantity::SearchItems, items_max, 1, SEARCH_ITEMS_MAX)?;
-    let entries = match search_plan.counting {
+    let entries = match search.counting {
         SearchCounts::Exact => items_max,
         SearchCounts::Summary { keys } => {
             check_range(Quantity::SummaryKeys, keys, 1, KEYS_MAX)?;
             keys.min(items_max)
         }
     };
-    match search_plan.kind {
+    match search.kind {
         Kind::Integers => Ok(()),
         Kind::Bytes => {
-            let bytes = entries.saturating_mul(search_plan.key_len_max.into());
+            let bytes = entries.saturating_mul(search.key_len_max.into());
             check_range(Quantity::SearchBytes, bytes, 1, u32::MAX.into())
         }
     }
@@ -436,13 +443,13 @@ mod tests {
     use crate::plan::structure::Plan;
     use crate::privacy::parameters::{Delta, Epsilon};
 
-    fn settings(items: u64, substreams: u64, search_plan: SearchSettings) -> Settings {
+    fn settings(items: u64, substreams: u64, search: SearchSettings) -> Settings {
         Settings {
             window: Window::Items(items),
             unit: Unit::ReplaceOne,
             epsilon: Epsilon::new(1.0).expect("in range"),
             delta: Delta::new(1e-10).ok(),
-            domain: Domain::Found(search_plan),
+            domain: Domain::Found(search),
             method: Some(Method::Tuned(TunedMethod {
                 substreams,
                 counters: CounterLayout::Hashed { rows: 1, columns: 2 },
@@ -503,19 +510,19 @@ mod tests {
 
     #[test]
     fn what_is_found_and_what_it_takes_follow_from_the_threshold() {
-        let search_plan = SearchSettings {
+        let search = SearchSettings {
             share: Ratio::new(1, 5).ok(),
             search_len: Some(1),
             counting: SearchCounts::Summary { keys: 9 },
             ..SearchSettings::new(Kind::Bytes)
         };
-        let found = planned(settings(1000, 10, search_plan));
+        let found = planned(settings(1000, 10, search));
         assert_eq!((found.search_len(), found.items_max(), found.summary_limit()), (1, 100, Some(9)));
         assert_eq!(found.count_found(0.99), found.release().count_found(0.99) + 100.0 / 10.0);
         assert_eq!(found.share_found(0.99), found.count_found(0.99) / 100.0);
         // Nine keys: sixteen slots of 8 bytes, room for sixteen entries, 256 bytes a key, and those met lately.
         assert_eq!(found.search_bytes(), 16 * 8 + 16 * 24 + 9 * 256 + (1 << 16));
-        assert_eq!(found.chosen_settings(), search_plan);
+        assert_eq!(found.chosen_settings(), search);
     }
 
     #[test]
@@ -523,8 +530,8 @@ mod tests {
         let counting = SearchCounts::Summary { keys: 100 };
         let summary = SearchSettings { counting, search_len: Some(3), ..SearchSettings::new(Kind::Integers) };
         let exact = SearchSettings { counting: SearchCounts::Exact, ..summary };
-        let looks = |search_plan| {
-            let found = planned(settings(1_000_000, 20, search_plan));
+        let looks = |search| {
+            let found = planned(settings(1_000_000, 20, search));
             ((0..6).map(|substream| found.checks_at(substream)).collect::<Vec<_>>(), found.checks())
         };
         assert_eq!(looks(summary), (vec![false, false, true, false, false, true], 1));
@@ -547,9 +554,9 @@ mod tests {
     /// Substreams of 100 items, searches of four.
     fn four_looks(counting: SearchCounts) -> SearchPlan {
         let share = Ratio::new(1, 5).ok();
-        let search_plan =
+        let search =
             SearchSettings { share, search_len: Some(4), counting, ..SearchSettings::new(Kind::Integers) };
-        planned(Settings { epsilon: Epsilon::new(8.0).expect("in range"), ..settings(1000, 10, search_plan) })
+        planned(Settings { epsilon: Epsilon::new(8.0).expect("in range"), ..settings(1000, 10, search) })
     }
 
     #[test]
@@ -621,12 +628,12 @@ mod tests {
     #[test]
     fn the_search_of_a_summary_is_as_long_as_finds_a_small_share() {
         let counting = SearchCounts::Summary { keys: 10_000 };
-        let search_plan =
+        let search =
             SearchSettings { counting, share: Ratio::new(1, 5).ok(), ..SearchSettings::new(Kind::Integers) };
-        let one = planned(settings(400_000, 40, SearchSettings { search_len: Some(1), ..search_plan }));
+        let one = planned(settings(400_000, 40, SearchSettings { search_len: Some(1), ..search }));
         let wanted = (one.share_found(0.99) / 0.001).ceil() as u64;
         assert!(1 < wanted && wanted < 40, "{wanted}");
-        assert_eq!(planned(settings(400_000, 40, search_plan)).search_len(), wanted);
+        assert_eq!(planned(settings(400_000, 40, search)).search_len(), wanted);
     }
 
     /// A late event can reach back over several short searches, and over one long one.
@@ -635,9 +642,8 @@ mod tests {
         let window =
             TimeWindow { len: 1 << 20, lateness: 1 << 18, clock: Clock::Caller, expected_items: 1 << 20 };
         let of = |search_len| {
-            let search_plan =
-                SearchSettings { search_len, key_len_max: 16, ..SearchSettings::new(Kind::Bytes) };
-            let timed = settings(1 << 20, 50, search_plan);
+            let search = SearchSettings { search_len, key_len_max: 16, ..SearchSettings::new(Kind::Bytes) };
+            let timed = settings(1 << 20, 50, search);
             planned(Settings { window: Window::Time(window), ..timed })
         };
         let (chosen, short) = (of(None), of(Some(1)));

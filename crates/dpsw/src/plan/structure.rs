@@ -40,15 +40,6 @@ pub struct Plan {
     ledger: Ledger,
 }
 
-/// The way in which sealed ranges make up a window.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Covering {
-    /// By the complete ranges nearest to it, as in the paper.
-    PaperAnswers,
-    /// By whole substreams, weighted at both ends.
-    TunedAnswers,
-}
-
 impl Plan {
     /// The plan of this method.
     ///
@@ -82,6 +73,7 @@ impl Plan {
         if let Some(found) = &search_plan {
             let epsilon = settings.epsilon.ratio().checked_mul(found.share());
             let epsilon = epsilon.ok_or(PlanError::KeysEpsilon { epsilon: settings.epsilon.get() })?;
+            // In the ledger of the sketches: both see the same events (PRIVACY.md: rule 22).
             ledger.charge("the keys of a search", Cost::Approximate(epsilon, found.delta()))?;
         }
         // What was left open is now chosen.
@@ -116,9 +108,9 @@ impl Plan {
 
     /// How keys are found, if they are. Everything else has what they leave of the budget.
     fn find_keys(settings: &Settings, method: &Method) -> Result<Option<SearchPlan>, PlanError> {
-        let Some(search_plan) = settings.domain.search() else { return Ok(None) };
+        let Some(search) = settings.domain.search() else { return Ok(None) };
         let substream_len = method.substream_len(settings.window)?;
-        SearchPlan::new(settings, search_plan, method.noise(), substream_len).map(Some)
+        SearchPlan::new(settings, search, method.noise(), substream_len).map(Some)
     }
 
     /// The same with a shorter list of found keys, for audits.
@@ -239,12 +231,10 @@ impl Plan {
         self.settings.unit != Unit::AddRemove && !is_by_item
     }
 
-    /// How sealed ranges make up a window.
-    pub(crate) fn covering(&self) -> Covering {
-        match self.method {
-            Method::Paper(_) => Covering::PaperAnswers,
-            Method::Tuned(_) => Covering::TunedAnswers,
-        }
+    /// Whether a window is made up of whole substreams that are weighted at both ends, and not of the complete ranges nearest
+    /// to it, as in the paper.
+    pub(crate) fn is_tuned(&self) -> bool {
+        matches!(self.method, Method::Tuned(_))
     }
 
     /// The number under which a substream is hashed.
@@ -281,6 +271,7 @@ impl Plan {
     /// The substream and the segment of a position.
     pub(crate) fn locate_position(&self, position: u64) -> (u64, usize) {
         let offset = position % self.substream_len;
+        // Ranges are half-open: a boundary belongs to what begins there.
         let segment = self.boundaries.partition_point(|&boundary| boundary <= offset);
         (position / self.substream_len, segment)
     }
@@ -327,6 +318,7 @@ impl Plan {
     pub(crate) fn users_max(&self) -> u64 {
         match self.settings.window {
             Window::Items(_) => self.substream_len,
+            // Who comes too late for it follows from arrivals alone (PRIVACY.md: rule 14).
             Window::Time(_) => ROOM.saturating_mul(self.substream_items()),
         }
     }

@@ -7,8 +7,8 @@ use crate::error::{ParameterError, QueryError};
 use crate::item::keys::Keys;
 use crate::item::value::Item;
 use crate::plan::range::WHOLE;
-use crate::plan::settings::Window;
-use crate::plan::structure::{Covering, Plan};
+use crate::plan::settings::{Method, Window};
+use crate::plan::structure::Plan;
 use crate::privacy::parameters::{Claim, Threshold};
 use crate::sealed::sketch::SealedSketch;
 use crate::sealed::substream::SealedSubstream;
@@ -177,6 +177,7 @@ impl WindowView {
     fn at_window(&self, window_len: u64, window: Range<u64>) -> Self {
         let apart = self.apart.iter().map(|site| {
             let Range { start, end } = site.stream;
+            // A site that began later or ended earlier has nothing beyond its own stream.
             site.at_window(window_len, window.start.clamp(start, end)..window.end.clamp(start, end))
         });
         Self { apart: apart.collect(), window_len, window, model: OnceLock::new(), ..self.clone() }
@@ -317,6 +318,7 @@ impl WindowView {
     /// The smallest estimate of a heavy hitter.
     fn least_count(&self, threshold: Threshold) -> f64 {
         let fraction = threshold.get() - self.plan.threshold_slack();
+        // A share of an unknown total is reached by nothing.
         self.counted().map_or(f64::INFINITY, |items| fraction * items as f64)
     }
 
@@ -333,9 +335,9 @@ impl WindowView {
     /// private. `None` if that is nothing, or no more than noise.
     #[must_use]
     pub fn items(&self) -> Option<u64> {
-        let items = match (self.plan.settings().window, self.plan.covering()) {
-            (Window::Items(_), Covering::PaperAnswers) => self.window_len,
-            (Window::Items(_), Covering::TunedAnswers) => self.window.end - self.window.start,
+        let items = match (self.plan.settings().window, self.plan.method()) {
+            (Window::Items(_), Method::Paper(_)) => self.window_len,
+            (Window::Items(_), Method::Tuned(_)) => self.window.end - self.window.start,
             (Window::Time(_), _) => self.answers().count_items(),
         };
         // Shares of a total that may be noise alone would mean nothing.
@@ -351,15 +353,16 @@ impl WindowView {
         let loudest = self.plan.ranges().iter().map(|range| range.law().variance()).fold(0.0, f64::max);
         let shape = self.plan.shape();
         let of_one = shape.cells() as f64 * loudest * self.sites.len() as f64 / f64::from(shape.rows).powi(2);
+        // A window may cut a substream at either end.
         let parts = self.window_len.div_ceil(self.plan.substream_len()) + 1;
         NORMAL_95 * (of_one * parts as f64).sqrt()
     }
 
     fn answers(&self) -> Answers<'_> {
-        match self.plan.covering() {
-            Covering::PaperAnswers => Answers::Paper(PaperAnswers::new(self.question())),
-            Covering::TunedAnswers if self.apart.is_empty() => Answers::Tuned(self.tuned_answers()),
-            Covering::TunedAnswers => {
+        match self.plan.method() {
+            Method::Paper(_) => Answers::Paper(PaperAnswers::new(self.question())),
+            Method::Tuned(_) if self.apart.is_empty() => Answers::Tuned(self.tuned_answers()),
+            Method::Tuned(_) => {
                 let apart = self.apart.iter().map(Self::tuned_answers).collect();
                 Answers::Merged(MergedAnswers { together: self.tuned_answers(), apart })
             }

@@ -1,6 +1,5 @@
 //! The best structure of the tuned method for a budget and a size, and the smallest budget or size for an error.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -15,7 +14,7 @@ use crate::plan::levels::LevelPlan;
 use crate::plan::limits::{
     LEFT_SHARE, LEVELS_MAX, LIST_KEYS, PIN_LEN, PINNED_MAX, SUBSTREAM_ITEMS_MAX, check_range, check_settings,
 };
-use crate::plan::memory::overflow_bytes;
+use crate::plan::memory::{overflow_bytes, pins_max};
 use crate::plan::predict::counts::Counts;
 use crate::plan::predict::errors::{
     ALL_PHASES, Expectation, NO_PHASE, Pinned, PredictedStructure, Prediction, RankError,
@@ -217,6 +216,7 @@ impl Request {
     }
 
     fn derive_plan(&self, best: Choice) -> Result<Planned, PlanError> {
+        // Such a plan would spend ε and tell nothing.
         if 1.0 <= best.prediction.detectable_share() {
             return Err(PlanError::OnlyNoise {
                 epsilon: self.settings.epsilon.get(),
@@ -256,6 +256,7 @@ impl Request {
     fn choose_best(&self, score: impl Fn(&Prediction) -> f64) -> Result<Choice, PlanError> {
         let mut choices = self.try_structures(score)?;
         choices.sort_by(|a, b| a.score.total_cmp(&b.score));
+        // The first one stays even if no score can be compared.
         let worth = choices.partition_point(|choice| choice.score <= SCORE_RANGE * choices[0].score).max(1);
         let good = choices[..worth].iter().position(|choice| choice.prediction.lists_well());
         let place = good.unwrap_or_else(|| fewest_false(&choices[..worth]));
@@ -264,11 +265,7 @@ impl Request {
 
     /// Every structure that fits, with its score: at least one.
     fn try_structures(&self, score: impl Fn(&Prediction) -> f64) -> Result<Vec<Choice>, PlanError> {
-        check_settings(&self.settings)?;
-        let timed = self.settings.window.time();
-        let name = timed.map_or(Quantity::WindowLen, |_| Quantity::ExpectedItems);
-        check_range(name, self.window_items(), 1, SUBSTREAM_ITEMS_MAX * SUBSTREAMS.end())?;
-        check_range(Quantity::Levels, self.levels.into(), 1, LEVELS_MAX.into())?;
+        self.check_request()?;
         let counts = self.expectation.expected_counts(self.window_items())?;
         let mut choices = Vec::new();
         let (mut laws, mut share, mut refused) = (Vec::new(), None, None);
@@ -285,24 +282,19 @@ impl Request {
             if laws.is_empty() || share != keys.share || self.settings.unit.per_substream().is_some() {
                 (share, laws) = (keys.share, self.list_variants(substreams, keys.share)?);
             }
-            let cells = self.count_cells(substreams, keys.bytes);
             let own = laws.iter().find(|variant| variant.is_own()).map(|variant| variant.law);
-            for &Variant { counting, law, noise } in &laws {
-                let plain = self.choose_layout(cells, counting);
-                let plain =
-                    plain.into_iter().map(|counters| Tried { counters, law, own: law, levels: 1, pinned: 0 });
-                let finer = plain.clone().map(|tried| Tried { levels: self.levels, ..tried });
-                let finer = finer.filter(|tried| 1 < tried.levels && self.has_room(substreams, tried));
-                let pinned = match (counting, own) {
-                    (CounterKind::Hashed { rows }, Some(own)) if noise == NoiseChoice::Laplace => {
-                        self.try_pinned(substreams, rows, [law, own], keys.bytes)
-                    }
-                    _ => Vec::new(),
-                };
-                for tried in plain.chain(finer).chain(pinned) {
+            for &variant in &laws {
+                for tried in self.fit_structures(substreams, variant, own, keys.bytes) {
                     let prediction = self.predict_errors(substreams, &tried, &counts, keys.least);
                     let score = score(&prediction);
-                    choices.push(Choice { substreams, tried, noise, share, prediction, score });
+                    choices.push(Choice {
+                        substreams,
+                        tried,
+                        noise: variant.noise,
+                        share,
+                        prediction,
+                        score,
+                    });
                 }
             }
         }
@@ -310,6 +302,33 @@ impl Request {
             return Err(refused.unwrap_or(PlanError::TooSmall { bytes: self.bytes }));
         }
         Ok(choices)
+    }
+
+    fn check_request(&self) -> Result<(), PlanError> {
+        check_settings(&self.settings)?;
+        let timed = self.settings.window.time();
+        let name = timed.map_or(Quantity::WindowLen, |_| Quantity::ExpectedItems);
+        check_range(name, self.window_items(), 1, SUBSTREAM_ITEMS_MAX * SUBSTREAMS.end())?;
+        check_range(Quantity::Levels, self.levels.into(), 1, LEVELS_MAX.into())
+    }
+
+    /// The structures with these counters that fit beside found keys of so many bytes: plain, with levels, with pinned keys.
+    fn fit_structures(&self, substreams: u64, variant: Variant, own: Option<Law>, found: u64) -> Vec<Tried> {
+        let Variant { counting, law, noise } = variant;
+        let mut structures = Vec::new();
+        if let Some(counters) = self.choose_layout(self.count_cells(substreams, found), counting) {
+            let plain = Tried { counters, law, own: law, levels: 1, pinned: 0 };
+            // The order decides between equal scores: the simpler structure wins.
+            structures.push(plain);
+            let finer = Tried { levels: self.levels, ..plain };
+            if 1 < self.levels && self.has_room(substreams, &finer) {
+                structures.push(finer);
+            }
+        }
+        if let (CounterKind::Hashed { rows }, Some(own), NoiseChoice::Laplace) = (counting, own, noise) {
+            structures.extend(self.try_pinned(substreams, rows, [law, own], found));
+        }
+        structures
     }
 
     /// How many substreams of a window are tried: no more than it has steps, and where that can be those that are whole steps
@@ -352,16 +371,16 @@ impl Request {
         let is_plain = self.levels == 1 || rows < PINNED_ROWS_MIN;
         let Some(most) = self.pinned_max().filter(|_| !is_plain) else { return Vec::new() };
         let mut structures = Vec::new();
-        for levels in BTreeSet::from([1, self.levels]) {
+        for levels in [1, self.levels] {
+            // Levels take bytes from the number of pinned keys, so both are tried.
             let Some((kept, open)) = self.count_arrays(substreams, levels) else { continue };
             let each = Plan::flat_cell_bytes(kept, open) + PIN_LEN + PIN_LEN / u64::from(LEFT_SHARE);
             for share in PINNED_SHARES {
                 let pinned = ((self.bytes as f64 * share) as u64 / each).clamp(1, most) as u32;
                 let counters = CounterLayout::Hashed { rows, columns: 0 };
                 let tried = Tried { counters, law, own, levels, pinned };
-                let items =
-                    substream_items(self.settings.window, self.settings.window.len().div_ceil(substreams));
-                let pins = u64::from(pinned + pinned.div_ceil(LEFT_SHARE)) * PIN_LEN;
+                let items = substream_items(self.settings.window, self.substream_len(substreams, 1));
+                let pins = u64::from(pins_max(pinned)) * PIN_LEN;
                 let taken = u64::from(pinned) * Plan::flat_cell_bytes(kept, open)
                     + pins
                     + self.plan_levels(substreams, &tried).slice_bytes(kept, 0)
@@ -385,8 +404,9 @@ impl Request {
     /// Substreams that are kept, and arrays that are open at a time, with so many levels; `None` if they cannot be had.
     fn count_arrays(&self, substreams: u64, levels: u32) -> Option<(u64, u64)> {
         let (window, steps) = (self.settings.window, 1 << (levels - 1));
-        let len = window.len().div_ceil(substreams).next_multiple_of(steps);
-        if window.len().div_ceil(substreams) < steps || window.len() < len {
+        let len = self.substream_len(substreams, levels);
+        // Each slice needs a position, and rounding up must not exceed the window.
+        if self.substream_len(substreams, 1) < steps || window.len() < len {
             return None;
         }
         let open = if window.time().is_some() { steps * open_max(window, len) } else { 1 };
@@ -406,8 +426,7 @@ impl Request {
     /// The noise for each number of rows; identity counters are like one row.
     fn list_variants(&self, substreams: u64, keys_share: Option<Ratio>) -> Result<Vec<Variant>, PlanError> {
         let mut laws = Vec::new();
-        let substreams =
-            count_touched(self.settings.window.len(), self.settings.window.len().div_ceil(substreams));
+        let substreams = count_touched(self.settings.window.len(), self.substream_len(substreams, 1));
         for rows in ROWS {
             let reach = Reach::new(self.settings.unit, rows, substreams);
             // With equal noise the pure promise is taken, as it comes first.
@@ -438,7 +457,7 @@ impl Request {
 
     /// How many counters a sketch can have beside found keys of this many bytes.
     fn count_cells(&self, substreams: u64, found: u64) -> u64 {
-        let len = self.settings.window.len().div_ceil(substreams);
+        let len = self.substream_len(substreams, 1);
         let kept = count_kept(self.settings.window.len(), self.settings.retention, len);
         let open = open_max(self.settings.window, len);
         let reserve = kept * overflow_bytes(*ROWS.end(), self.window_items().div_ceil(substreams));
@@ -449,7 +468,7 @@ impl Request {
     fn plan_levels(&self, substreams: u64, tried: &Tried) -> LevelPlan {
         let listed = self.settings.domain.keys().map_or(0, Keys::len);
         let keys = if 0 < tried.pinned { tried.pinned as usize } else { listed };
-        let len = self.settings.window.len().div_ceil(substreams).next_multiple_of(1 << (tried.levels - 1));
+        let len = self.substream_len(substreams, tried.levels);
         let substreams = self.settings.window.len().div_ceil(len);
         let levels = LevelPlan::new(tried.levels, substreams, self.window_items(), keys, tried.own);
         if 0 < tried.pinned { levels.beside_hashed() } else { levels }
@@ -462,10 +481,15 @@ impl Request {
             return false;
         };
         let keys = self.settings.domain.keys().map_or(0, Keys::len) as u64;
-        let len = self.settings.window.len().div_ceil(substreams).next_multiple_of(1 << (tried.levels - 1));
-        let reserve = kept * overflow_bytes(1, substream_items(self.settings.window, len));
+        let items = substream_items(self.settings.window, self.substream_len(substreams, tried.levels));
+        let reserve = kept * overflow_bytes(1, items);
         let slices = self.plan_levels(substreams, tried).slice_bytes(kept, keys);
         Plan::flat_cell_bytes(kept, open) * keys + reserve + slices <= self.bytes
+    }
+
+    /// The length of a substream that can be cut into the slices of so many levels.
+    fn substream_len(&self, substreams: u64, levels: u32) -> u64 {
+        self.settings.window.len().div_ceil(substreams).next_multiple_of(1 << (levels - 1))
     }
 
     fn window_items(&self) -> u64 {
@@ -475,8 +499,8 @@ impl Request {
 
 /// The same with the share of ε by which the keys were judged.
 fn with_share(mut settings: Settings, share: Option<Ratio>) -> Settings {
-    if let Domain::Found(search_plan) = &mut settings.domain {
-        search_plan.share = share;
+    if let Domain::Found(search) = &mut settings.domain {
+        search.share = share;
     }
     settings
 }
@@ -617,6 +641,7 @@ fn search_smallest(
             Err(error) => Err(error),
         }
     };
+    // Errors fall as the value grows: if the largest does not meet the target, none does.
     if !meets(high)? {
         return Ok(None);
     }

@@ -26,7 +26,7 @@ const MORE_ROUNDS: usize = 2;
 /// Keys that are added up side by side.
 const LANES: usize = 4;
 /// Substreams that are added up at a time, so that the sums of a key stay in the processor.
-const NODES_AT_ONCE: usize = 8;
+const SLICES_AT_ONCE: usize = 8;
 
 /// The fits of all sealed substreams, made once when a view is first asked.
 #[derive(Debug, Default)]
@@ -123,6 +123,7 @@ impl<'a> Evidence<'a> {
         let window: Vec<_> =
             self.slices().iter().map(|slice| Arc::clone(&self.substreams[slice.substream])).collect();
         let mut sums = earlier.cloned().unwrap_or_default();
+        // Sums of integers: carried on from an earlier view they are the same as added up anew.
         sums.slide_to(
             &window,
             fingerprints.len(),
@@ -337,9 +338,9 @@ impl WindowFit {
         let mut candidates: Vec<Candidate> = self.candidates.values().copied().collect();
         candidates.retain(|candidate| in_block.contains(&(candidate.key_index as usize)));
         let lanes = block.len().div_ceil(LANES);
-        estimates.resize(lanes * NODES_AT_ONCE, [0.0; LANES]);
+        estimates.resize(lanes * SLICES_AT_ONCE, [0.0; LANES]);
         let mut running = vec![Running::NONE; lanes];
-        for (slices, steps) in read.slices.chunks(NODES_AT_ONCE).zip(read.steps.chunks(NODES_AT_ONCE)) {
+        for (slices, steps) in read.slices.chunks(SLICES_AT_ONCE).zip(read.steps.chunks(SLICES_AT_ONCE)) {
             for (slice, estimates) in slices.iter().zip(estimates.chunks_mut(lanes)) {
                 let fitted = &self.fitted[slice.index];
                 let estimates = estimates.as_flattened_mut();

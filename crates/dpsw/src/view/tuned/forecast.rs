@@ -60,6 +60,7 @@ impl ForecastCosts {
         let costs = self.sums.iter().zip(self.samples).zip(SPANS);
         let judged = costs.filter(|((_, samples), _)| SAMPLES_MIN <= *samples);
         let means = judged.map(|((sum, samples), span)| (sum / f64::from(samples), span));
+        // Until there are enough samples, the newest slice predicts: nothing in it is out of date.
         means.min_by(|(one, _), (other, _)| one.total_cmp(other)).map_or(1, |(_, span)| span)
     }
 }
@@ -75,10 +76,10 @@ pub(crate) const CLASSES: usize = 3;
 /// Classes end at these parts of the count from which on more slices are worth their noise.
 const ENDS: [f64; CLASSES - 1] = [1.0 / 16.0, 1.0 / 4.0];
 /// Spans of them are judged by so many slices, and by about so many keys of a class.
-const JUDGED_NODES: usize = 4;
+const JUDGED_SLICES: usize = 4;
 const JUDGED_KEYS: usize = 1024;
 /// No longer span fits into a window of the fewest substreams that are worth it.
-const LONGEST_NODES: usize = 16;
+const LONGEST_SLICES: usize = 16;
 
 /// From how many slices keys that are cut like most are predicted, by what they count.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -104,7 +105,8 @@ impl ForecastClasses {
         let substreams = evidence.plan.settings().window.len().div_ceil(evidence.plan.substream_len());
         let ends = ENDS.map(|part| part * evidence.plan.levels().unit_count() * substreams as f64);
         let mut classes = Self { ends, spans: [1; CLASSES], noise };
-        let last = &slices[slices.len().saturating_sub(JUDGED_NODES + LONGEST_NODES)..];
+        let last = &slices[slices.len().saturating_sub(JUDGED_SLICES + LONGEST_SLICES)..];
+        // A single slice has none before it that could have predicted it.
         if last.len() < 2 {
             return classes;
         }
@@ -152,5 +154,5 @@ fn judge_key(costs: &mut ForecastCosts, evidence: Evidence<'_>, slices: &[Slice]
     for (index, slice) in (0..).zip(slices) {
         series.push(index, evidence.sketch_of(slice).cell(key).into());
     }
-    costs.judge_spans(&series, slices, JUDGED_NODES, noise, evidence.plan.settings().window.len());
+    costs.judge_spans(&series, slices, JUDGED_SLICES, noise, evidence.plan.settings().window.len());
 }
