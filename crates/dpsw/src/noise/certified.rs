@@ -24,6 +24,7 @@ fn raise_precision(law: Law, reach: u64, bits: usize, mut guard: usize) -> Vec<U
         guard *= 2;
         assert!(guard <= GUARD_BITS_MAX, "no boundary is so near to a multiple of 2^-bits");
     };
+    // No F is a multiple of 2^-bits, so the floor of 2^bits (1 - F) is this minus the floor of 2^bits F.
     let all = (UBig::ONE << bits) - UBig::ONE;
     let upper: Vec<UBig> = lower.iter().rev().map(|floor| &all - floor).collect();
     [lower, upper].concat()
@@ -50,6 +51,7 @@ impl Enclosure {
     }
 
     fn times(&self, other: &Self, bits: usize) -> Self {
+        // Factors lie below their high + 1, so that the product of these ends is the first number out of reach.
         let high = (&self.high + UBig::ONE) * (&other.high + UBig::ONE);
         Self { low: (&self.low * &other.low) >> bits, high: high >> bits }
     }
@@ -83,6 +85,7 @@ fn laplace_half(numerator: u64, denominator: u64, reach: u64, bits: usize) -> Ve
         half.push(power.over(&norm, bits));
         power = power.times(&q, bits);
     }
+    // Powers fall towards the tail; boundaries ascend from it.
     half.reverse();
     half
 }
@@ -92,6 +95,7 @@ fn gaussian_half(variance: u64, reach: u64, bits: usize) -> Vec<Enclosure> {
     let weights = gaussian_weights(variance, reach, bits);
     let mut sum = weights.tail;
     let mut half = Vec::new();
+    // From the tail inwards: each boundary is the sum of all that lies beyond it.
     for (index, weight) in weights.inside.iter().enumerate().rev() {
         sum = sum.plus(weight);
         if index as u64 <= reach {

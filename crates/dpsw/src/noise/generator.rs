@@ -112,6 +112,8 @@ impl Noise {
         let mut key = Zeroizing::new([0; 32]);
         match &mut self.0 {
             NoiseSource::System => {
+                // Asked for at each seal: a generator that lived on could be saved with a state or copied by a fork
+                // (PRIVACY.md: rule 1).
                 getrandom::fill(&mut *key).map_err(|error| EntropyError { reason: error.to_string() })?;
             }
             #[cfg(any(test, feature = "reproducible"))]
@@ -153,6 +155,7 @@ impl Generator {
     pub(crate) fn new(key: &[u8; 32]) -> Self {
         let bulk = ChaCha20Legacy::new(key.into(), &[0; 8].into());
         let mut single = ChaCha20Rng::from_seed(*key);
+        // Stream 0 has the words of `bulk`: under the same key they would be used twice.
         single.set_stream(1);
         Self {
             bulk,
@@ -198,6 +201,7 @@ impl Generator {
 
     /// Uniform on 0..bound, by rejection.
     fn draw_below(&mut self, bound: u128) -> u128 {
+        // The fewest bits that hold the bound: at least every second draw is then below it, on average.
         let mask = u128::MAX >> (bound - 1).max(1).leading_zeros();
         loop {
             let high = if mask <= u128::from(u64::MAX) { 0 } else { u128::from(self.next_u64()) << 64 };
@@ -210,6 +214,7 @@ impl Generator {
 
     /// True with probability exp(-numerator / denominator).
     fn bernoulli_exp(&mut self, mut numerator: u128, denominator: u128) -> bool {
+        // exp(-x) is exp(-1) for each whole one times that of the rest: the series below holds up to 1.
         while denominator < numerator {
             if !self.bernoulli_exp_unit(1, 1) {
                 return false;
@@ -232,6 +237,8 @@ impl Generator {
     /// P[y] proportional to exp(-y · numerator / denominator) for y ≥ 0.
     pub(super) fn draw_geometric(&mut self, numerator: u64, denominator: u64) -> u128 {
         let (numerator, denominator) = (u128::from(numerator), u128::from(denominator));
+        // The whole part and the fraction of an exponential law are independent, and neither needs a chance below
+        // exp(-1).
         let fraction = loop {
             let candidate = self.draw_below(denominator);
             if self.bernoulli_exp_unit(candidate, denominator) {
@@ -249,6 +256,7 @@ impl Generator {
         loop {
             let magnitude = clamp_draw(self.draw_geometric(scale_denominator, scale_numerator));
             let negative = self.next_u64() & 1 == 1;
+            // Zero has one sign: with two it would come twice as often as its law says.
             if !(negative && magnitude == 0) {
                 return if negative { -magnitude } else { magnitude };
             }
@@ -256,6 +264,7 @@ impl Generator {
     }
 
     pub(super) fn draw_gaussian(&mut self, variance: u64) -> i64 {
+        // Any positive scale is exact; one near the deviation is rejected least often.
         let scale = variance.isqrt() + 1;
         let (wide_scale, wide_variance) = (u128::from(scale), u128::from(variance));
         loop {

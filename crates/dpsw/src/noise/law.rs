@@ -110,6 +110,7 @@ impl Law {
     /// One exact draw given that it is at least `first` > 0.
     pub(crate) fn draw_tail(self, first: u64, generator: &mut Generator) -> i64 {
         let beyond = match self {
+            // A geometric law has no memory: beyond any point it is the same law again.
             Self::Laplace { scale } => generator.draw_geometric(scale.denominator(), scale.numerator()),
             Self::Gaussian { variance } => generator.gaussian_excess(first, variance),
         };

@@ -87,10 +87,12 @@ impl Table {
                     let sum = i64::from(*cell).saturating_add(self.outcome_of_word(word, generator));
                     *cell = sum.clamp(i32::MIN.into(), i32::MAX.into()) as i32;
                 } else {
+                    // Outcomes of the guide lie within ±32,000: with a cell within ±2³⁰ nothing overflows.
                     *cell += i32::from(outcome);
                 }
             }
         }
+        // Whoever finds these words can take the noise off again.
         bytes.zeroize();
     }
 
@@ -101,6 +103,8 @@ impl Table {
         let cell = usize::from(word >> (16 - GUIDE_BITS));
         let (start, end) = (self.starts[cell] as usize, self.starts[cell + 1] as usize);
         let words = || self.boundaries[start..end].iter().map(|boundary| boundary >> 48);
+        // Digits that equal a boundary's do not tell its sides apart; to guess would bend the law (PRIVACY.md: rule
+        // 3).
         if words().any(|boundary| boundary == u64::from(word)) {
             return self.outcome_of(u64::from(word) << 48 | generator.next_u64() >> 16, generator);
         }
@@ -135,6 +139,7 @@ impl Table {
         loop {
             bits += 64;
             digits = (digits << 64) + UBig::from(generator.next_u64());
+            // Needed about never, so that longer boundaries are not kept.
             let boundaries = certify_boundaries(self.law, self.reach, bits);
             let index = boundaries.partition_point(|boundary| *boundary < digits);
             if boundaries.get(index) != Some(&digits) {

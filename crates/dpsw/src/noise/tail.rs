@@ -68,6 +68,7 @@ impl Tail {
 
     /// The law of a sum with these moments.
     pub(crate) fn new(moments: Moments) -> Self {
+        // Exact counters have no variance: the quotient is no number, and there is no tail.
         let excess = moments.fourth / (moments.variance * moments.variance);
         Self { excess: if excess.is_finite() { excess.clamp(0.0, EXCESS_MAX) } else { 0.0 } }
     }
@@ -78,6 +79,7 @@ impl Tail {
         if self.excess < EXCESS_MIN {
             return Point { s: z, cumulant: z * z / 2.0, second: 1.0 };
         }
+        // The form of the root that does not cancel where the law is nearly normal.
         let s = 2.0 * z / (1.0 + (1.0 + 4.0 * z * z * half).sqrt());
         let rest = 1.0 - s * s * half;
         Point { s, cumulant: -rest.ln() / (2.0 * half), second: (2.0 - rest) / (rest * rest) }
@@ -93,6 +95,7 @@ impl Tail {
     /// The probability of an error above `z` ≥ 0 standard errors (Lugannani and Rice).
     pub(crate) fn chance_beyond(self, z: f64) -> f64 {
         let Point { s, cumulant, second } = self.find_saddlepoint(z);
+        // Rounding may leave less than nothing near 0.
         let r = (2.0 * (s * z - cumulant)).max(0.0).sqrt();
         if r < NEAR_ZERO {
             return 0.5 - z * self.density(0.0);

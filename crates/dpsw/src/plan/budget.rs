@@ -43,10 +43,12 @@ impl Budget {
     ) -> Result<Self, PlanError> {
         let (whole, needs_delta) = (settings.epsilon, noise.needs_delta());
         let Some(share) = keys_share else {
+            // A δ that nothing needs must not weaken the claim.
             return Ok(Self { epsilon: whole, delta: settings.delta.filter(|_| needs_delta), keys: None });
         };
         let keys = Self::of_keys(settings, share, noise)?;
         let refused = PlanError::KeysEpsilon { epsilon: whole.get() };
+        // An exact difference: keys and sketches together spend ε to the last digit (PRIVACY.md: rule 22).
         let rest = whole.ratio().checked_sub(keys.epsilon).ok_or(refused)?;
         let sketch_delta = settings.delta.filter(|_| needs_delta).map(|delta| Delta::new(delta.get() / 2.0));
         let epsilon = Epsilon::from_ratio(rest)?;
@@ -64,6 +66,7 @@ impl Budget {
         let whole = settings.epsilon.get();
         let epsilon = settings.epsilon.ratio().checked_mul(share);
         let epsilon = epsilon.ok_or(PlanError::KeysEpsilon { epsilon: whole })?;
+        // What the half of the sketches leaves, so that rounding cannot make both more than δ.
         let of_keys = if noise.needs_delta() { delta - delta / 2.0 } else { delta };
         Ok(KeyBudget { epsilon, whole, delta: of_keys * (1.0 - KEY_MARGIN) })
     }

@@ -18,6 +18,8 @@ pub(crate) fn substream_items(window: Window, substream_len: u64) -> u64 {
 
 /// How many substreams a window touches at most.
 pub(crate) fn count_touched(window_len: u64, substream_len: u64) -> u64 {
+    // A window rarely begins with a substream, so that it cuts one more; a user counts in that one as well
+    // (PRIVACY.md: rule 14).
     window_len.div_ceil(substream_len) + 1
 }
 

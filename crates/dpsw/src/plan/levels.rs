@@ -108,6 +108,7 @@ impl LevelPlan {
 
 /// More slices are worth their noise v from the root of drift f² + f / 2 = v on, for a substream in one slice.
 fn solve_unit(noise: f64, walk: f64) -> f64 {
+    // The drift's variance falls with the cube of the number of slices: twice as many take 7/8 of it away.
     let drift = 7.0 / 8.0 * MEAN_WALK * walk;
     2.0 * noise / (0.5 + (0.25 + 4.0 * drift * noise).sqrt())
 }
@@ -133,9 +134,12 @@ pub(crate) fn cut_len(substream_len: u64, method: &TunedMethod) -> Result<u64, P
     let most = LEVELS_MAX.min(substream_len.ilog2() + 1);
     check_range(Quantity::Levels, method.levels.into(), 1, most.into())?;
     let has_own = method.counters == CounterLayout::Identity || 0 < method.pinned;
+    // An event may move between slices at no cost only where each key has its own counters, with Laplace noise
+    // (PRIVACY.md: rule 33).
     if 1 < method.levels && !(has_own && method.noise == NoiseChoice::Laplace) {
         return Err(PlanError::LevelsNeedOwnCounters);
     }
+    // All levels must halve it into whole positions.
     Ok(substream_len.next_multiple_of(1 << (method.levels - 1)))
 }
 

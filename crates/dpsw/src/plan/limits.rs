@@ -100,6 +100,7 @@ fn check_time(settings: &Settings) -> Result<(), PlanError> {
     match (settings.unit, settings.window.time().map(|time| time.clock)) {
         // PRIVACY.md: rule 14. A cap admits whoever comes first.
         (Unit::Users { .. }, Some(Clock::CallerByItem)) => Err(PlanError::UsersByItem),
+        // One event more or less must move neither positions nor the clock (PRIVACY.md: rule 19).
         (Unit::AddRemove, None) => Err(PlanError::AddRemoveItems),
         (Unit::AddRemove, Some(Clock::Events)) => Err(PlanError::AddRemoveEvents),
         (Unit::ReplaceOne | Unit::Users { .. }, _) | (Unit::AddRemove, Some(_)) => Ok(()),
@@ -127,6 +128,7 @@ fn check_unit(unit: Unit) -> Result<(), PlanError> {
 
 fn check_delta(settings: &Settings) -> Result<(), PlanError> {
     let Some(delta) = settings.delta else { return Ok(()) };
+    // A larger δ would allow it to show one of the items that are kept as it is.
     let limit = 1.0 / (settings.window.expected_items().max(1) as f64 * f64::from(settings.retention));
     if delta.get() <= limit { Ok(()) } else { Err(PlanError::DeltaTooLarge { delta: delta.get(), limit }) }
 }

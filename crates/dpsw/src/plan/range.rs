@@ -79,6 +79,7 @@ pub(crate) fn find_boundaries(ranges: &[PlannedRange]) -> Vec<u64> {
     let mut boundaries: Vec<u64> = ranges
         .iter()
         .flat_map(|range| [range.offsets.start, range.offsets.end])
+        // No segment ends where the substream begins.
         .filter(|&at| at != 0)
         .collect();
     boundaries.sort_unstable();

@@ -6,6 +6,7 @@ impl Unit {
     /// How many counters of a row one event can move by one.
     pub(crate) fn shifts_per_row(self) -> u64 {
         match self {
+            // The old item leaves one counter of each row, and the new one enters another (PRIVACY.md: rule 4).
             Self::ReplaceOne | Self::Users { .. } => 2,
             Self::AddRemove => 1,
         }
@@ -44,6 +45,7 @@ impl Reach {
     /// a user sends in a substream falls on the same counters.
     pub(crate) fn new(unit: Unit, rows: u32, substreams: u64) -> Self {
         let Events { of_substream, of_window } = unit.protected_events(substreams);
+        // A reach beyond 64 bits must not wrap around to less noise.
         let sum = unit.shifts_per_row().saturating_mul(rows.into()).saturating_mul(of_window);
         Self { sum, squares: sum.saturating_mul(of_substream) }
     }

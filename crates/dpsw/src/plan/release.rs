@@ -30,13 +30,16 @@ impl Release {
     /// With the lowest threshold that the budget allows for this many checks, where this many events are protected together;
     /// `None` for an ε that is too fine or a δ that is too small.
     pub(crate) fn new(budget: &KeyBudget, checks: u64, events: u64) -> Option<Self> {
+        // Exact ratios: the two parts of ε add up to all of it (PRIVACY.md: rule 22).
         let lasting = budget.epsilon.checked_divide(PARTS.checked_mul(events)?)?;
         let fresh = lasting.checked_mul(Ratio::new(1, PARTS - 1).ok()?)?;
         let delta = budget.delta_of(events);
         let release = |threshold| Self { lasting, fresh, threshold, checks };
+        // Rounded up: a threshold that is one too high costs accuracy, one that is too low the promise.
         let above = (release(1).excess_delta() / delta).ln() * fresh.to_f64() * (1.0 + 1e-12);
         let above = above.ceil().max(0.0);
         let is_in_reach = above < THRESHOLD_MAX as f64 && lasting.to_f64() < THRESHOLD_MAX as f64;
+        // Below this floats lose digits, and with them the margin that is kept back.
         if delta < f64::MIN_POSITIVE || !is_in_reach {
             return None;
         }
@@ -57,6 +60,7 @@ impl Release {
         let most = counts.iter().copied().map(counted).max().unwrap_or(0);
         let at_least = |lasting: u64| (-(lasting as f64) / self.lasting.to_f64()).exp();
         let mut law = vec![0.0; counts.len() + 1];
+        // With as much lasting noise the key is above at no check.
         law[counts.len()] = at_least(most);
         for lasting in 0..most {
             let mut left = at_least(lasting) * -(-1.0 / self.lasting.to_f64()).exp_m1();
@@ -73,6 +77,7 @@ impl Release {
     /// With which probability a check lets out a key that is above by this much.
     fn lets_out(&self, above: u64) -> f64 {
         let missing = self.threshold.saturating_sub(above);
+        // Fresh noise alone must let nothing out: the proof rests on it (PRIVACY.md: rule 22).
         if above == 0 { 0.0 } else { (-(missing as f64) / self.fresh.to_f64()).exp() }
     }
 

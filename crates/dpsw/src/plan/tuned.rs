@@ -23,6 +23,7 @@ pub(crate) fn plan_sketches(
     let shape = derive_shape(method.counters, settings)?;
     let reach = Reach::new(settings.unit, shape.rows, count_touched(settings.window.len(), substream_len));
     let (law, cost) = calibrate_noise(method.noise, budget, reach)?;
+    // A δ that nothing needs must not weaken the claim.
     let delta = settings.delta.filter(|_| budget.delta.is_some() || budget.keys.is_some());
     let mut ledger = Ledger::new(settings.epsilon, delta);
     let what = match settings.unit {
@@ -70,6 +71,7 @@ pub(crate) fn calibrate_noise(
 
 fn calibrate_laplace(epsilon: Epsilon, reach: Reach) -> Result<(Law, Cost), PlanError> {
     let scale = laplace_scale(epsilon, reach.sum).ok_or(ParameterError::Epsilon(epsilon.get()))?;
+    // What this scale costs is charged, not what was asked for.
     let cost = scale.checked_divide(reach.sum).ok_or(ParameterError::Epsilon(epsilon.get()))?;
     Ok((Law::Laplace { scale }, Cost::Pure(cost)))
 }

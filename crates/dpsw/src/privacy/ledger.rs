@@ -39,6 +39,7 @@ impl Ledger {
     /// # Errors
     /// The cost exceeds what is left of the budget, or it is negative or not a number. The ledger stays as it was.
     pub fn charge(&mut self, what: &str, cost: Cost) -> Result<(), OverBudget> {
+        // Taken back if it does not fit: the error says what all charges would have cost together.
         self.charges.push((what.to_owned(), cost));
         if self.fits_budget() {
             return Ok(());
@@ -81,12 +82,14 @@ impl Ledger {
 
     fn fits_budget(&self) -> bool {
         let (epsilon, delta) = self.spent();
+        // A negative cost would pay for the others.
         let is_cost = |value: f64| 0.0 <= value && value.is_finite();
         let are_costs = self.charges.iter().all(|(_, cost)| match cost {
             Cost::Pure(_) => true,
             Cost::Zcdp(rho) => is_cost(*rho),
             Cost::Approximate(_, delta) => is_cost(*delta),
         });
+        // As exact ratios: a sum of rounded numbers could exceed the budget and look as if it met it.
         let pure_fits = self.exact_epsilon().is_some_and(|sum| sum <= self.epsilon.ratio());
         let mixed_fits = self.charged_rho() == 0.0 || epsilon <= self.epsilon.get();
         are_costs && pure_fits && mixed_fits && delta <= self.delta.map_or(0.0, Delta::get)

@@ -109,6 +109,7 @@ impl Estimate {
             // The paper's bounds come without a law; a normal one of the same 95 % stands in.
             _ => (Tail::NORMAL, distance / self.error_bound * NORMAL_95),
         };
+        // The tail is that of one side: for counts above the value there is nothing less than a half.
         if 0.0 < deviations { tail.chance_beyond(deviations) } else { 0.5 }
     }
 

@@ -157,6 +157,7 @@ impl WindowView {
         let lists = [self, other].map(|view| view.cached.released.found());
         let mut all: Vec<FoundKey<'_>> = lists.iter().flat_map(|found| found.iter_kept(by)).collect();
         all.sort_unstable_by_key(|kept| (kept.hash, kept.item));
+        // Sites hash alike, so that a key of both lists stands side by side.
         all.dedup_by_key(|kept| kept.item);
         let keys = Keys::collect(self.plan.settings().domain.kind(), all.iter().map(|kept| kept.item));
         let counter = FoundCounter { plan: &self.plan, pins: Pins::none() };
@@ -266,6 +267,7 @@ impl SealedSubstream {
 impl SealedSketch {
     fn sum_with(&self, other: &Self) -> Self {
         let cells: Vec<i32> =
+            // A sum that wrapped around would make the largest count the smallest.
             self.cells().iter().zip(other.cells()).map(|(a, b)| a.saturating_add(b)).collect();
         let items = self.items().zip(other.items()).map(|(a, b)| a.saturating_add(b));
         Self::of_released(self.shape(), &cells, items, self.width())

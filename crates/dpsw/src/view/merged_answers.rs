@@ -80,6 +80,7 @@ impl MergedAnswers<'_> {
             base: sum_errors(
                 self.apart.iter().map(|site| (site.errors_of_rare().base, site.model.rare_noise())),
             ),
+            // Each site has a part of the items: what chance adds per item is a mean and no sum.
             chance_per_item: chance / self.apart.len() as f64,
         }
     }

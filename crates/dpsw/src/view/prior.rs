@@ -265,6 +265,7 @@ impl Region {
         let most = bins[bins.len() - 1].mean;
         let bottom = (least - REACH * law.deviation).max(0.0);
         let top = (most + REACH * law.deviation).max(bottom);
+        // Counts closer than half a deviation are not told apart by any estimate.
         let step = (law.deviation / 2.0).max((top - bottom) / LEAVES_MAX);
         let counts = CountGrid { bottom, step, len: ((top - bottom) / step).ceil() as usize + 1 };
         let keys = bins.iter().map(|bin| bin.keys).sum();

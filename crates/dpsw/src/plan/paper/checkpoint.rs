@@ -8,6 +8,7 @@ use crate::ratio::Ratio;
 /// I\[1\] = units and I\[k+1\] = min(I\[k\] - 1, max(1, ⌈(1 - α) I\[k\]⌉)) until 1.
 pub fn checkpoints(units: u64, alpha: Ratio) -> impl Iterator<Item = u64> {
     std::iter::successors(Some(units), move |&last| {
+        // With a small α rounding up would stay at the same length.
         (1 < last).then(|| shrink_length(last, alpha).clamp(1, last - 1))
     })
 }

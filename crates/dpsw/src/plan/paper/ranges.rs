@@ -38,6 +38,7 @@ pub(crate) fn plan_sketches(
     let costs: Vec<_> =
         spans.iter().map(|span| (span.offsets.clone(), spent_rho(shifts, law(span).variance()))).collect();
     let mut ledger = Ledger::new(settings.epsilon, settings.delta);
+    // Charged are the variances as they were rounded, at the offset that costs the most (PRIVACY.md: rule 4).
     ledger.charge("the sketches over one position", Cost::Zcdp(heaviest(&costs)))?;
     let ranges = PlannedRange::from_spans(spans.into_iter().map(|span| (span.clone(), law(&span))));
     Ok(Sketches { substream_len, shape, ranges, ledger })
@@ -85,12 +86,14 @@ fn printed_share(alpha: Ratio, j: usize) -> Ratio {
         1 => (&n * (&d + &rest), &d * &d),
         _ => (n.pow(j - 2) * rest.pow(3), UBig::from(2_u8) * d.pow(j + 1)),
     };
+    // In big integers, because powers soon leave 64 bits; down, because a share that is rounded up would exceed ρ.
     let floor = u64::try_from(numerator * UBig::from(unit) / denominator).expect("a share is below 1");
     Ratio::new(floor, unit).expect("the unit is not zero")
 }
 
 /// The shares of the sketches over any one offset must add up to at most 1, exactly.
 fn check_share_sum(spans: &[Span], shares: &[Ratio]) -> Result<(), PlanError> {
+    // Sums grow only where a range starts. The printed shares may meet 1 exactly, so ratios are added up.
     for at in spans {
         let over = spans.iter().filter(|span| span.offsets.contains(&at.offsets.start));
         let mut over = over.map(|span| shares[span.checkpoint]);

@@ -25,10 +25,12 @@ impl Misfit {
         let too_much = |piece: &Piece| piece.weight - f64::from(u8::from(piece.is_inside));
         let mut misfit = Self::default();
         let mut to_come = 0.0;
+        // From the newest back: a change of the rate moves all that comes after it.
         for piece in pieces.iter().rev() {
             let (rate, next) = (too_much(piece), to_come);
             to_come += rate * piece.len;
             misfit.sampling += rate * rate * piece.len;
+            // The mean of a square whose root runs evenly from one end to the other.
             misfit.walk += piece.len * (next * next + next * to_come + to_come * to_come) / 3.0;
         }
         misfit

@@ -219,6 +219,7 @@ impl Prediction {
             .phases
             .parts
             .map(|x| structure.count_draws(x) * structure.law.variance() / structure.rows);
+        // Without hashing all keys have counters of their own, whatever they count.
         let own = (structure.law.variance(), f64::NEG_INFINITY);
         let (floor, collisions, own) = match structure.columns {
             None => (noise, None, Some(own)),
@@ -281,6 +282,7 @@ impl Prediction {
     fn choose_span(&self, rate: f64, slices: f64, own_noise: Option<f64>) -> usize {
         let Some(noise) = own_noise else { return 0 };
         let variance = |span: f64| (noise + rate) / span + rate.powi(2) * self.walk / slices * span / 3.0;
+        // One slice is always allowed, as there may be no more.
         let fits = |span: &f64| *span == 1.0 || *span <= LONGEST_SPAN * slices;
         let variances = SPANS.into_iter().map(f64::from).filter(fits).map(variance);
         variances
@@ -396,7 +398,9 @@ fn with_collisions(structure: PredictedStructure, columns: f64, noise: PerPhase,
         let most = if structure.can_fit() { (CANDIDATE_SHARE * cells) as usize } else { 0 };
         fitted = above(least).saturating_sub(pinned).min(most);
     }
+    // Each fitted key uses up one counter, and what it holds falls to the others.
     let free = 1.0 - fitted as f64 / cells;
+    // Where all slots are taken the last key that got one tells from which count on; else the threshold does.
     let last = pinned.checked_sub(1).filter(|_| pinned == pinned_max).map(|last| counts.sorted[last]);
     let pinned_from = last.unwrap_or(least_pinned);
     Shared { floor: noise.map(|noise| (noise + collisions) / free), fitted, pinned, pinned_from }

@@ -159,6 +159,7 @@ impl Collisions {
 
 /// The probability of an error of more than `z` standard errors.
 fn chance_beyond(tail: Tail, z: f64) -> f64 {
+    // Without noise every distance is infinite, in standard errors.
     let far = tail.chance_beyond(z.abs().min(FAR));
     if z < 0.0 { 1.0 - far } else { far }
 }
@@ -183,6 +184,7 @@ fn law_of_sums(expected: [f64; STEPS + 1]) -> [f64; STEPS + 1] {
         let terms = (1..=sum).map(|step| step as f64 * expected[step] * law[sum - step]);
         law[sum] = terms.sum::<f64>() / sum as f64;
     }
+    // Rounding may leave less than nothing.
     law[STEPS] = (1.0 - law[..STEPS].iter().sum::<f64>()).max(0.0);
     law
 }

@@ -58,6 +58,7 @@ impl TunedAnswers<'_> {
 
     pub(crate) fn answer_item(&self, item: Item<'_>) -> Answer {
         let Question { plan, cached, .. } = self.question;
+        // Where a key is pinned the rows hold nothing of it (PRIVACY.md: rule 33).
         if 0 < plan.pinned()
             && let Some(series) =
                 self.series_index().get_pinned(cached.released.mapping().fingerprint_key.item(item))
@@ -173,6 +174,7 @@ impl TunedAnswers<'_> {
     ) -> List<'k> {
         let mut items = Vec::new();
         let mut rows = Vec::new();
+        // What is shown of a row differs from its estimate: some that lie below a threshold may reach it.
         for index in selection.choose_indices(values, |least| SLACK * errors.deviation_at(least)) {
             let (item, answer) = answer(index);
             items.push(item);

@@ -227,6 +227,7 @@ impl PartlyPinned {
         if self.share == 0.0 {
             return NOWHERE;
         }
+        // Noise grows with the root of the number of substreams: a key keeps its distance in deviations.
         (middle + (self.sum as f64 - middle * self.share) / self.share.sqrt()).round() as i64
     }
 }
@@ -269,6 +270,7 @@ impl Candidates {
         let mut key_indices: Vec<usize> = (0..totals.len())
             .filter(|&index| totals[index] != NOWHERE && middle + reach < totals[index] as f64)
             .collect();
+        // By index where totals are equal: a view that is loaded must fit in the same order.
         key_indices.sort_unstable_by_key(|&index| (Reverse(totals[index]), index));
         key_indices.truncate((CANDIDATE_SHARE * cells as f64) as usize);
         Self { key_indices, middle, reach, near: Vec::new() }
@@ -320,6 +322,7 @@ impl Candidates {
         let totals = self.sum_near(observed, fitted, fingerprints).into_iter().zip(self.near.iter().copied());
         let mut more: Vec<(f64, usize)> =
             totals.filter(|(total, index)| least < *total && !known.contains(index)).collect();
+        // By index where totals are equal, as above.
         more.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         more.truncate(room - self.key_indices.len());
         self.key_indices.extend(more.iter().map(|(_, index)| index));
@@ -365,6 +368,7 @@ impl Candidates {
 /// Takes a candidate with these smallest counters off all substreams in which it counts.
 fn take_candidate(candidate: usize, fits: &mut [LeastSquares], leasts: &mut [Option<f64>]) {
     for (least, fit) in leasts.iter_mut().zip(&*fits) {
+        // What all counters hold on average is not the candidate's.
         *least = least.map(|least| (least - fit.level).max(0.0));
     }
     let is_alone = fits.len() == 1;

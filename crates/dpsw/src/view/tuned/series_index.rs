@@ -74,6 +74,7 @@ impl SeriesIndex {
     ) -> Self {
         let mut fingerprints: Vec<u64> =
             evidence.pins.iter().map(|(fingerprint, _, _)| fingerprint).collect();
+        // Pins are sorted by fingerprint; a key that was pinned twice has two of them side by side.
         fingerprints.dedup();
         let mut index = Self::default();
         let mut slices = Vec::new();

@@ -45,6 +45,7 @@ impl Slice {
                 let slice = Self::new((index, substream.number), range, plan, stream);
                 slices.extend(slice.map(|slice| Self { index: slices.len(), ..slice }));
             }
+            // Totals are kept per substream: each of its slices stands for an equal part of it.
             let part = 1.0 / (slices.len() - first) as f64;
             for slice in &mut slices[first..] {
                 slice.part = part;
@@ -203,6 +204,7 @@ impl Weights {
         let ahead = window.end.saturating_sub(sealed_end.max(window.start));
         let mut read: Vec<Slice> = sealed.iter().filter_map(|slice| slice.weigh_inside(window)).collect();
         let start = read.first().map_or(window.end, |first| first.span.start.max(window.start));
+        // A window that ended before the last seal is all sealed: nothing is predicted.
         let newest = sealed.last().filter(|_| sealed_end <= window.end);
         // A window after the last seal is a prediction alone: the newest slice is read for it, without weight of its own.
         if read.is_empty() && 0 < ahead {
