@@ -98,7 +98,7 @@ fn check_time(settings: &Settings) -> Result<(), PlanError> {
         check_range(Quantity::ExpectedItems, time.expected_items, 1, WINDOW_LEN_MAX)?;
     }
     match (settings.unit, settings.window.time().map(|time| time.clock)) {
-        // PRIVACY.md: rule 14. A cap admits whoever comes first.
+        // A cap admits whoever comes first (PRIVACY.md: rule 14).
         (Unit::Users { .. }, Some(Clock::CallerByItem)) => Err(PlanError::UsersByItem),
         // One event more or less must move neither positions nor the clock (PRIVACY.md: rule 19).
         (Unit::AddRemove, None) => Err(PlanError::AddRemoveItems),

@@ -226,7 +226,7 @@ impl Plan {
     /// Whether the numbers of events, of those in a range and of those that were late, are public.
     #[must_use]
     pub fn has_public_totals(&self) -> bool {
-        // PRIVACY.md: rule 36. Where items decide the order of arrival they decide which events are late.
+        // Where items decide the order of arrival they decide which events are late (PRIVACY.md: rule 36).
         let is_by_item = self.settings.window.time().is_some_and(|time| time.clock == Clock::CallerByItem);
         self.settings.unit != Unit::AddRemove && !is_by_item
     }

@@ -74,7 +74,7 @@ pub(crate) fn show_rows(
     rows: &[(Row, Estimate)],
     selection: &Selection,
 ) -> Vec<Shown> {
-    // PRIVACY.md: rule 41. The request alone decides; and exact counters have nothing to shrink.
+    // The request alone decides; and exact counters have nothing to shrink (PRIVACY.md: rule 41).
     if selection.hides_nothing(values.len()) || errors.base.variance <= 0.0 {
         return rows.iter().map(|(_, estimate)| Shown::plain(estimate)).collect();
     }

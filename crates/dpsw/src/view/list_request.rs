@@ -126,7 +126,7 @@ impl Selection {
     /// Whether the request shows every key, whatever is estimated. Soundness of all intervals rests on asking the request
     /// alone: if all keys happen to be listed, they were still chosen.
     pub(crate) fn hides_nothing(&self, keys: usize) -> bool {
-        // PRIVACY.md: rule 41.
+        // What the data happens to hide must not matter (PRIVACY.md: rule 41).
         self.request.has_noise && self.least.is_none() && keys <= self.request.most
     }
 

@@ -187,11 +187,11 @@ impl WindowView {
         if self.plan.settings() != other.plan.settings() {
             return Err(MergeError::Plan);
         }
-        // PRIVACY.md: rule 7. Reproducible noise promises nothing, and neither would a sum with it.
+        // Reproducible noise promises nothing, and neither would a sum with it (PRIVACY.md: rule 7).
         if self.claim == Claim::None || other.claim == Claim::None {
             return Err(MergeError::NoClaim);
         }
-        // Caps are kept per site: a user at two sites would have twice the items that the noise is made for.
+        // Caps are kept per site: a user at two sites would have twice the items that the noise is made for (PRIVACY.md: rule 14).
         if self.plan.settings().unit.per_substream().is_some() {
             return Err(MergeError::Users);
         }

@@ -34,6 +34,9 @@ use crate::view::tuned::window_model::WindowModel;
 ///
 /// A view of one site reads its sketches directly. A merged view may hold one view for each site: sites that pin or cut different
 /// keys cannot be added up counter by counter.
+///
+/// Invariant: nothing in a view changes but its caches, which hold what would be computed again. So an old view keeps answering
+/// the same while the stream goes on.
 #[derive(Debug, Clone)]
 pub struct WindowView {
     pub(crate) plan: Arc<Plan>,
@@ -346,7 +349,7 @@ impl WindowView {
 
     /// What the noise alone makes of the total of a time window, at 95 %; nothing where totals are public.
     fn total_noise(&self) -> f64 {
-        // PRIVACY.md: rule 18. Where presence is private, the total is as noisy as its counters.
+        // Where presence is private, the total is as noisy as its counters (PRIVACY.md: rule 18).
         if self.plan.has_public_totals() {
             return 0.0;
         }
@@ -498,7 +501,7 @@ impl Sealed<'_> {
             return mapping.cells(item).filter_map(|key_index| self.own_cell(key_index)).collect();
         }
         let slot = self.view.cached.released.pins().slot(mapping.fingerprint_key.item(item), *number);
-        // PRIVACY.md: rule 33. An item falls on counters of its own or on hashed ones, never on both.
+        // An item falls on counters of its own or on hashed ones, never on both (PRIVACY.md: rule 33).
         match (slot, self.range) {
             (Some(slot), 1..) => self.own_cell(slot as usize).into_iter().collect(),
             (None, WHOLE) => mapping.cells(item).collect(),

@@ -98,7 +98,7 @@ impl TunedAnswers<'_> {
     /// Items of the window, by noisy counters where presence is private.
     pub(crate) fn count_items(&self) -> u64 {
         let slices = self.model.weights().slices.iter();
-        // PRIVACY.md: rule 18. Totals are sealed with their noise where presence is private.
+        // Totals are sealed with their noise where presence is private (PRIVACY.md: rule 18).
         let total: f64 =
             slices.map(|slice| slice.weight * slice.part * self.substream_of(slice).total() as f64).sum();
         total.max(0.0) as u64

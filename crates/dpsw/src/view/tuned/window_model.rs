@@ -186,6 +186,9 @@ impl Class {
 /// It is a function of the plan, the window and what is sealed, so that a view loaded from bytes answers the same to the last
 /// bit. A key's sums ([`KeySums`]) belong to the model that made them: its class is an index into the classes here, and
 /// class 0 is the one of rare keys, as most of a list are.
+///
+/// Invariant: there is at least one class, and all of them see the same slices; they differ in what the unsealed part is
+/// predicted from.
 #[derive(Debug)]
 pub(crate) struct WindowModel {
     /// Keys of different classes are predicted from different spans, and else read alike.
