@@ -255,6 +255,18 @@ impl Quantity {
             | Self::SummaryKeys => "",
         }
     }
+
+    /// The name of a number of the search for keys.
+    fn search_name(self) -> &'static str {
+        match self {
+            Self::SearchLen => "substreams of a search",
+            Self::SearchItems => "items of a search",
+            Self::SearchBytes => "bytes of the keys of a search",
+            Self::KeyLen => "length of a key",
+            Self::SummaryKeys => "keys of a summary",
+            _ => unreachable!("numbers of windows and sketches are named where they are shown"),
+        }
+    }
 }
 
 impl fmt::Display for Quantity {
@@ -278,11 +290,9 @@ impl fmt::Display for Quantity {
             Self::Columns => "number of columns",
             Self::Counters => "number of counters in a sketch",
             Self::Variance => "noise variance",
-            Self::SearchLen => "substreams of a search",
-            Self::SearchItems => "items of a search",
-            Self::SearchBytes => "bytes of the keys of a search",
-            Self::KeyLen => "length of a key",
-            Self::SummaryKeys => "keys of a summary",
+            Self::SearchLen | Self::SearchItems | Self::SearchBytes | Self::KeyLen | Self::SummaryKeys => {
+                self.search_name()
+            }
         })
     }
 }

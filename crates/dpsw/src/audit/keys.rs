@@ -504,9 +504,9 @@ fn on_paths(finder: &Finder, effort: Effort, wrong: &mut Wrong) -> Result<(), Au
 /// The law of the check at which a key comes out; of a summary, at the end alone.
 fn outcome_law(search_plan: &SearchPlan, path: &[u64; CHECKS]) -> Vec<f64> {
     let release: &Release = search_plan.release();
-    match search_plan.limit() {
-        None => release.outcomes(path),
-        Some(_) => [vec![0.0; CHECKS - 1], release.outcomes(&path[CHECKS - 1..])].concat(),
+    match search_plan.summary_limit() {
+        None => release.outcome_law(path),
+        Some(_) => [vec![0.0; CHECKS - 1], release.outcome_law(&path[CHECKS - 1..])].concat(),
     }
 }
 

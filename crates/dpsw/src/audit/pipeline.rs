@@ -120,7 +120,7 @@ struct SmallPipeline<'t> {
 
 impl<'t> SmallPipeline<'t> {
     fn new(table: &'t Table, slip: PipelineSlip, counters: usize) -> Result<Self, AuditError> {
-        let seed = *Noise::from_system().key()?;
+        let seed = *Noise::from_system().draw_key()?;
         Ok(Self { slip, table, seed, seals: 0, open: vec![0; counters], sealed: Vec::new() })
     }
 
@@ -133,7 +133,7 @@ impl<'t> SmallPipeline<'t> {
 
     fn draw_key(&mut self) -> Result<[u8; 32], AuditError> {
         self.seals += 1;
-        let mut key = *Noise::from_system().key()?;
+        let mut key = *Noise::from_system().draw_key()?;
         match self.slip {
             PipelineSlip::SharedNoise => key = self.seed,
             PipelineSlip::SeedInState => {

@@ -131,7 +131,7 @@ impl SmallSearch {
         let [path, ..] = revealing_paths(self.release.threshold);
         let outcomes: Vec<Outcome> =
             (0..effort.runs).map(|_| first_check(&self.run_checks(slip, path, &mut generator))).collect();
-        Ok(count_misses(&outcomes, &self.release.outcomes(&path), effort.doubt()))
+        Ok(count_misses(&outcomes, &self.release.outcome_law(&path), effort.doubt()))
     }
 
     fn count_returned(&self, slip: SearchSlip, effort: Effort) -> Result<u64, AuditError> {
@@ -179,9 +179,9 @@ mod tests {
         for path in revealing_paths(small.release.threshold) {
             let mut outcome = |_| first_check(&small.run_checks(SearchSlip::Nothing, path, &mut generator));
             let outcomes: Vec<Outcome> = (0..20_000).map(&mut outcome).collect();
-            assert_eq!(count_misses(&outcomes, &small.release.outcomes(&path), 1e-4), 0, "{path:?}");
+            assert_eq!(count_misses(&outcomes, &small.release.outcome_law(&path), 1e-4), 0, "{path:?}");
             let other = Release { threshold: small.release.threshold - 1, ..small.release };
-            assert_ne!(count_misses(&outcomes, &other.outcomes(&path), 1e-4), 0, "{path:?}");
+            assert_ne!(count_misses(&outcomes, &other.outcome_law(&path), 1e-4), 0, "{path:?}");
         }
     }
 }

@@ -75,7 +75,7 @@ pub(super) fn tiny_settings(settings: &Settings, size: Size) -> Result<Settings,
 fn count_to_be_cut(plan: &Plan, method: &TunedMethod) -> f64 {
     match method.levels {
         1 => PINNED_DEVIATIONS * plan.ranges()[WHOLE].law().variance().sqrt(),
-        _ => plan.levels().clone().for_walk(STEADY_WALK).first() / method.substreams as f64,
+        _ => plan.levels().clone().for_walk(STEADY_WALK).first_threshold() / method.substreams as f64,
     }
 }
 
@@ -97,7 +97,7 @@ fn shrink_to(settings: &Settings, size: Size) -> Result<Settings, AuditError> {
     }
     // Found keys have a budget of their own and are audited by themselves.
     let share = plan.search_plan().map(SearchPlan::share);
-    let budget = Budget::of(settings, share, tiny.method.noise())?;
+    let budget = Budget::for_sketches(settings, share, tiny.method.noise())?;
     let is_found = matches!(settings.domain, Domain::Found(_));
     Ok(Settings {
         window: tiny_window(settings.window, tiny.substream_len * tiny.substreams, size.lateness),

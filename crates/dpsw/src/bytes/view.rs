@@ -193,7 +193,7 @@ pub(crate) fn read_view(reader: &mut Reader<'_>) -> Result<WindowView, SnapshotE
     }
     let is_finished = reader.read_flag()?;
     let mapper = Mapper::new(&plan, FingerprintKey::new(reader.read_u64()?));
-    let reference = mapper.mapping(&plan, |rows| Ok::<_, SnapshotError>(vec![1; rows]))?;
+    let reference = mapper.make_mapping(&plan, |rows| Ok::<_, SnapshotError>(vec![1; rows]))?;
     if 1 < sites.len() && plan.has_slices() {
         let site = |&site: &u64| {
             let stream = read_site(reader, &stream)?;
@@ -284,7 +284,7 @@ fn read_substream(
     } else {
         None
     };
-    let mapping = mapper.mapping(plan, |rows| (0..rows).map(|_| reader.read_u64()).collect())?;
+    let mapping = mapper.make_mapping(plan, |rows| (0..rows).map(|_| reader.read_u64()).collect())?;
     let levels = Arc::new(read_levels(reader, plan)?);
     let count = reader.read_len(8)?;
     let sketches = (0..count).map(|_| read_sketch(reader, plan, &levels)).collect::<Result<Vec<_>, _>>()?;

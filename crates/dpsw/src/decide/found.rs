@@ -100,6 +100,6 @@ impl FoundKeys {
     fn union_with(&self, more: &[FoundKey<'_>], plan: &Plan, by: FingerprintKey) -> Self {
         let Some(search_plan) = plan.search_plan() else { return self.clone() };
         let all = self.iter_kept(by).chain(more.iter().copied()).collect();
-        Self::new(search_plan.kind(), all, search_plan.list())
+        Self::new(search_plan.kind(), all, search_plan.list_limits())
     }
 }

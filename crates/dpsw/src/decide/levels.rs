@@ -46,7 +46,7 @@ pub(crate) fn levels_for<'k>(plan: &Plan, keys: impl Iterator<Item = &'k KeyCoun
     let substreams = plan.substreams_per_window() as f64;
     let mut changes = RateDrift::default();
     for key in keys {
-        let least = plan.levels().first() * key.0.len() as f64 / substreams;
+        let least = plan.levels().first_threshold() * key.0.len() as f64 / substreams;
         if least < key.sum() {
             changes.add_key(&key.0);
         }
@@ -57,15 +57,17 @@ pub(crate) fn levels_for<'k>(plan: &Plan, keys: impl Iterator<Item = &'k KeyCoun
 impl Levels {
     /// The largest of these counts per window have the finest levels, as many as there is room for.
     pub(crate) fn of_largest(planned: &LevelPlan, counts: impl Iterator<Item = (f64, u32)>) -> Self {
-        let mut scores: Vec<(f64, u32)> = counts.filter(|(count, _)| planned.first() < *count).collect();
+        let mut scores: Vec<(f64, u32)> =
+            counts.filter(|(count, _)| planned.first_threshold() < *count).collect();
         // Equal counts go by index: whoever decides again must come to the same levels (PRIVACY.md: rule 33).
         scores.sort_unstable_by(|(one, key_index), (other, index_of_other)| {
             other.total_cmp(one).then(key_index.cmp(index_of_other))
         });
         let mut finer = vec![Vec::new(); planned.count() as usize - 1];
         for (score, key_index) in scores {
-            let mut levels = (1..=planned.level(score)).rev();
-            if let Some(level) = levels.find(|level| finer[*level as usize - 1].len() < planned.most(*level))
+            let mut levels = (1..=planned.level_for_count(score)).rev();
+            if let Some(level) =
+                levels.find(|level| finer[*level as usize - 1].len() < planned.keys_max(*level))
             {
                 finer[level as usize - 1].push(key_index);
             }
@@ -99,13 +101,13 @@ impl LevelChooser {
         );
         let substreams = plan.substreams_per_window() as f64;
         let longer = substreams / window.len() as f64;
-        let steady = self.keys_above(plan.levels().first() / longer);
+        let steady = self.keys_above(plan.levels().first_threshold() / longer);
         let steady: Vec<KeyCounts> =
             steady.into_iter().map(|key_index| self.counts_of(key_index, plan)).collect();
         let planned = levels_for(plan, steady.iter());
         // No level makes the noise of a total smaller: what does not reach this reaches no level.
-        let mut keys = self.keys_above(planned.first() / longer);
-        keys.extend(self.keys_rising(planned.first() / substreams, plan));
+        let mut keys = self.keys_above(planned.first_threshold() / longer);
+        keys.extend(self.keys_rising(planned.first_threshold() / substreams, plan));
         keys.sort_unstable();
         keys.dedup();
         Levels::of_largest(&planned, keys.into_iter().map(|key| (self.per_window(key, plan), key)))

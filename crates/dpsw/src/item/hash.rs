@@ -27,7 +27,7 @@ impl StreamKey {
     }
 
     pub(crate) fn draw_from(noise: &mut Noise) -> Result<Self, EntropyError> {
-        noise.key().map(Self)
+        noise.draw_key().map(Self)
     }
 
     /// The key of fingerprints: the same for the whole stream, known to its views.

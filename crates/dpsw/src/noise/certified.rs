@@ -6,8 +6,8 @@ use crate::noise::law::Law;
 
 /// floor(2^bits F(z)) for z from -reach - 1 to reach, certified: the precision is raised until each enclosure holds
 /// no multiple of 2^-bits. F(z) is irrational, so this ends, and F(-z - 1) = 1 - F(z) gives the upper half.
-pub(crate) fn cumulative(law: Law, reach: u64, bits: usize) -> Vec<UBig> {
-    raised(law, reach, bits, GUARD_BITS)
+pub(crate) fn certify_boundaries(law: Law, reach: u64, bits: usize) -> Vec<UBig> {
+    raise_precision(law, reach, bits, GUARD_BITS)
 }
 
 /// Digits beyond those of the boundaries at first: more than rounding takes from any table.
@@ -16,20 +16,21 @@ const GUARD_BITS: usize = 96;
 const GUARD_BITS_MAX: usize = 1536;
 
 /// The same, from this precision on.
-fn raised(law: Law, reach: u64, bits: usize, mut guard: usize) -> Vec<UBig> {
+fn raise_precision(law: Law, reach: u64, bits: usize, mut guard: usize) -> Vec<UBig> {
     let lower = loop {
-        if let Some(lower) = certified(&lower_half(law, reach, bits + guard), guard) {
+        if let Some(lower) = certify_floors(&lower_half(law, reach, bits + guard), guard) {
             break lower;
         }
         guard *= 2;
         assert!(guard <= GUARD_BITS_MAX, "no boundary is so near to a multiple of 2^-bits");
     };
+    // No F is a multiple of 2^-bits, so the floor of 2^bits (1 - F) is this minus the floor of 2^bits F.
     let all = (UBig::ONE << bits) - UBig::ONE;
     let upper: Vec<UBig> = lower.iter().rev().map(|floor| &all - floor).collect();
     [lower, upper].concat()
 }
 
-fn certified(enclosures: &[Enclosure], guard: usize) -> Option<Vec<UBig>> {
+fn certify_floors(enclosures: &[Enclosure], guard: usize) -> Option<Vec<UBig>> {
     let floor = |enclosure: &Enclosure| {
         let low = &enclosure.low >> guard;
         (low == &enclosure.high >> guard).then_some(low)
@@ -50,6 +51,7 @@ impl Enclosure {
     }
 
     fn times(&self, other: &Self, bits: usize) -> Self {
+        // Factors lie below their high + 1, so that the product of these ends is the first number out of reach.
         let high = (&self.high + UBig::ONE) * (&other.high + UBig::ONE);
         Self { low: (&self.low * &other.low) >> bits, high: high >> bits }
     }
@@ -83,6 +85,7 @@ fn laplace_half(numerator: u64, denominator: u64, reach: u64, bits: usize) -> Ve
         half.push(power.over(&norm, bits));
         power = power.times(&q, bits);
     }
+    // Powers fall towards the tail; boundaries ascend from it.
     half.reverse();
     half
 }
@@ -92,6 +95,7 @@ fn gaussian_half(variance: u64, reach: u64, bits: usize) -> Vec<Enclosure> {
     let weights = gaussian_weights(variance, reach, bits);
     let mut sum = weights.tail;
     let mut half = Vec::new();
+    // From the tail inwards: each boundary is the sum of all that lies beyond it.
     for (index, weight) in weights.inside.iter().enumerate().rev() {
         sum = sum.plus(weight);
         if index as u64 <= reach {
@@ -195,14 +199,14 @@ mod tests {
     #[test]
     fn the_precision_is_raised_until_all_boundaries_are_certain() {
         for law in [Law::Gaussian { variance: 20 }, Law::Gaussian { variance: 3 }] {
-            assert_eq!(raised(law, 12, 64, 1), cumulative(law, 12, 64));
+            assert_eq!(raise_precision(law, 12, 64, 1), certify_boundaries(law, 12, 64));
         }
     }
 
     #[test]
     fn an_enclosure_that_holds_a_multiple_is_not_certified() {
-        assert_eq!(certified(&[at(17, 14), at(32, 0)], BITS), Some(vec![1_u8.into(), 2_u8.into()]));
-        assert_eq!(certified(&[at(17, 14), at(17, 15)], BITS), None);
+        assert_eq!(certify_floors(&[at(17, 14), at(32, 0)], BITS), Some(vec![1_u8.into(), 2_u8.into()]));
+        assert_eq!(certify_floors(&[at(17, 14), at(17, 15)], BITS), None);
     }
 
     /// How many terms of the series of exp(-x) are at least one unit, and the first that is not.

@@ -89,7 +89,7 @@ impl Noise {
     /// # Errors
     /// The system gives no randomness.
     pub fn generator(&mut self) -> Result<Generator, EntropyError> {
-        let key = self.key()?;
+        let key = self.draw_key()?;
         planted!(let key = fault::key(key));
         let generator = Generator::new(&key);
         #[cfg(any(test, feature = "reproducible"))]
@@ -108,10 +108,12 @@ impl Noise {
     }
 
     /// 256 fresh bits.
-    pub(crate) fn key(&mut self) -> Result<Zeroizing<[u8; 32]>, EntropyError> {
+    pub(crate) fn draw_key(&mut self) -> Result<Zeroizing<[u8; 32]>, EntropyError> {
         let mut key = Zeroizing::new([0; 32]);
         match &mut self.0 {
             NoiseSource::System => {
+                // Asked for at each seal: a generator that lived on could be saved with a state or copied by a fork
+                // (PRIVACY.md: rule 1).
                 getrandom::fill(&mut *key).map_err(|error| EntropyError { reason: error.to_string() })?;
             }
             #[cfg(any(test, feature = "reproducible"))]
@@ -153,6 +155,7 @@ impl Generator {
     pub(crate) fn new(key: &[u8; 32]) -> Self {
         let bulk = ChaCha20Legacy::new(key.into(), &[0; 8].into());
         let mut single = ChaCha20Rng::from_seed(*key);
+        // Stream 0 has the words of `bulk`: under the same key they would be used twice.
         single.set_stream(1);
         Self {
             bulk,
@@ -190,14 +193,15 @@ impl Generator {
     }
 
     /// Fills a buffer with random bytes from the bulk stream.
-    pub(crate) fn fill(&mut self, bytes: &mut [u8]) {
+    pub(crate) fn fill_bytes(&mut self, bytes: &mut [u8]) {
         planted!(fault::rewind(&mut self.bulk));
         planted!(tape::note_words(&mut self.words, bytes.len()));
         self.bulk.write_keystream(bytes);
     }
 
     /// Uniform on 0..bound, by rejection.
-    fn below(&mut self, bound: u128) -> u128 {
+    fn draw_below(&mut self, bound: u128) -> u128 {
+        // The fewest bits that hold the bound: at least every second draw is then below it, on average.
         let mask = u128::MAX >> (bound - 1).max(1).leading_zeros();
         loop {
             let high = if mask <= u128::from(u64::MAX) { 0 } else { u128::from(self.next_u64()) << 64 };
@@ -210,6 +214,7 @@ impl Generator {
 
     /// True with probability exp(-numerator / denominator).
     fn bernoulli_exp(&mut self, mut numerator: u128, denominator: u128) -> bool {
+        // exp(-x) is exp(-1) for each whole one times that of the rest: the series below holds up to 1.
         while denominator < numerator {
             if !self.bernoulli_exp_unit(1, 1) {
                 return false;
@@ -223,17 +228,19 @@ impl Generator {
     /// probability exp(-x).
     fn bernoulli_exp_unit(&mut self, numerator: u128, denominator: u128) -> bool {
         let mut k = 1;
-        while self.below(denominator * k) < numerator {
+        while self.draw_below(denominator * k) < numerator {
             k += 1;
         }
         k % 2 == 1
     }
 
     /// P[y] proportional to exp(-y · numerator / denominator) for y ≥ 0.
-    pub(super) fn geometric(&mut self, numerator: u64, denominator: u64) -> u128 {
+    pub(super) fn draw_geometric(&mut self, numerator: u64, denominator: u64) -> u128 {
         let (numerator, denominator) = (u128::from(numerator), u128::from(denominator));
+        // The whole part and the fraction of an exponential law are independent, and neither needs a chance below
+        // exp(-1).
         let fraction = loop {
-            let candidate = self.below(denominator);
+            let candidate = self.draw_below(denominator);
             if self.bernoulli_exp_unit(candidate, denominator) {
                 break candidate;
             }
@@ -245,21 +252,23 @@ impl Generator {
         (fraction + denominator * whole) / numerator
     }
 
-    pub(super) fn laplace(&mut self, scale_numerator: u64, scale_denominator: u64) -> i64 {
+    pub(super) fn draw_laplace(&mut self, scale_numerator: u64, scale_denominator: u64) -> i64 {
         loop {
-            let magnitude = clamp(self.geometric(scale_denominator, scale_numerator));
+            let magnitude = clamp_draw(self.draw_geometric(scale_denominator, scale_numerator));
             let negative = self.next_u64() & 1 == 1;
+            // Zero has one sign: with two it would come twice as often as its law says.
             if !(negative && magnitude == 0) {
                 return if negative { -magnitude } else { magnitude };
             }
         }
     }
 
-    pub(super) fn gaussian(&mut self, variance: u64) -> i64 {
+    pub(super) fn draw_gaussian(&mut self, variance: u64) -> i64 {
+        // Any positive scale is exact; one near the deviation is rejected least often.
         let scale = variance.isqrt() + 1;
         let (wide_scale, wide_variance) = (u128::from(scale), u128::from(variance));
         loop {
-            let candidate = self.laplace(scale, 1);
+            let candidate = self.draw_laplace(scale, 1);
             let distance = (u128::from(candidate.unsigned_abs()) * wide_scale).abs_diff(wide_variance);
             if self.bernoulli_exp(distance * distance, 2 * wide_variance * wide_scale * wide_scale) {
                 return candidate;
@@ -271,7 +280,7 @@ impl Generator {
     /// by 2 first g, a geometric law, and g², a rejection.
     pub(super) fn gaussian_excess(&mut self, first: u64, variance: u64) -> u128 {
         loop {
-            let excess = self.geometric(first, variance);
+            let excess = self.draw_geometric(first, variance);
             if self.bernoulli_exp(excess * excess, 2 * u128::from(variance)) {
                 return excess;
             }
@@ -281,7 +290,7 @@ impl Generator {
 
 /// A draw of 2⁶³ or more becomes 2⁶² - 1: counts are so small that the clamped sum, or what exceeds a threshold, is the
 /// same.
-pub(super) fn clamp(magnitude: u128) -> i64 {
+pub(super) fn clamp_draw(magnitude: u128) -> i64 {
     i64::try_from(magnitude).unwrap_or(i64::MAX >> 1)
 }
 
@@ -311,16 +320,16 @@ mod tests {
         let mut generator = generator(2);
         let mut counts = [0_u32; 6];
         for _ in 0..60_000 {
-            counts[generator.below(6) as usize] += 1;
+            counts[generator.draw_below(6) as usize] += 1;
         }
         // Chi-square with 5 degrees of freedom exceeds 35 with probability 1.5e-6.
         let chi: f64 = counts.iter().map(|&c| (f64::from(c) - 10_000.0).powi(2) / 10_000.0).sum();
         assert!(chi < 35.0, "chi-square {chi}");
-        assert_eq!(generator.below(1), 0);
+        assert_eq!(generator.draw_below(1), 0);
         let third = 1_u128 << 100;
         let mut thirds = [0_u32; 3];
         for _ in 0..3000 {
-            thirds[(generator.below(3 * third) / third) as usize] += 1;
+            thirds[(generator.draw_below(3 * third) / third) as usize] += 1;
         }
         // Each is 1000 with deviation 26; five deviations for three numbers fail with probability 2e-6.
         assert!(thirds.iter().all(|third| third.abs_diff(1000) < 130), "{thirds:?}");
@@ -338,8 +347,8 @@ mod tests {
 
     #[test]
     fn draws_that_do_not_fit_are_cut_on_their_own_side() {
-        assert_eq!(clamp(5), 5);
-        assert!(i64::from(i32::MAX) < clamp(u128::MAX));
+        assert_eq!(clamp_draw(5), 5);
+        assert!(i64::from(i32::MAX) < clamp_draw(u128::MAX));
     }
 
     #[test]

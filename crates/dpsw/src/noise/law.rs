@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use crate::noise::generator::{Generator, clamp};
+use crate::noise::generator::{Generator, clamp_draw};
 use crate::ratio::Ratio;
 use crate::words::{decimal, grouped};
 
@@ -102,18 +102,19 @@ impl Law {
     pub fn draw_exactly(self, generator: &mut Generator) -> i64 {
         assert!(self.is_drawable(), "no noise can be drawn from {self:?}");
         match self {
-            Self::Laplace { scale } => generator.laplace(scale.numerator(), scale.denominator()),
-            Self::Gaussian { variance } => generator.gaussian(variance),
+            Self::Laplace { scale } => generator.draw_laplace(scale.numerator(), scale.denominator()),
+            Self::Gaussian { variance } => generator.draw_gaussian(variance),
         }
     }
 
     /// One exact draw given that it is at least `first` > 0.
     pub(crate) fn draw_tail(self, first: u64, generator: &mut Generator) -> i64 {
         let beyond = match self {
-            Self::Laplace { scale } => generator.geometric(scale.denominator(), scale.numerator()),
+            // A geometric law has no memory: beyond any point it is the same law again.
+            Self::Laplace { scale } => generator.draw_geometric(scale.denominator(), scale.numerator()),
             Self::Gaussian { variance } => generator.gaussian_excess(first, variance),
         };
-        clamp(u128::from(first) + beyond)
+        clamp_draw(u128::from(first) + beyond)
     }
 }
 

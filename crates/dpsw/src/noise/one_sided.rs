@@ -29,6 +29,7 @@ impl<'t> OneSided<'t> {
         loop {
             match self.draws.pop() {
                 Some(draw) if 0 <= draw => return draw as u32,
+                // Left out and not folded over: folded, every value but 0 would come twice as often.
                 Some(_) => {}
                 None => {
                     self.draws.resize(CHUNK, 0);

@@ -9,7 +9,7 @@
 use dashu_int::UBig;
 use zeroize::Zeroize;
 
-use crate::noise::certified::cumulative;
+use crate::noise::certified::certify_boundaries;
 use crate::noise::generator::Generator;
 use crate::noise::law::Law;
 
@@ -47,12 +47,12 @@ impl Table {
     #[must_use]
     pub fn new(law: Law) -> Self {
         assert!(law.is_drawable(), "no noise can be drawn from {law:?}");
-        let reach = reach(law);
-        let boundaries = cumulative(law, reach, 64).iter().map(low_word).collect::<Box<[u64]>>();
+        let reach = choose_reach(law);
+        let boundaries = certify_boundaries(law, reach, 64).iter().map(low_word).collect::<Box<[u64]>>();
         let starts: Box<[u32]> = (0..=1_u64 << GUIDE_BITS)
             .map(|cell| boundaries.partition_point(|boundary| boundary >> (64 - GUIDE_BITS) < cell) as u32)
             .collect();
-        let guide = guide(&starts, boundaries.len(), reach);
+        let guide = build_guide(&starts, boundaries.len(), reach);
         Self { law, reach, boundaries, guide, starts }
     }
 
@@ -65,7 +65,7 @@ impl Table {
     /// Heap bytes of the table of a law.
     #[must_use]
     pub fn bytes(law: Law) -> usize {
-        let boundaries = 2 * (reach(law) as usize + 1);
+        let boundaries = 2 * (choose_reach(law) as usize + 1);
         let cells = 1 << GUIDE_BITS;
         boundaries * size_of::<u64>() + cells * size_of::<i16>() + (cells + 1) * size_of::<u32>()
     }
@@ -79,7 +79,7 @@ impl Table {
         let mut bytes = [0_u8; 2 * CHUNK];
         for chunk in cells.chunks_mut(CHUNK) {
             let words = &mut bytes[..2 * chunk.len()];
-            generator.fill(words);
+            generator.fill_bytes(words);
             for (cell, word) in chunk.iter_mut().zip(words.chunks_exact(2)) {
                 let word = u16::from_le_bytes([word[0], word[1]]);
                 let outcome = self.guide[usize::from(word >> (16 - GUIDE_BITS))];
@@ -87,10 +87,12 @@ impl Table {
                     let sum = i64::from(*cell).saturating_add(self.outcome_of_word(word, generator));
                     *cell = sum.clamp(i32::MIN.into(), i32::MAX.into()) as i32;
                 } else {
+                    // Outcomes of the guide lie within ±32,000: with a cell within ±2³⁰ nothing overflows.
                     *cell += i32::from(outcome);
                 }
             }
         }
+        // Whoever finds these words can take the noise off again.
         bytes.zeroize();
     }
 
@@ -101,6 +103,8 @@ impl Table {
         let cell = usize::from(word >> (16 - GUIDE_BITS));
         let (start, end) = (self.starts[cell] as usize, self.starts[cell + 1] as usize);
         let words = || self.boundaries[start..end].iter().map(|boundary| boundary >> 48);
+        // Digits that equal a boundary's do not tell its sides apart; to guess would bend the law (PRIVACY.md: rule
+        // 3).
         if words().any(|boundary| boundary == u64::from(word)) {
             return self.outcome_of(u64::from(word) << 48 | generator.next_u64() >> 16, generator);
         }
@@ -135,7 +139,8 @@ impl Table {
         loop {
             bits += 64;
             digits = (digits << 64) + UBig::from(generator.next_u64());
-            let boundaries = cumulative(self.law, self.reach, bits);
+            // Needed about never, so that longer boundaries are not kept.
+            let boundaries = certify_boundaries(self.law, self.reach, bits);
             let index = boundaries.partition_point(|boundary| *boundary < digits);
             if boundaries.get(index) != Some(&digits) {
                 return index;
@@ -145,7 +150,7 @@ impl Table {
 }
 
 /// How far the table reaches: about one draw in 10⁵ falls outside it.
-fn reach(law: Law) -> u64 {
+fn choose_reach(law: Law) -> u64 {
     let reach = match law {
         Law::Laplace { scale } => 11.0 * scale.to_f64(),
         Law::Gaussian { variance } => 4.5 * (variance as f64).sqrt(),
@@ -158,7 +163,7 @@ fn low_word(value: &UBig) -> u64 {
 }
 
 /// The outcome of each cell that no boundary crosses and that lies inside the table.
-fn guide(starts: &[u32], boundaries: usize, reach: u64) -> Box<[i16; 1 << GUIDE_BITS]> {
+fn build_guide(starts: &[u32], boundaries: usize, reach: u64) -> Box<[i16; 1 << GUIDE_BITS]> {
     let entry = |cell: &[u32]| {
         let (start, end) = (cell[0], cell[1]);
         let is_inside = 0 < start && (start as usize) < boundaries;
@@ -366,7 +371,7 @@ mod tests {
     #[test]
     fn longer_boundaries_continue_shorter_ones() {
         for law in [laplace(4, 1), gaussian(220)] {
-            let (short, long) = (cumulative(law, 30, 64), cumulative(law, 30, 256));
+            let (short, long) = (certify_boundaries(law, 30, 64), certify_boundaries(law, 30, 256));
             for (short, long) in short.iter().zip(&long) {
                 assert_eq!(*short, long >> 192);
             }
@@ -381,7 +386,7 @@ mod tests {
         let mut generator = generator(5);
         for index in [30, table.boundaries.len() / 2] {
             let digits = table.boundaries[index];
-            let long = &cumulative(table.law, table.reach, 128)[index];
+            let long = &certify_boundaries(table.law, table.reach, 128)[index];
             let rest = low_word(&(long & UBig::from(u64::MAX))) as f64 / 2_f64.powi(64);
             let trials = 4000;
             let lower = (0..trials).filter(|_| table.index_of_long(digits, &mut generator) == index).count();
@@ -421,7 +426,7 @@ mod tests {
     fn a_tie_in_all_digits_is_decided_by_further_ones() {
         let table = Table::new(laplace(4, 1));
         let mut generator = generator(7);
-        let long = cumulative(table.law, table.reach, 128);
+        let long = certify_boundaries(table.law, table.reach, 128);
         for index in [30, table.boundaries.len() / 2] {
             let rest = low_word(&(&long[index] & UBig::from(u64::MAX))) as f64 / 2_f64.powi(64);
             let digits = table.boundaries[index];

@@ -19,7 +19,7 @@ pub(crate) struct Moments {
 
 impl Moments {
     /// Those of so many draws from a law, added up.
-    pub(crate) fn of(law: Law, draws: f64) -> Self {
+    pub(crate) fn of_draws(law: Law, draws: f64) -> Self {
         Self { variance: draws * law.variance(), fourth: draws * law.fourth_cumulant() }
     }
 
@@ -68,16 +68,18 @@ impl Tail {
 
     /// The law of a sum with these moments.
     pub(crate) fn new(moments: Moments) -> Self {
+        // Exact counters have no variance: the quotient is no number, and there is no tail.
         let excess = moments.fourth / (moments.variance * moments.variance);
         Self { excess: if excess.is_finite() { excess.clamp(0.0, EXCESS_MAX) } else { 0.0 } }
     }
 
     /// The saddlepoint of a distance: s with K'(s) = s / (1 - s² / 2n) = z, the root of a quadratic.
-    fn point(self, z: f64) -> Point {
+    fn find_saddlepoint(self, z: f64) -> Point {
         let half = self.excess / 6.0;
         if self.excess < EXCESS_MIN {
             return Point { s: z, cumulant: z * z / 2.0, second: 1.0 };
         }
+        // The form of the root that does not cancel where the law is nearly normal.
         let s = 2.0 * z / (1.0 + (1.0 + 4.0 * z * z * half).sqrt());
         let rest = 1.0 - s * s * half;
         Point { s, cumulant: -rest.ln() / (2.0 * half), second: (2.0 - rest) / (rest * rest) }
@@ -86,13 +88,14 @@ impl Tail {
     /// The density at a distance.
     pub(crate) fn density(self, z: f64) -> f64 {
         let z = z.abs();
-        let Point { s, cumulant, second } = self.point(z);
+        let Point { s, cumulant, second } = self.find_saddlepoint(z);
         (cumulant - s * z).exp() / (2.0 * PI * second).sqrt()
     }
 
     /// The probability of an error above `z` ≥ 0 standard errors (Lugannani and Rice).
-    pub(crate) fn beyond(self, z: f64) -> f64 {
-        let Point { s, cumulant, second } = self.point(z);
+    pub(crate) fn chance_beyond(self, z: f64) -> f64 {
+        let Point { s, cumulant, second } = self.find_saddlepoint(z);
+        // Rounding may leave less than nothing near 0.
         let r = (2.0 * (s * z - cumulant)).max(0.0).sqrt();
         if r < NEAR_ZERO {
             return 0.5 - z * self.density(0.0);
@@ -102,8 +105,8 @@ impl Tail {
     }
 
     /// The standard errors that an error exceeds with this probability, below 1/2, on one side.
-    pub(crate) fn reach(self, probability: f64) -> f64 {
-        bisect(0.0, FAR, |z| probability < self.beyond(z))
+    pub(crate) fn reach_at(self, probability: f64) -> f64 {
+        bisect(0.0, FAR, |z| probability < self.chance_beyond(z))
     }
 
     /// The standard errors within which an error stays with probability 95 %, to four digits: from a table.
@@ -126,7 +129,7 @@ const STEPS_PER_EXCESS: f64 = 8.0;
 
 static REACHES_95: LazyLock<Vec<f64>> = LazyLock::new(|| {
     let steps = (EXCESS_MAX * STEPS_PER_EXCESS) as usize;
-    (0..=steps).map(|step| Tail { excess: step as f64 / STEPS_PER_EXCESS }.reach(0.025)).collect()
+    (0..=steps).map(|step| Tail { excess: step as f64 / STEPS_PER_EXCESS }.reach_at(0.025)).collect()
 });
 
 #[cfg(test)]
@@ -158,8 +161,10 @@ mod tests {
             (edges, 4.0, 3.40e-4),
         ] {
             let mut moments = Moments::default();
-            weights.iter().for_each(|weight| moments += Moments::of(law, 1.0).times_root(weight * weight));
-            let got = Tail::new(moments).beyond(z);
+            weights
+                .iter()
+                .for_each(|weight| moments += Moments::of_draws(law, 1.0).times_root(weight * weight));
+            let got = Tail::new(moments).chance_beyond(z);
             assert!((got / exact - 1.0).abs() < 0.06, "{weights:?}, {z}: {got} {exact}");
         }
     }
@@ -167,7 +172,7 @@ mod tests {
     #[test]
     fn without_a_fourth_cumulant_the_law_is_normal() {
         for (z, exact) in [(0.0, 0.5), (0.02, 0.492_021_7), (1.959_964, 0.025), (4.0, 3.167_1e-5)] {
-            assert!((Tail::NORMAL.beyond(z) / exact - 1.0).abs() < 1e-4, "{z}");
+            assert!((Tail::NORMAL.chance_beyond(z) / exact - 1.0).abs() < 1e-4, "{z}");
         }
         assert!((Tail::NORMAL.reach_95() - 1.959_964).abs() < 1e-4);
         assert!((Tail::NORMAL.density(1.0).ln() + 0.5 + (2.0 * PI).ln() / 2.0).abs() < 1e-12);
@@ -179,7 +184,7 @@ mod tests {
     fn densities_are_the_slopes_of_tails() {
         for draws in [1.0, 3.0, 20.0, 1e9] {
             for z in [1.0, 2.0, 5.0] {
-                let slope = (of(draws).beyond(z - 1e-3) - of(draws).beyond(z + 1e-3)) / 2e-3;
+                let slope = (of(draws).chance_beyond(z - 1e-3) - of(draws).chance_beyond(z + 1e-3)) / 2e-3;
                 let density = of(draws).density(z);
                 assert!((slope / density - 1.0).abs() < 0.1, "{draws}, {z}: {slope} {density}");
                 assert_eq!(of(draws).density(-z), of(draws).density(z));
@@ -191,10 +196,13 @@ mod tests {
     fn reaches_are_where_tails_have_their_probability() {
         for draws in [0.5, 1.0, 5.0, 1e9] {
             for probability in [0.4, 0.025, 1e-6, 1e-12] {
-                let reach = of(draws).reach(probability);
-                assert!((of(draws).beyond(reach) / probability - 1.0).abs() < 1e-6, "{draws}, {probability}");
+                let reach = of(draws).reach_at(probability);
+                assert!(
+                    (of(draws).chance_beyond(reach) / probability - 1.0).abs() < 1e-6,
+                    "{draws}, {probability}"
+                );
             }
-            assert!((of(draws).reach_95() - of(draws).reach(0.025)).abs() < 2e-3, "{draws}");
+            assert!((of(draws).reach_95() - of(draws).reach_at(0.025)).abs() < 2e-3, "{draws}");
         }
         assert!(of(1.0).reach_95() > of(5.0).reach_95());
     }

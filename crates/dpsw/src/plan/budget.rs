@@ -36,17 +36,19 @@ impl KeyBudget {
 
 impl Budget {
     /// What the sketches have left after the keys, if those have a share; a δ only if the noise of the sketches needs one.
-    pub(crate) fn of(
+    pub(crate) fn for_sketches(
         settings: &Settings,
         keys_share: Option<Ratio>,
         noise: NoiseChoice,
     ) -> Result<Self, PlanError> {
         let (whole, needs_delta) = (settings.epsilon, noise.needs_delta());
         let Some(share) = keys_share else {
+            // A δ that nothing needs must not weaken the claim.
             return Ok(Self { epsilon: whole, delta: settings.delta.filter(|_| needs_delta), keys: None });
         };
         let keys = Self::of_keys(settings, share, noise)?;
         let refused = PlanError::KeysEpsilon { epsilon: whole.get() };
+        // An exact difference: keys and sketches together spend ε to the last digit (PRIVACY.md: rule 22).
         let rest = whole.ratio().checked_sub(keys.epsilon).ok_or(refused)?;
         let sketch_delta = settings.delta.filter(|_| needs_delta).map(|delta| Delta::new(delta.get() / 2.0));
         let epsilon = Epsilon::from_ratio(rest)?;
@@ -64,6 +66,7 @@ impl Budget {
         let whole = settings.epsilon.get();
         let epsilon = settings.epsilon.ratio().checked_mul(share);
         let epsilon = epsilon.ok_or(PlanError::KeysEpsilon { epsilon: whole })?;
+        // What the half of the sketches leaves, so that rounding cannot make both more than δ.
         let of_keys = if noise.needs_delta() { delta - delta / 2.0 } else { delta };
         Ok(KeyBudget { epsilon, whole, delta: of_keys * (1.0 - KEY_MARGIN) })
     }
@@ -80,7 +83,7 @@ mod tests {
 
     fn budget(share: Option<Ratio>, noise: NoiseChoice) -> Budget {
         let settings = Settings::last_items(100, 2.0).and_then(|settings| settings.with_delta(DELTA));
-        Budget::of(&settings.expect("in range"), share, noise).expect("a budget")
+        Budget::for_sketches(&settings.expect("in range"), share, noise).expect("a budget")
     }
 
     #[test]

@@ -3,7 +3,9 @@
 use crate::error::{Fraction, PlanError, Quantity};
 use crate::item::mapping::Shape;
 use crate::plan::levels::cut_len;
-use crate::plan::limits::{CELLS_MAX, ROWS_MAX, SUBSTREAM_ITEMS_MAX, WINDOW_LEN_MAX, check, check_fraction};
+use crate::plan::limits::{
+    CELLS_MAX, ROWS_MAX, SUBSTREAM_ITEMS_MAX, WINDOW_LEN_MAX, check_fraction, check_range,
+};
 use crate::plan::settings::{CounterLayout, Method, Settings, SubstreamLen, TunedMethod, Window};
 
 /// About how many items a substream of this length holds.
@@ -15,12 +17,14 @@ pub(crate) fn substream_items(window: Window, substream_len: u64) -> u64 {
 }
 
 /// How many substreams a window touches at most.
-pub(crate) fn touched(window_len: u64, substream_len: u64) -> u64 {
+pub(crate) fn count_touched(window_len: u64, substream_len: u64) -> u64 {
+    // A window rarely begins with a substream, so that it cuts one more; a user counts in that one as well
+    // (PRIVACY.md: rule 14).
     window_len.div_ceil(substream_len) + 1
 }
 
 /// The most sealed substreams of this length that are kept at a time, for windows of this length.
-pub(crate) fn kept(window_len: u64, retention: u32, substream_len: u64) -> u64 {
+pub(crate) fn count_kept(window_len: u64, retention: u32, substream_len: u64) -> u64 {
     (window_len * u64::from(retention)).div_ceil(substream_len)
 }
 
@@ -35,7 +39,7 @@ pub(crate) fn substream_len(choice: SubstreamLen, window: Window) -> Result<u64,
     let len = match choice {
         SubstreamLen::Items(items) => items,
         SubstreamLen::PerWindow(count) => {
-            check(Quantity::Substreams, count, 1, window_len)?;
+            check_range(Quantity::Substreams, count, 1, window_len)?;
             window_len.div_ceil(count)
         }
         SubstreamLen::Exponent(beta) => {
@@ -44,8 +48,8 @@ pub(crate) fn substream_len(choice: SubstreamLen, window: Window) -> Result<u64,
             ((window_len as f64).powf(beta) * (1.0 - 1e-12)).ceil() as u64
         }
     };
-    check(Quantity::SubstreamLen, len, 1, WINDOW_LEN_MAX)?;
-    check(Quantity::SubstreamItems, substream_items(window, len), 0, SUBSTREAM_ITEMS_MAX)?;
+    check_range(Quantity::SubstreamLen, len, 1, WINDOW_LEN_MAX)?;
+    check_range(Quantity::SubstreamItems, substream_items(window, len), 0, SUBSTREAM_ITEMS_MAX)?;
     Ok(len)
 }
 
@@ -66,7 +70,7 @@ impl Method {
     }
 }
 
-pub(crate) fn shape(layout: CounterLayout, settings: &Settings) -> Result<Shape, PlanError> {
+pub(crate) fn derive_shape(layout: CounterLayout, settings: &Settings) -> Result<Shape, PlanError> {
     let (rows, columns) = match layout {
         CounterLayout::Hashed { rows, columns } => (rows, columns),
         CounterLayout::Accuracy { relative_error, failure_probability } => {
@@ -80,8 +84,8 @@ pub(crate) fn shape(layout: CounterLayout, settings: &Settings) -> Result<Shape,
             return Ok(Shape { rows: 1, columns: keys.len() as u32 });
         }
     };
-    check(Quantity::Rows, rows.into(), 1, ROWS_MAX.into())?;
-    check(Quantity::Columns, columns.into(), 2, CELLS_MAX)?;
-    check(Quantity::Counters, u64::from(rows) * u64::from(columns), 2, CELLS_MAX)?;
+    check_range(Quantity::Rows, rows.into(), 1, ROWS_MAX.into())?;
+    check_range(Quantity::Columns, columns.into(), 2, CELLS_MAX)?;
+    check_range(Quantity::Counters, u64::from(rows) * u64::from(columns), 2, CELLS_MAX)?;
     Ok(Shape { rows, columns })
 }

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use crate::error::{PlanError, Quantity};
 use crate::noise::law::Law;
-use crate::plan::limits::{LEVELS_MAX, check};
+use crate::plan::limits::{LEVELS_MAX, check_range};
 use crate::plan::paper::checkpoint::{Role, Span};
 use crate::plan::settings::{CounterLayout, NoiseChoice, TunedMethod};
 
@@ -62,7 +62,7 @@ impl LevelPlan {
 
     /// The same for rates that walk with this relative variance per window.
     pub(crate) fn for_walk(self, walk: f64) -> Self {
-        let unit = unit(self.noise, walk);
+        let unit = solve_unit(self.noise, walk);
         let threshold = |level: usize| unit * (self.substreams * f64::from(1 << level)).powi(2);
         let thresholds = (0..self.thresholds.len()).map(threshold).collect();
         Self { thresholds, ..self }
@@ -70,8 +70,8 @@ impl LevelPlan {
 
     /// The count per window from which on two slices are worth their noise in a window of one. In windows of more it grows
     /// with the square of how many.
-    pub(crate) fn unit(&self) -> f64 {
-        unit(self.noise, WALK)
+    pub(crate) fn unit_count(&self) -> f64 {
+        solve_unit(self.noise, WALK)
     }
 
     /// The number of levels.
@@ -80,40 +80,41 @@ impl LevelPlan {
     }
 
     /// The level of a key with this count per window.
-    pub(crate) fn level(&self, count: f64) -> u32 {
+    pub(crate) fn level_for_count(&self, count: f64) -> u32 {
         self.thresholds.iter().take_while(|threshold| **threshold < count).count() as u32
     }
 
     /// The smallest count above the first level; infinite if there is one level alone.
-    pub(crate) fn first(&self) -> f64 {
+    pub(crate) fn first_threshold(&self) -> f64 {
         self.thresholds.first().copied().unwrap_or(f64::INFINITY)
     }
 
     /// Bytes of the sealed slices of so many substreams, beside one counter for each key in each of them, and of the places of
     /// their keys. In the first substream all keys are cut in two.
-    pub(crate) fn bytes(&self, substreams: u64, keys: u64) -> u64 {
+    pub(crate) fn slice_bytes(&self, substreams: u64, keys: u64) -> u64 {
         let of_level = |level: u32| {
             let each = size_of::<u32>() + (size_of::<i16>() << level);
-            (self.most(level) * each) as u64
+            (self.keys_max(level) * each) as u64
         };
         let first = if self.count() == 1 { 0 } else { 2 * keys * size_of::<i16>() as u64 };
         substreams * (1..self.count()).map(of_level).sum::<u64>() + first
     }
 
     /// The most keys of a level from 1 on.
-    pub(crate) fn most(&self, level: u32) -> usize {
+    pub(crate) fn keys_max(&self, level: u32) -> usize {
         self.most[level as usize - 1]
     }
 }
 
 /// More slices are worth their noise v from the root of drift f² + f / 2 = v on, for a substream in one slice.
-fn unit(noise: f64, walk: f64) -> f64 {
+fn solve_unit(noise: f64, walk: f64) -> f64 {
+    // The drift's variance falls with the cube of the number of slices: twice as many take 7/8 of it away.
     let drift = 7.0 / 8.0 * MEAN_WALK * walk;
     2.0 * noise / (0.5 + (0.25 + 4.0 * drift * noise).sqrt())
 }
 
 /// All slices of all levels, the whole substream first.
-pub(crate) fn spans(substream_len: u64, levels: u32) -> Vec<Span> {
+pub(crate) fn cut_slices(substream_len: u64, levels: u32) -> Vec<Span> {
     let mut spans = Vec::new();
     for level in 0..levels {
         let len = substream_len >> level;
@@ -131,11 +132,14 @@ pub(crate) fn spans(substream_len: u64, levels: u32) -> Vec<Span> {
 /// It is too short, or these counters or this noise have one level alone.
 pub(crate) fn cut_len(substream_len: u64, method: &TunedMethod) -> Result<u64, PlanError> {
     let most = LEVELS_MAX.min(substream_len.ilog2() + 1);
-    check(Quantity::Levels, method.levels.into(), 1, most.into())?;
+    check_range(Quantity::Levels, method.levels.into(), 1, most.into())?;
     let has_own = method.counters == CounterLayout::Identity || 0 < method.pinned;
+    // An event may move between slices at no cost only where each key has its own counters, with Laplace noise
+    // (PRIVACY.md: rule 33).
     if 1 < method.levels && !(has_own && method.noise == NoiseChoice::Laplace) {
         return Err(PlanError::LevelsNeedOwnCounters);
     }
+    // All levels must halve it into whole positions.
     Ok(substream_len.next_multiple_of(1 << (method.levels - 1)))
 }
 
@@ -158,7 +162,10 @@ mod tests {
             for (level, wanted) in (0..).zip(wanted) {
                 let count = planned.thresholds[level as usize];
                 assert!((count / wanted - 1.0).abs() < 1e-3, "level {level}: {count}");
-                assert_eq!((planned.level(0.99 * count), planned.level(1.01 * count)), (level, level + 1));
+                assert_eq!(
+                    (planned.level_for_count(0.99 * count), planned.level_for_count(1.01 * count)),
+                    (level, level + 1)
+                );
                 let variance = |slices: f64| {
                     law.variance() * slices
                         + count / slices
@@ -167,14 +174,14 @@ mod tests {
                 let slices = 10.0 * f64::from(1 << level);
                 assert!((variance(slices) / variance(2.0 * slices) - 1.0).abs() < 1e-9, "level {level}");
             }
-            assert!(planned.most(1) < 1_000 && 1 <= planned.most(4));
+            assert!(planned.keys_max(1) < 1_000 && 1 <= planned.keys_max(4));
         }
-        assert_eq!(LevelPlan::new(1, 10, 1_000_000, 25_600, laplace(2)).level(1e18), 0);
+        assert_eq!(LevelPlan::new(1, 10, 1_000_000, 25_600, laplace(2)).level_for_count(1e18), 0);
     }
 
     #[test]
     fn the_slices_of_each_level_cut_the_substream_evenly() {
-        let spans = spans(80, 4);
+        let spans = cut_slices(80, 4);
         assert_eq!(spans.len(), 15);
         let own = LevelPlan::new(4, 10, 800, 40, laplace(2));
         for (levels, before) in [(own.clone(), 0), (own.beside_hashed(), 1)] {

@@ -84,7 +84,7 @@ pub enum Width {
     Narrow,
 }
 
-pub(crate) fn check(name: Quantity, value: u64, low: u64, high: u64) -> Result<(), PlanError> {
+pub(crate) fn check_range(name: Quantity, value: u64, low: u64, high: u64) -> Result<(), PlanError> {
     if (low..=high).contains(&value) { Ok(()) } else { Err(PlanError::OutOfRange { name, value, low, high }) }
 }
 
@@ -94,12 +94,13 @@ pub(crate) fn check_fraction(name: Fraction, value: f64) -> Result<(), Parameter
 
 fn check_time(settings: &Settings) -> Result<(), PlanError> {
     if let Some(time) = settings.window.time() {
-        check(Quantity::Lateness, time.lateness, 0, time.len)?;
-        check(Quantity::ExpectedItems, time.expected_items, 1, WINDOW_LEN_MAX)?;
+        check_range(Quantity::Lateness, time.lateness, 0, time.len)?;
+        check_range(Quantity::ExpectedItems, time.expected_items, 1, WINDOW_LEN_MAX)?;
     }
     match (settings.unit, settings.window.time().map(|time| time.clock)) {
-        // PRIVACY.md: rule 14. A cap admits whoever comes first.
+        // A cap admits whoever comes first (PRIVACY.md: rule 14).
         (Unit::Users { .. }, Some(Clock::CallerByItem)) => Err(PlanError::UsersByItem),
+        // One event more or less must move neither positions nor the clock (PRIVACY.md: rule 19).
         (Unit::AddRemove, None) => Err(PlanError::AddRemoveItems),
         (Unit::AddRemove, Some(Clock::Events)) => Err(PlanError::AddRemoveEvents),
         (Unit::ReplaceOne | Unit::Users { .. }, _) | (Unit::AddRemove, Some(_)) => Ok(()),
@@ -108,12 +109,12 @@ fn check_time(settings: &Settings) -> Result<(), PlanError> {
 
 /// What can be told before anything is derived.
 pub(crate) fn check_settings(settings: &Settings) -> Result<(), PlanError> {
-    check(Quantity::WindowLen, settings.window.len(), 1, WINDOW_LEN_MAX)?;
+    check_range(Quantity::WindowLen, settings.window.len(), 1, WINDOW_LEN_MAX)?;
     check_time(settings)?;
-    check(Quantity::Retention, settings.retention.into(), 1, RETENTION_MAX.into())?;
+    check_range(Quantity::Retention, settings.retention.into(), 1, RETENTION_MAX.into())?;
     check_delta(settings)?;
     if let Some(keys) = settings.domain.keys() {
-        check(Quantity::Keys, keys.len() as u64, 1, KEYS_MAX)?;
+        check_range(Quantity::Keys, keys.len() as u64, 1, KEYS_MAX)?;
     }
     check_unit(settings.unit)
 }
@@ -121,12 +122,13 @@ pub(crate) fn check_settings(settings: &Settings) -> Result<(), PlanError> {
 fn check_unit(unit: Unit) -> Result<(), PlanError> {
     match unit {
         Unit::ReplaceOne | Unit::AddRemove => Ok(()),
-        Unit::Users { per_substream } => check(Quantity::UserItems, per_substream.into(), 1, 1 << 20),
+        Unit::Users { per_substream } => check_range(Quantity::UserItems, per_substream.into(), 1, 1 << 20),
     }
 }
 
 fn check_delta(settings: &Settings) -> Result<(), PlanError> {
     let Some(delta) = settings.delta else { return Ok(()) };
+    // A larger δ would allow it to show one of the items that are kept as it is.
     let limit = 1.0 / (settings.window.expected_items().max(1) as f64 * f64::from(settings.retention));
     if delta.get() <= limit { Ok(()) } else { Err(PlanError::DeltaTooLarge { delta: delta.get(), limit }) }
 }
@@ -134,7 +136,7 @@ fn check_delta(settings: &Settings) -> Result<(), PlanError> {
 /// # Errors
 /// The samplers cannot draw noise of this variance.
 pub(crate) fn gaussian_law(variance: u64) -> Result<Law, PlanError> {
-    check(Quantity::Variance, variance, 1, VARIANCE_MAX)?;
+    check_range(Quantity::Variance, variance, 1, VARIANCE_MAX)?;
     Ok(Law::Gaussian { variance })
 }
 

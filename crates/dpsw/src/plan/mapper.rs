@@ -18,13 +18,14 @@ pub(crate) struct Mapper {
 impl Mapper {
     pub(crate) fn new(plan: &Plan, fingerprint_key: FingerprintKey) -> Self {
         let listed = plan.settings().domain.keys().filter(|_| plan.is_identity());
+        // Numbers from 0 on are their own indices.
         let listed = listed.filter(|keys| !matches!(keys, Keys::Range(_)));
         let index = listed.map(|keys| Arc::new(Index::new(keys, fingerprint_key)));
         Self { fingerprint_key, index }
     }
 
     /// The mapping with these keys of the rows, which only hashed counters need.
-    pub(crate) fn mapping<E>(
+    pub(crate) fn make_mapping<E>(
         &self,
         plan: &Plan,
         row_keys: impl FnOnce(usize) -> Result<Vec<u64>, E>,

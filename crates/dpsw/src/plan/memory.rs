@@ -13,13 +13,13 @@ use crate::plan::limits::{
 use crate::plan::paper::checkpoint::Role;
 use crate::plan::range::PlannedRange;
 use crate::plan::search::{ListLimits, SearchPlan};
-use crate::plan::structure::{Covering, Plan};
+use crate::plan::structure::Plan;
 
-/// Bytes of a slice in a view, of a path, of each of its slices, of a key that is cut finely and of a pinned one in what is
-/// carried on from seal to seal.
-const NODE_LEN: u64 = 96;
-const PATH_LEN: u64 = 64;
-const PATH_NODE_LEN: u64 = 12;
+/// Bytes of a slice in a view, of a key's series, of each slice in it, of a key that is cut finely and of a pinned one in what
+/// is carried on from seal to seal.
+const SLICE_LEN: u64 = 96;
+const SERIES_LEN: u64 = 64;
+const SERIES_SLICE_LEN: u64 = 12;
 const FINER_LEN: u64 = 24;
 const SLOT_LEN: u64 = 16;
 
@@ -42,13 +42,14 @@ impl Plan {
                 Self::flat_cell_bytes(sealed, open) * cells + reserve
             }
         };
-        let slices = self.levels().bytes(self.substreams_kept(), if 0 < self.pinned() { 0 } else { cells });
+        let slices =
+            self.levels().slice_bytes(self.substreams_kept(), if 0 < self.pinned() { 0 } else { cells });
         counters + slices + self.pin_bytes() + self.found_bytes()
     }
 
     /// The most keys that are or were pinned lately.
     pub(crate) fn pins_max(&self) -> usize {
-        (self.pinned() + self.pinned().div_ceil(LEFT_SHARE)) as usize
+        pins_max(self.pinned()) as usize
     }
 
     fn pin_bytes(&self) -> u64 {
@@ -58,7 +59,7 @@ impl Plan {
     /// The most bytes of the keys that were found: their names, and for each its end in the list and its sum.
     pub(crate) fn found_bytes(&self) -> u64 {
         self.search_plan().map_or(0, |search_plan| {
-            let ListLimits { keys, bytes } = search_plan.list();
+            let ListLimits { keys, bytes } = search_plan.list_limits();
             let names = match search_plan.kind() {
                 Kind::Integers => keys * size_of::<u64>(),
                 Kind::Bytes => keys * size_of::<usize>() + bytes,
@@ -70,7 +71,7 @@ impl Plan {
     /// Bytes of what views keep for each key that was found, and of the noise of a search.
     fn found_view_bytes(&self) -> u64 {
         self.search_plan().map_or(0, |search_plan| {
-            let keys = search_plan.list().keys;
+            let keys = search_plan.list_limits().keys;
             let cached = keys * self.key_cache_bytes() + Index::heap_bytes(keys);
             // The newest view has a list of its own beside the one that the next is made from.
             self.found_bytes() + cached as u64 + search_plan.table_bytes()
@@ -89,6 +90,7 @@ impl Plan {
         if self.settings().unit.per_substream().is_none() {
             return 0;
         }
+        // Maps are full at 7/8, double, and have one more byte per slot.
         let slots = (self.users_max() * 8 / 7 + 1).next_power_of_two();
         self.open_substreams_max() * slots * (USER_LEN as u64 + 1)
     }
@@ -103,53 +105,53 @@ impl Plan {
     pub fn resident_bytes(&self) -> u64 {
         let keys = self.settings().domain.keys();
         let listed = keys.map_or(0, Keys::heap_bytes);
-        let has_places = self.is_identity() || (self.covering() == Covering::TunedAnswers);
+        let has_places = self.is_identity() || (self.is_tuned());
         let indexed = keys.filter(|keys| has_places && !matches!(keys, Keys::Range(_)));
         let index = indexed.map_or(0, |keys| Index::heap_bytes(keys.len()));
         let cached = keys.map_or(0, |keys| self.key_cache_bytes() * keys.len());
-        let fitted = if (self.covering() == Covering::TunedAnswers) && !self.is_identity() {
-            self.fit_bytes()
-        } else {
-            0
-        };
+        let fitted = if self.is_tuned() && !self.is_identity() { self.fit_bytes() } else { 0 };
         let mut laws: Vec<Law> = self.ranges().iter().map(PlannedRange::law).collect();
+        // Ranges of the same law stand side by side and share its table.
         laws.dedup();
         let tables: usize = laws.into_iter().map(Table::bytes).sum();
         let fixed = (listed + index + cached + tables) as u64;
-        self.sketch_bytes() + fitted + fixed + self.path_bytes() + self.found_view_bytes() + self.user_bytes()
+        self.sketch_bytes()
+            + fitted
+            + fixed
+            + self.series_bytes()
+            + self.found_view_bytes()
+            + self.user_bytes()
     }
 
-    /// Bytes of what is computed of keys with slices of their own: their paths through the slices, of which they have at least one
+    /// Bytes of what is computed of keys with slices of their own: their series of slices, of which they have at least one
     /// in each substream, and the counts by which it is decided who has them next.
-    fn path_bytes(&self) -> u64 {
+    fn series_bytes(&self) -> u64 {
         if !self.has_slices() {
             return 0;
         }
         let (levels, kept) = (self.levels(), self.substreams_kept() + 1);
-        let finer: u64 = (1..levels.count()).map(|level| levels.most(level) as u64).sum();
-        let finer_slices: u64 = (1..levels.count()).map(|level| (levels.most(level) as u64) << level).sum();
-        let slices = kept * self.ranges().len() as u64 * NODE_LEN;
-        let paths =
-            |keys: u64| keys * (PATH_LEN + kept * PATH_NODE_LEN) + kept * finer_slices * PATH_NODE_LEN;
+        let finer: u64 = (1..levels.count()).map(|level| levels.keys_max(level) as u64).sum();
+        let finer_slices: u64 =
+            (1..levels.count()).map(|level| (levels.keys_max(level) as u64) << level).sum();
+        let slices = kept * self.ranges().len() as u64 * SLICE_LEN;
+        let series = |keys: u64| {
+            keys * (SERIES_LEN + kept * SERIES_SLICE_LEN) + kept * finer_slices * SERIES_SLICE_LEN
+        };
         if self.is_identity() {
             // Keys near the first level go up and down.
             let totals = u64::from(self.own_len()) * size_of::<i64>() as u64;
-            return slices + paths(2 * finer) + totals + kept * finer * FINER_LEN;
+            return slices + series(2 * finer) + totals + kept * finer * FINER_LEN;
         }
         let keys = self.settings().domain.keys().map_or(0, Keys::len) as u64;
         let index = 2 * PinIndex::heap_bytes(self.pinned() as usize) as u64;
         let seen =
             self.shape().cells() as u64 * size_of::<i32>() as u64 + u64::from(self.pinned()) * SLOT_LEN;
-        slices + paths(self.pins_max() as u64) + 2 * self.pin_bytes() + index + keys * 16 + kept * seen
+        slices + series(self.pins_max() as u64) + 2 * self.pin_bytes() + index + keys * 16 + kept * seen
     }
 
     /// Bytes of what a view caches for each key.
     fn key_cache_bytes(&self) -> usize {
-        if self.covering() == Covering::TunedAnswers {
-            KEY_SUMS_LEN
-        } else {
-            CACHED_COVERS_MAX * size_of::<f64>()
-        }
+        if self.is_tuned() { KEY_SUMS_LEN } else { CACHED_COVERS_MAX * size_of::<f64>() }
     }
 
     /// Bytes of the residuals, of the fitted counts, of the map of candidates, and of the totals and the substreams that
@@ -184,6 +186,11 @@ impl Plan {
         });
         1 + held.count() as u64
     }
+}
+
+/// The most keys that are or were pinned lately, where so many can be pinned at a time.
+pub(crate) fn pins_max(pinned: u32) -> u32 {
+    pinned + pinned.div_ceil(LEFT_SHARE)
 }
 
 /// Bytes reserved for the counters of one sealed sketch that do not fit in 16 bits: its items suffice for no more of them.

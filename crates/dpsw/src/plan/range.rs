@@ -60,7 +60,7 @@ impl PlannedRange {
     }
 
     /// Spans with their laws; equal laws share a table.
-    pub(crate) fn all(spans: impl IntoIterator<Item = (Span, Law)>) -> Vec<Self> {
+    pub(crate) fn from_spans(spans: impl IntoIterator<Item = (Span, Law)>) -> Vec<Self> {
         let mut ranges: Vec<Self> = Vec::new();
         for (Span { role, offsets, .. }, law) in spans {
             let known = ranges.iter().find(|range| range.law == law);
@@ -75,10 +75,11 @@ impl PlannedRange {
 pub(crate) const WHOLE: usize = 0;
 
 /// The offsets at which a segment ends, ascending; the last is the substream's length.
-pub(crate) fn boundaries(ranges: &[PlannedRange]) -> Vec<u64> {
+pub(crate) fn find_boundaries(ranges: &[PlannedRange]) -> Vec<u64> {
     let mut boundaries: Vec<u64> = ranges
         .iter()
         .flat_map(|range| [range.offsets.start, range.offsets.end])
+        // No segment ends where the substream begins.
         .filter(|&at| at != 0)
         .collect();
     boundaries.sort_unstable();

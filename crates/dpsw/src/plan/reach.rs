@@ -4,15 +4,16 @@ use crate::plan::settings::Unit;
 
 impl Unit {
     /// How many counters of a row one event can move by one.
-    pub(crate) fn shifts(self) -> u64 {
+    pub(crate) fn shifts_per_row(self) -> u64 {
         match self {
+            // The old item leaves one counter of each row, and the new one enters another (PRIVACY.md: rule 4).
             Self::ReplaceOne | Self::Users { .. } => 2,
             Self::AddRemove => 1,
         }
     }
 
     /// How many events are protected together, where a window touches this many substreams.
-    pub(crate) fn events(self, substreams: u64) -> Events {
+    pub(crate) fn protected_events(self, substreams: u64) -> Events {
         match self {
             Self::ReplaceOne | Self::AddRemove => Events { of_substream: 1, of_window: 1 },
             Self::Users { per_substream } => {
@@ -43,8 +44,9 @@ impl Reach {
     /// In sketches of this many rows, where a window touches at most this many substreams. In the worst case everything that
     /// a user sends in a substream falls on the same counters.
     pub(crate) fn new(unit: Unit, rows: u32, substreams: u64) -> Self {
-        let Events { of_substream, of_window } = unit.events(substreams);
-        let sum = unit.shifts().saturating_mul(rows.into()).saturating_mul(of_window);
+        let Events { of_substream, of_window } = unit.protected_events(substreams);
+        // A reach beyond 64 bits must not wrap around to less noise.
+        let sum = unit.shifts_per_row().saturating_mul(rows.into()).saturating_mul(of_window);
         Self { sum, squares: sum.saturating_mul(of_substream) }
     }
 

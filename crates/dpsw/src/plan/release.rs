@@ -30,21 +30,24 @@ impl Release {
     /// With the lowest threshold that the budget allows for this many checks, where this many events are protected together;
     /// `None` for an ε that is too fine or a δ that is too small.
     pub(crate) fn new(budget: &KeyBudget, checks: u64, events: u64) -> Option<Self> {
+        // Exact ratios: the two parts of ε add up to all of it (PRIVACY.md: rule 22).
         let lasting = budget.epsilon.checked_divide(PARTS.checked_mul(events)?)?;
         let fresh = lasting.checked_mul(Ratio::new(1, PARTS - 1).ok()?)?;
         let delta = budget.delta_of(events);
         let release = |threshold| Self { lasting, fresh, threshold, checks };
-        let above = (release(1).excess() / delta).ln() * fresh.to_f64() * (1.0 + 1e-12);
+        // Rounded up: a threshold that is one too high costs accuracy, one that is too low the promise.
+        let above = (release(1).excess_delta() / delta).ln() * fresh.to_f64() * (1.0 + 1e-12);
         let above = above.ceil().max(0.0);
         let is_in_reach = above < THRESHOLD_MAX as f64 && lasting.to_f64() < THRESHOLD_MAX as f64;
+        // Below this floats lose digits, and with them the margin that is kept back.
         if delta < f64::MIN_POSITIVE || !is_in_reach {
             return None;
         }
-        Some(release(1 + above as u64)).filter(|release| release.excess() <= delta)
+        Some(release(1 + above as u64)).filter(|release| release.excess_delta() <= delta)
     }
 
     /// The δ of one event: with this probability the check at which a key comes out may tell more than exp(ε) about it.
-    pub(crate) fn excess(&self) -> f64 {
+    pub(crate) fn excess_delta(&self) -> f64 {
         let at_zero = -(-1.0 / self.lasting.to_f64()).exp_m1();
         let lets_one_out = (-((self.threshold - 1) as f64) / self.fresh.to_f64()).exp();
         self.checks as f64 * at_zero * lets_one_out
@@ -52,11 +55,12 @@ impl Release {
 
     /// The law of the check at which a key comes out that has these counts at the checks: the probability of each, and last
     /// that of none.
-    pub(crate) fn outcomes(&self, counts: &[u64]) -> Vec<f64> {
+    pub(crate) fn outcome_law(&self, counts: &[u64]) -> Vec<f64> {
         let counted = |count: u64| (count + 1).saturating_sub(COUNT_MIN);
         let most = counts.iter().copied().map(counted).max().unwrap_or(0);
         let at_least = |lasting: u64| (-(lasting as f64) / self.lasting.to_f64()).exp();
         let mut law = vec![0.0; counts.len() + 1];
+        // With as much lasting noise the key is above at no check.
         law[counts.len()] = at_least(most);
         for lasting in 0..most {
             let mut left = at_least(lasting) * -(-1.0 / self.lasting.to_f64()).exp_m1();
@@ -73,6 +77,7 @@ impl Release {
     /// With which probability a check lets out a key that is above by this much.
     fn lets_out(&self, above: u64) -> f64 {
         let missing = self.threshold.saturating_sub(above);
+        // Fresh noise alone must let nothing out: the proof rests on it (PRIVACY.md: rule 22).
         if above == 0 { 0.0 } else { (-(missing as f64) / self.fresh.to_f64()).exp() }
     }
 
@@ -85,7 +90,7 @@ impl Release {
     /// With which probability, at least, one check finds a key of which this many items are expected and `missing` are lost,
     /// whatever its fresh noise. Items come as a Poisson stream: the mean of exp(-count / scale) is exp(-expected (1 -
     /// exp(-1 / scale))), and it exceeds the chance to miss the key.
-    pub(crate) fn found(&self, expected: f64, missing: f64) -> f64 {
+    pub(crate) fn chance_found(&self, expected: f64, missing: f64) -> f64 {
         let rate = 1.0 / self.lasting.to_f64();
         let least = (self.threshold + COUNT_MIN - 2) as f64 + missing;
         -(rate * least + expected * (-rate).exp_m1()).min(0.0).exp_m1()
@@ -107,9 +112,9 @@ mod tests {
             for delta in [0.3, 1e-3, 1e-10, 1e-40] {
                 for checks in [1, 20, 1000] {
                     let release = Release::new(&budget(epsilon, delta), checks, 1).expect("a threshold");
-                    assert!(release.excess() <= delta, "{release:?}");
+                    assert!(release.excess_delta() <= delta, "{release:?}");
                     let lower = Release { threshold: release.threshold.saturating_sub(1), ..release };
-                    let is_lowest = release.threshold == 1 || delta < lower.excess() * (1.0 + 1e-9);
+                    let is_lowest = release.threshold == 1 || delta < lower.excess_delta() * (1.0 + 1e-9);
                     assert!(is_lowest, "{release:?}");
                 }
             }
@@ -144,7 +149,7 @@ mod tests {
             let count = release.count_found(probability) as u64;
             assert!(probability <= is_above(&release, count) + 1e-12, "{probability}");
             assert!(is_above(&release, count - 1) < probability, "{probability}");
-            let by_one_check = release.outcomes(&[count])[0];
+            let by_one_check = release.outcome_law(&[count])[0];
             assert!(is_above(&release, count) <= by_one_check, "fresh noise only helps");
         }
     }
@@ -156,12 +161,12 @@ mod tests {
             let log_weight =
                 |count: u64| count as f64 * expected.ln() - expected - libm::lgamma(count as f64 + 1.0);
             let exact: f64 = (0..400).map(|count| log_weight(count).exp() * is_above(&release, count)).sum();
-            let stated = release.found(expected, 0.0);
+            let stated = release.chance_found(expected, 0.0);
             assert!(stated <= exact + 1e-12, "{expected}: {stated} {exact}");
             // Of a hundred expected items enough come but with probability below 1e-9: there it is exact.
             let is_near = exact < 0.9 || exact - stated < slack;
             assert!(is_near, "{expected}: {stated} {exact}");
-            assert_eq!(release.found(expected, 2000.0), 0.0);
+            assert_eq!(release.chance_found(expected, 2000.0), 0.0);
         }
     }
 
@@ -224,14 +229,14 @@ mod tests {
         on_laws(1, |release, budget, paths| {
             let path = paths.path(release);
             let raised = paths.raised(&path);
-            let [up, down] = [&raised, &path].map(|path| release.outcomes(path));
+            let [up, down] = [&raised, &path].map(|path| release.outcome_law(path));
             let (x, y) = (1.0 / release.fresh.to_f64(), 1.0 / release.lasting.to_f64());
             let excess = divergence(&up, &down, x);
             assert!(excess <= budget.delta + ROUNDING, "{release:?} {path:?} {raised:?}");
             assert!(divergence(&down, &up, y) <= ROUNDING, "{release:?} {path:?} {raised:?}");
-            worst = worst.max(excess / release.excess());
+            worst = worst.max(excess / release.excess_delta());
             let below = Release { threshold: release.threshold.max(2) - 1, ..*release };
-            let [up, down] = [&raised, &path].map(|path| below.outcomes(path));
+            let [up, down] = [&raised, &path].map(|path| below.outcome_law(path));
             worst_below = worst_below.max(divergence(&up, &down, x) / budget.delta);
         });
         assert!(0.99 < worst && worst < 1.0 + 1e-9, "the bound is met: {worst}");
@@ -247,8 +252,8 @@ mod tests {
             let raised = |path: &[u64]| -> Vec<u64> {
                 path.iter().enumerate().map(|(check, count)| count + u64::from(from <= check)).collect()
             };
-            let first = both(&release.outcomes(&raised(&one)), &release.outcomes(&other));
-            let second = both(&release.outcomes(&one), &release.outcomes(&raised(&other)));
+            let first = both(&release.outcome_law(&raised(&one)), &release.outcome_law(&other));
+            let second = both(&release.outcome_law(&one), &release.outcome_law(&raised(&other)));
             for (first, second) in [(&first, &second), (&second, &first)] {
                 let excess = divergence(first, second, budget.epsilon.to_f64());
                 assert!(excess <= budget.delta + ROUNDING, "{release:?} {one:?} {other:?}");
@@ -264,7 +269,7 @@ mod tests {
             let raised = paths.raised(&path);
             let until = paths.below(release.checks + 1) as usize;
             let pushed = [&raised[..until], &path[until..]].concat();
-            let [one, other] = [&path, &pushed].map(|path| release.outcomes(path));
+            let [one, other] = [&path, &pushed].map(|path| release.outcome_law(path));
             for (one, other) in [(&one, &other), (&other, &one)] {
                 let excess = divergence(one, other, budget.epsilon.to_f64());
                 assert!(excess <= budget.delta + ROUNDING, "{release:?} {path:?} {pushed:?}");
@@ -282,8 +287,8 @@ mod tests {
                     let key = if paths.below(2) == 0 { &mut more } else { &mut less };
                     *key = paths.raised(key);
                 }
-                let first = both(&release.outcomes(&more), &release.outcomes(&other));
-                let second = both(&release.outcomes(&one), &release.outcomes(&less));
+                let first = both(&release.outcome_law(&more), &release.outcome_law(&other));
+                let second = both(&release.outcome_law(&one), &release.outcome_law(&less));
                 for (first, second) in [(&first, &second), (&second, &first)] {
                     let excess = divergence(first, second, budget.epsilon.to_f64());
                     assert!(excess <= budget.delta + ROUNDING, "{release:?} {more:?} {less:?}");

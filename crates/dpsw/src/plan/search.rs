@@ -6,10 +6,10 @@ use crate::item::value::Kind;
 use crate::noise::law::Law;
 use crate::noise::table::Table;
 use crate::plan::budget::Budget;
-use crate::plan::layout::{open_max, substream_items, touched};
+use crate::plan::layout::{count_touched, open_max, substream_items};
 use crate::plan::limits::{
     KEY_LEN_MAX, KEYS_MAX, LIST_BYTES, LIST_KEYS, ROOM, SEARCH_BYTES, SEARCH_ITEMS, SEARCH_ITEMS_MAX,
-    SEARCH_LEN_MAX, SEARCH_ROOM, SEARCH_WINDOWS, SEARCHED_LEN, check,
+    SEARCH_LEN_MAX, SEARCH_ROOM, SEARCH_WINDOWS, SEARCHED_LEN, check_range,
 };
 use crate::plan::range::LazyTable;
 use crate::plan::release::Release;
@@ -19,7 +19,7 @@ use crate::ratio::Ratio;
 /// The plan of the search for keys: everything that follows from a [`SearchSettings`].
 #[derive(Debug, Clone)]
 pub struct SearchPlan {
-    search_plan: SearchSettings,
+    search: SearchSettings,
     share: Ratio,
     delta: f64,
     search_len: u64,
@@ -59,7 +59,7 @@ impl SearchPlan {
     }
 
     /// About how many items a search has.
-    fn items(&self) -> u64 {
+    fn search_items(&self) -> u64 {
         self.substream_items.saturating_mul(self.search_len)
     }
 
@@ -101,13 +101,14 @@ impl SearchPlan {
     /// The smallest count in a search with which one look finds a key with this probability; later ones only help.
     #[must_use]
     pub fn count_found(&self, probability: f64) -> f64 {
-        self.release.count_found(probability) + self.missing()
+        self.release.count_found(probability) + self.missing_count()
     }
 
     /// What a summary may have lost of a count.
-    fn missing(&self) -> f64 {
-        match self.search_plan.counting {
+    fn missing_count(&self) -> f64 {
+        match self.search.counting {
             SearchCounts::Exact => 0.0,
+            // Taken off however full the summary is (PRIVACY.md: rule 15).
             SearchCounts::Summary { keys } => (self.items_max / (keys + 1)) as f64,
         }
     }
@@ -115,7 +116,7 @@ impl SearchPlan {
     /// The smallest share of a search that is found with this probability; above 1 if none is.
     #[must_use]
     pub fn share_found(&self, probability: f64) -> f64 {
-        self.count_found(probability) / self.items() as f64
+        self.count_found(probability) / self.search_items() as f64
     }
 
     /// The smallest share of so many items, in which it comes evenly, that lists a key by their end with this probability at
@@ -130,7 +131,7 @@ impl SearchPlan {
     #[must_use]
     pub fn share_listed_in_all(&self, items: u64, probability: f64) -> f64 {
         let items = items as f64;
-        self.least_share(|share| probability <= 1.0 - self.missed(share, 0.0, items))
+        self.least_share(|share| probability <= 1.0 - self.chance_missed(share, 0.0, items))
     }
 
     /// The smallest share that is enough, to a thousandth of it; 2 if none is.
@@ -138,6 +139,7 @@ impl SearchPlan {
         if !is_enough(1.0) {
             return 2.0;
         }
+        // In the logarithm, as shares of interest lie many powers of ten apart.
         let (mut low, mut high) = (f64::MIN_POSITIVE, 1.0);
         while 1.001 * low < high {
             let middle = (low * high).sqrt();
@@ -148,9 +150,9 @@ impl SearchPlan {
 
     /// With which probability a key is listed that has this share of so many items, averaged over where they begin.
     fn listed_within(&self, share: f64, items: f64) -> f64 {
-        let step = self.items() as f64 / f64::from(PHASES);
+        let step = self.search_items() as f64 / f64::from(PHASES);
         let starts = (0..PHASES).map(|phase| (f64::from(phase) + 0.5) * step);
-        starts.map(|start| self.listed(share, start, start + items)).sum::<f64>() / f64::from(PHASES)
+        starts.map(|start| self.chance_listed(share, start, start + items)).sum::<f64>() / f64::from(PHASES)
     }
 
     /// How many items pass until a key is listed, with this probability at least, that takes this share of the items from
@@ -169,32 +171,34 @@ impl SearchPlan {
 
     /// With which probability a key is listed at position `end` that has this share of the items from `start` on, both
     /// counted from the beginning of a search.
-    fn listed(&self, share: f64, start: f64, end: f64) -> f64 {
-        let step = match self.search_plan.counting {
+    fn chance_listed(&self, share: f64, start: f64, end: f64) -> f64 {
+        let step = match self.search.counting {
             SearchCounts::Exact => self.substream_items as f64,
-            SearchCounts::Summary { .. } => self.items() as f64,
+            SearchCounts::Summary { .. } => self.search_items() as f64,
         };
-        1.0 - self.missed(share, start, (end / step).floor() * step)
+        1.0 - self.chance_missed(share, start, (end / step).floor() * step)
     }
 
     /// With which probability it is not, if all searches are looked at when they end and at position `checked`.
-    fn missed(&self, share: f64, start: f64, checked: f64) -> f64 {
-        let search = self.items() as f64;
-        let missed = |items: f64| 1.0 - self.release.found(share * items.max(0.0), self.missing());
+    fn chance_missed(&self, share: f64, start: f64, checked: f64) -> f64 {
+        let search = self.search_items() as f64;
+        let missed =
+            |items: f64| 1.0 - self.release.chance_found(share * items.max(0.0), self.missing_count());
         if checked <= search {
             return missed(checked - start);
         }
         let (whole, rest) = ((checked / search).floor() - 1.0, checked % search);
+        // Searches share no noise, so that the chances to be missed multiply.
         missed(search - start) * missed(search).powf(whole) * missed(rest)
     }
 
     /// The table of the noise that a key keeps for a search.
-    pub(crate) fn lasting(&self) -> &Table {
+    pub(crate) fn lasting_table(&self) -> &Table {
         self.lasting.get_or_init(|| Table::new(Law::Laplace { scale: self.release.lasting }))
     }
 
     /// The table of the noise that is drawn at each check.
-    pub(crate) fn fresh(&self) -> &Table {
+    pub(crate) fn fresh_table(&self) -> &Table {
         self.fresh.get_or_init(|| Table::new(Law::Laplace { scale: self.release.fresh }))
     }
 
@@ -205,22 +209,22 @@ impl SearchPlan {
     }
 
     pub(crate) fn kind(&self) -> Kind {
-        self.search_plan.kind
+        self.search.kind
     }
 
     /// The most keys of a summary.
-    pub(crate) fn limit(&self) -> Option<usize> {
-        match self.search_plan.counting {
+    pub(crate) fn summary_limit(&self) -> Option<usize> {
+        match self.search.counting {
             SearchCounts::Exact => None,
             SearchCounts::Summary { keys } => usize::try_from(keys).ok(),
         }
     }
 
     pub(crate) fn key_len_max(&self) -> usize {
-        self.search_plan.key_len_max as usize
+        self.search.key_len_max as usize
     }
 
-    pub(crate) fn list(&self) -> ListLimits {
+    pub(crate) fn list_limits(&self) -> ListLimits {
         self.list
     }
 
@@ -236,16 +240,16 @@ impl SearchPlan {
 
     /// Whether the keys are looked at when this substream is sealed.
     pub(crate) fn checks_at(&self, substream: u64) -> bool {
-        self.limit().is_none() || self.ends_with(substream)
+        self.summary_limit().is_none() || self.ends_with(substream)
     }
 
     /// The most searches that run at a time.
-    pub(crate) fn running(&self) -> u64 {
+    pub(crate) fn running_max(&self) -> u64 {
         self.running
     }
 
     fn entry_len(&self) -> u64 {
-        match self.search_plan.kind {
+        match self.search.kind {
             Kind::Integers => 16,
             Kind::Bytes => SEARCHED_LEN as u64,
         }
@@ -253,12 +257,12 @@ impl SearchPlan {
 
     /// The most bytes that the keys of a running search take: entries at the least load of the map, and key bytes.
     fn one_search_bytes(&self) -> u64 {
-        let entries = self.limit().map_or(self.items_max, |limit| self.items_max.min(limit as u64));
+        let entries = self.summary_limit().map_or(self.items_max, |limit| self.items_max.min(limit as u64));
         // Lists grow by doubling; the map of places holds 8 bytes per slot.
         let slots = (entries * 4 / 3 + 1).next_power_of_two();
-        let keys = match self.search_plan.kind {
+        let keys = match self.search.kind {
             Kind::Integers => 0,
-            Kind::Bytes => entries * u64::from(self.search_plan.key_len_max),
+            Kind::Bytes => entries * u64::from(self.search.key_len_max),
         };
         slots * 8 + entries.next_power_of_two() * self.entry_len() + keys + SEARCH_ROOM as u64
     }
@@ -285,29 +289,30 @@ impl SearchPlan {
     /// How keys are found beside sketches with this noise, in substreams of this length.
     pub(crate) fn new(
         settings: &Settings,
-        search_plan: SearchSettings,
+        search: SearchSettings,
         noise: NoiseChoice,
         substream_len: u64,
     ) -> Result<Self, PlanError> {
-        let draft = Draft { settings, search_plan, noise, substream_len };
-        if let Some(share) = search_plan.share {
+        let draft = Draft { settings, search, noise, substream_len };
+        if let Some(share) = search.share {
             return draft.with_share(share);
         }
         let window = settings.window.expected_items();
         let finds = |planned: &Self| {
-            let items = window.min(planned.items()) as f64;
+            let items = window.min(planned.search_items()) as f64;
             planned.count_found(SHARE_PROBABILITY) <= SHARE_WANTED * items
         };
         let planned = |(numerator, denominator)| {
             draft.with_share(Ratio::new(numerator, denominator).expect("no denominator is zero"))
         };
+        // From the smallest share on: what keys do not take makes all estimates better.
         let good = SHARES.into_iter().map(planned).find(|planned| planned.as_ref().is_ok_and(finds));
         good.unwrap_or_else(|| planned(SHARES[SHARES.len() - 1]))
     }
 
     /// What was asked for, with the share and the search that were chosen.
-    pub(crate) fn chosen(&self) -> SearchSettings {
-        SearchSettings { share: Some(self.share), search_len: Some(self.search_len), ..self.search_plan }
+    pub(crate) fn chosen_settings(&self) -> SearchSettings {
+        SearchSettings { share: Some(self.share), search_len: Some(self.search_len), ..self.search }
     }
 
     /// The same with a shorter list, for audits.
@@ -320,16 +325,16 @@ impl SearchPlan {
 #[derive(Clone, Copy)]
 struct Draft<'s> {
     settings: &'s Settings,
-    search_plan: SearchSettings,
+    search: SearchSettings,
     noise: NoiseChoice,
     substream_len: u64,
 }
 
 impl Draft<'_> {
     fn with_share(&self, share: Ratio) -> Result<SearchPlan, PlanError> {
-        match self.search_plan.search_len {
-            Some(search_len) => self.planned(share, search_len),
-            None => self.planned(share, self.search_len(share)?),
+        match self.search.search_len {
+            Some(search_len) => self.plan_search(share, search_len),
+            None => self.plan_search(share, self.search_len(share)?),
         }
     }
 
@@ -337,8 +342,8 @@ impl Draft<'_> {
     /// decides how long it can be.
     fn search_len(&self, share: Ratio) -> Result<u64, PlanError> {
         let window = self.settings.window.len().div_ceil(self.substream_len);
-        let one = self.planned(share, 1)?;
-        let wanted = match self.search_plan.counting {
+        let one = self.plan_search(share, 1)?;
+        let wanted = match self.search.counting {
             SearchCounts::Exact => SEARCH_ITEMS / one.substream_items.max(1),
             SearchCounts::Summary { .. } => {
                 let wanted = (one.share_found(SUMMARY_PROBABILITY) / SUMMARY_SHARE).ceil() as u64;
@@ -346,9 +351,10 @@ impl Draft<'_> {
             }
         };
         let wanted = wanted.clamp(1, SEARCH_WINDOWS.saturating_mul(window).min(SEARCH_LEN_MAX));
+        // Bytes follow from these two numbers alone: no noise has to be calibrated again for each length.
         let fits = |search_len: u64| {
             let planned = SearchPlan { items_max: self.items_max(search_len), ..one.clone() };
-            let running = self.running(search_len);
+            let running = self.running_max(search_len);
             SearchPlan { running, ..planned }.search_bytes() <= SEARCH_BYTES
         };
         let (mut longest, mut too_long) = (1, wanted + 1);
@@ -359,13 +365,14 @@ impl Draft<'_> {
         Ok(longest)
     }
 
-    fn planned(&self, share: Ratio, search_len: u64) -> Result<SearchPlan, PlanError> {
-        let Self { settings, search_plan, noise, substream_len } = *self;
+    fn plan_search(&self, share: Ratio, search_len: u64) -> Result<SearchPlan, PlanError> {
+        let Self { settings, search, noise, substream_len } = *self;
         let items_max = self.items_max(search_len);
-        check_search(search_plan, search_len, items_max)?;
+        check_search(search, search_len, items_max)?;
         let budget = Budget::of_keys(settings, share, noise)?;
-        let events = settings.unit.events(touched(settings.window.len(), substream_len)).of_window;
-        let checks = match search_plan.counting {
+        let events =
+            settings.unit.protected_events(count_touched(settings.window.len(), substream_len)).of_window;
+        let checks = match search.counting {
             SearchCounts::Exact => search_len,
             // Which key a replaced item raises can change in a summary as it goes on.
             SearchCounts::Summary { .. } => 1,
@@ -373,15 +380,15 @@ impl Draft<'_> {
         let refused = ParameterError::Epsilon(budget.epsilon.to_f64());
         let release = Release::new(&budget, checks, events).ok_or(refused)?;
         Ok(SearchPlan {
-            search_plan,
+            search,
             share,
             delta: budget.delta,
             search_len,
             substream_items: substream_items(settings.window, substream_len),
             items_max,
-            running: self.running(search_len),
+            running: self.running_max(search_len),
             release,
-            list: ListLimits { keys: LIST_KEYS, bytes: LIST_BYTES.max(search_plan.key_len_max as usize) },
+            list: ListLimits { keys: LIST_KEYS, bytes: LIST_BYTES.max(search.key_len_max as usize) },
             lasting: LazyTable::default(),
             fresh: LazyTable::default(),
         })
@@ -394,34 +401,36 @@ impl Draft<'_> {
             Window::Time(_) => ROOM,
         };
         let items = substream_items(self.settings.window, self.substream_len);
+        // Fixed by the plan: arrivals beyond it are null items for the search (PRIVACY.md: rule 15).
         items.saturating_mul(search_len).saturating_mul(room)
     }
 
     /// The most searches that run at a time.
-    fn running(&self, search_len: u64) -> u64 {
+    fn running_max(&self, search_len: u64) -> u64 {
         match self.settings.window {
             Window::Items(_) => 1,
+            // Substreams that are open at the same time may belong to neighbouring searches.
             Window::Time(_) => open_max(self.settings.window, self.substream_len).div_ceil(search_len) + 1,
         }
     }
 }
 
-fn check_search(search_plan: SearchSettings, search_len: u64, items_max: u64) -> Result<(), PlanError> {
-    check(Quantity::SearchLen, search_len, 1, SEARCH_LEN_MAX)?;
-    check(Quantity::KeyLen, search_plan.key_len_max.into(), 1, KEY_LEN_MAX)?;
-    check(Quantity::SearchItems, items_max, 1, SEARCH_ITEMS_MAX)?;
-    let entries = match search_plan.counting {
+fn check_search(search: SearchSettings, search_len: u64, items_max: u64) -> Result<(), PlanError> {
+    check_range(Quantity::SearchLen, search_len, 1, SEARCH_LEN_MAX)?;
+    check_range(Quantity::KeyLen, search.key_len_max.into(), 1, KEY_LEN_MAX)?;
+    check_range(Quantity::SearchItems, items_max, 1, SEARCH_ITEMS_MAX)?;
+    let entries = match search.counting {
         SearchCounts::Exact => items_max,
         SearchCounts::Summary { keys } => {
-            check(Quantity::SummaryKeys, keys, 1, KEYS_MAX)?;
+            check_range(Quantity::SummaryKeys, keys, 1, KEYS_MAX)?;
             keys.min(items_max)
         }
     };
-    match search_plan.kind {
+    match search.kind {
         Kind::Integers => Ok(()),
         Kind::Bytes => {
-            let bytes = entries.saturating_mul(search_plan.key_len_max.into());
-            check(Quantity::SearchBytes, bytes, 1, u32::MAX.into())
+            let bytes = entries.saturating_mul(search.key_len_max.into());
+            check_range(Quantity::SearchBytes, bytes, 1, u32::MAX.into())
         }
     }
 }
@@ -434,13 +443,13 @@ mod tests {
     use crate::plan::structure::Plan;
     use crate::privacy::parameters::{Delta, Epsilon};
 
-    fn settings(items: u64, substreams: u64, search_plan: SearchSettings) -> Settings {
+    fn settings(items: u64, substreams: u64, search: SearchSettings) -> Settings {
         Settings {
             window: Window::Items(items),
             unit: Unit::ReplaceOne,
             epsilon: Epsilon::new(1.0).expect("in range"),
             delta: Delta::new(1e-10).ok(),
-            domain: Domain::Found(search_plan),
+            domain: Domain::Found(search),
             method: Some(Method::Tuned(TunedMethod {
                 substreams,
                 counters: CounterLayout::Hashed { rows: 1, columns: 2 },
@@ -480,7 +489,7 @@ mod tests {
         let window = TimeWindow { len: 1000, lateness: 100, clock: Clock::Caller, expected_items: 1000 };
         let timed = settings(1000, 10, SearchSettings::new(Kind::Integers));
         let found = planned(Settings { window: Window::Time(window), ..timed });
-        assert_eq!((found.search_len(), found.items_max(), found.running()), (80, 2 * 8000, 2));
+        assert_eq!((found.search_len(), found.items_max(), found.running_max()), (80, 2 * 8000, 2));
         assert_eq!(found.search_bytes(), 2 * found.one_search_bytes());
         assert_eq!(found.share_found(0.5), found.count_found(0.5) / 8000.0);
     }
@@ -501,19 +510,19 @@ mod tests {
 
     #[test]
     fn what_is_found_and_what_it_takes_follow_from_the_threshold() {
-        let search_plan = SearchSettings {
+        let search = SearchSettings {
             share: Ratio::new(1, 5).ok(),
             search_len: Some(1),
             counting: SearchCounts::Summary { keys: 9 },
             ..SearchSettings::new(Kind::Bytes)
         };
-        let found = planned(settings(1000, 10, search_plan));
-        assert_eq!((found.search_len(), found.items_max(), found.limit()), (1, 100, Some(9)));
+        let found = planned(settings(1000, 10, search));
+        assert_eq!((found.search_len(), found.items_max(), found.summary_limit()), (1, 100, Some(9)));
         assert_eq!(found.count_found(0.99), found.release().count_found(0.99) + 100.0 / 10.0);
         assert_eq!(found.share_found(0.99), found.count_found(0.99) / 100.0);
         // Nine keys: sixteen slots of 8 bytes, room for sixteen entries, 256 bytes a key, and those met lately.
         assert_eq!(found.search_bytes(), 16 * 8 + 16 * 24 + 9 * 256 + (1 << 16));
-        assert_eq!(found.chosen(), search_plan);
+        assert_eq!(found.chosen_settings(), search);
     }
 
     #[test]
@@ -521,8 +530,8 @@ mod tests {
         let counting = SearchCounts::Summary { keys: 100 };
         let summary = SearchSettings { counting, search_len: Some(3), ..SearchSettings::new(Kind::Integers) };
         let exact = SearchSettings { counting: SearchCounts::Exact, ..summary };
-        let looks = |search_plan| {
-            let found = planned(settings(1_000_000, 20, search_plan));
+        let looks = |search| {
+            let found = planned(settings(1_000_000, 20, search));
             ((0..6).map(|substream| found.checks_at(substream)).collect::<Vec<_>>(), found.checks())
         };
         assert_eq!(looks(summary), (vec![false, false, true, false, false, true], 1));
@@ -539,22 +548,22 @@ mod tests {
         }
         assert!(until(0.1, 0.5) < until(0.1, 0.99));
         // A key with no more than the least count in a search is above by one at most.
-        assert_eq!(found.items_until_listed(3.0 / found.items() as f64, 0.5), None);
+        assert_eq!(found.items_until_listed(3.0 / found.search_items() as f64, 0.5), None);
     }
 
     /// Substreams of 100 items, searches of four.
     fn four_looks(counting: SearchCounts) -> SearchPlan {
         let share = Ratio::new(1, 5).ok();
-        let search_plan =
+        let search =
             SearchSettings { share, search_len: Some(4), counting, ..SearchSettings::new(Kind::Integers) };
-        planned(Settings { epsilon: Epsilon::new(8.0).expect("in range"), ..settings(1000, 10, search_plan) })
+        planned(Settings { epsilon: Epsilon::new(8.0).expect("in range"), ..settings(1000, 10, search) })
     }
 
     #[test]
     fn a_key_is_listed_if_one_of_the_searches_since_its_beginning_finds_it() {
         let found = four_looks(SearchCounts::Exact);
         let share = 0.17;
-        let missed = |items: f64| 1.0 - found.release().found(share * items, 0.0);
+        let missed = |items: f64| 1.0 - found.release().chance_found(share * items, 0.0);
         let is_open = |items: f64| 1e-9 < missed(items) && missed(items) < 0.999;
         assert!([150.0, 350.0, 400.0, 200.0].into_iter().all(is_open), "the cases say something");
         for (start, end, listed) in [
@@ -563,11 +572,15 @@ mod tests {
             (50.0, 1050.0, 1.0 - missed(350.0) * missed(400.0) * missed(200.0)),
             (150.0, 99.0, 0.0),
         ] {
-            let got = found.listed(share, start, end);
+            let got = found.chance_listed(share, start, end);
             assert!((got - listed).abs() < 1e-12, "{start} to {end}: {got}, not {listed}");
         }
         let summary = four_looks(SearchCounts::Summary { keys: 1000 });
-        assert_eq!(summary.listed(0.9, 0.0, 399.0), 0.0, "a summary is looked at when its search ends");
+        assert_eq!(
+            summary.chance_listed(0.9, 0.0, 399.0),
+            0.0,
+            "a summary is looked at when its search ends"
+        );
     }
 
     #[test]
@@ -591,7 +604,7 @@ mod tests {
             let mean = |items: f64| {
                 let listed = |half: u32| {
                     let start = f64::from(2 * half + 1) * 400.0 / 512.0;
-                    found.listed(share, start, start + items)
+                    found.chance_listed(share, start, start + items)
                 };
                 (0..256).map(listed).sum::<f64>() / 256.0
             };
@@ -608,19 +621,19 @@ mod tests {
         // 48 keys fill three quarters of 64 slots: one more would not fit. Room for 64 entries of 16 bytes.
         assert_eq!(found.one_search_bytes(), 128 * 8 + 64 * 16 + (1 << 16));
         let bytes = |table: &Table| Table::bytes(table.law()) as u64;
-        assert_eq!(found.table_bytes(), bytes(found.lasting()) + bytes(found.fresh()));
-        assert_eq!((found.list().keys, found.list().bytes), (1024, 32 * 1024));
+        assert_eq!(found.table_bytes(), bytes(found.lasting_table()) + bytes(found.fresh_table()));
+        assert_eq!((found.list_limits().keys, found.list_limits().bytes), (1024, 32 * 1024));
     }
 
     #[test]
     fn the_search_of_a_summary_is_as_long_as_finds_a_small_share() {
         let counting = SearchCounts::Summary { keys: 10_000 };
-        let search_plan =
+        let search =
             SearchSettings { counting, share: Ratio::new(1, 5).ok(), ..SearchSettings::new(Kind::Integers) };
-        let one = planned(settings(400_000, 40, SearchSettings { search_len: Some(1), ..search_plan }));
+        let one = planned(settings(400_000, 40, SearchSettings { search_len: Some(1), ..search }));
         let wanted = (one.share_found(0.99) / 0.001).ceil() as u64;
         assert!(1 < wanted && wanted < 40, "{wanted}");
-        assert_eq!(planned(settings(400_000, 40, search_plan)).search_len(), wanted);
+        assert_eq!(planned(settings(400_000, 40, search)).search_len(), wanted);
     }
 
     /// A late event can reach back over several short searches, and over one long one.
@@ -629,14 +642,13 @@ mod tests {
         let window =
             TimeWindow { len: 1 << 20, lateness: 1 << 18, clock: Clock::Caller, expected_items: 1 << 20 };
         let of = |search_len| {
-            let search_plan =
-                SearchSettings { search_len, key_len_max: 16, ..SearchSettings::new(Kind::Bytes) };
-            let timed = settings(1 << 20, 50, search_plan);
+            let search = SearchSettings { search_len, key_len_max: 16, ..SearchSettings::new(Kind::Bytes) };
+            let timed = settings(1 << 20, 50, search);
             planned(Settings { window: Window::Time(window), ..timed })
         };
         let (chosen, short) = (of(None), of(Some(1)));
         assert!(chosen.search_bytes() <= SEARCH_BYTES);
-        assert!(chosen.running() < short.running());
-        assert!(SEARCH_BYTES < short.running() * chosen.one_search_bytes(), "fewer run at a time");
+        assert!(chosen.running_max() < short.running_max());
+        assert!(SEARCH_BYTES < short.running_max() * chosen.one_search_bytes(), "fewer run at a time");
     }
 }

@@ -6,11 +6,11 @@ use crate::item::index::check_distinct;
 use crate::item::mapping::Shape;
 use crate::noise::law::Law;
 use crate::plan::budget::Budget;
-use crate::plan::layout::{kept, open_max, substream_items};
+use crate::plan::layout::{count_kept, open_max, substream_items};
 use crate::plan::levels::LevelPlan;
-use crate::plan::limits::{ROOM, SUBSTREAMS_MAX, Width, check, check_settings};
+use crate::plan::limits::{ROOM, SUBSTREAMS_MAX, Width, check_range, check_settings};
 use crate::plan::paper::ranges as paper;
-use crate::plan::range::{PlannedRange, Sketches, WHOLE, boundaries};
+use crate::plan::range::{PlannedRange, Sketches, WHOLE, find_boundaries};
 use crate::plan::search::{ListLimits, SearchPlan};
 use crate::plan::settings::{Clock, CounterLayout, Method, Settings, Unit, Window};
 use crate::plan::tuned;
@@ -40,15 +40,6 @@ pub struct Plan {
     ledger: Ledger,
 }
 
-/// The way in which sealed ranges make up a window.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Covering {
-    /// By the complete ranges nearest to it, as in the paper.
-    PaperAnswers,
-    /// By whole substreams, weighted at both ends.
-    TunedAnswers,
-}
-
 impl Plan {
     /// The plan of this method.
     ///
@@ -61,13 +52,13 @@ impl Plan {
         }
         let search_plan = Self::find_keys(&settings, &method)?;
         let share = search_plan.as_ref().map(SearchPlan::share);
-        let budget = Budget::of(&settings, share, method.noise())?;
+        let budget = Budget::for_sketches(&settings, share, method.noise())?;
         let sketches = match &method {
-            Method::Paper(method) => paper::sketches(&settings, method, budget)?,
-            Method::Tuned(method) => tuned::sketches(&settings, method, budget)?,
+            Method::Paper(method) => paper::plan_sketches(&settings, method, budget)?,
+            Method::Tuned(method) => tuned::plan_sketches(&settings, method, budget)?,
         };
         let plan = Self::assemble(settings, method, sketches, search_plan)?;
-        check(Quantity::SubstreamsKept, plan.substreams_kept(), 1, SUBSTREAMS_MAX)?;
+        check_range(Quantity::SubstreamsKept, plan.substreams_kept(), 1, SUBSTREAMS_MAX)?;
         planted!(let plan = fault::planned(plan));
         Ok(plan)
     }
@@ -82,12 +73,14 @@ impl Plan {
         if let Some(found) = &search_plan {
             let epsilon = settings.epsilon.ratio().checked_mul(found.share());
             let epsilon = epsilon.ok_or(PlanError::KeysEpsilon { epsilon: settings.epsilon.get() })?;
+            // In the ledger of the sketches: both see the same events (PRIVACY.md: rule 22).
             ledger.charge("the keys of a search", Cost::Approximate(epsilon, found.delta()))?;
         }
         // What was left open is now chosen.
-        let domain = search_plan.as_ref().map_or(settings.domain, |found| Domain::Found(found.chosen()));
+        let domain =
+            search_plan.as_ref().map_or(settings.domain, |found| Domain::Found(found.chosen_settings()));
         let settings = Settings { domain, method: Some(method.clone()), ..settings };
-        let boundaries = boundaries(&ranges);
+        let boundaries = find_boundaries(&ranges);
         let (levels, pinned) = match &method {
             Method::Paper(_) => (1, 0),
             Method::Tuned(method) => (method.levels, method.pinned),
@@ -115,9 +108,9 @@ impl Plan {
 
     /// How keys are found, if they are. Everything else has what they leave of the budget.
     fn find_keys(settings: &Settings, method: &Method) -> Result<Option<SearchPlan>, PlanError> {
-        let Some(search_plan) = settings.domain.search() else { return Ok(None) };
+        let Some(search) = settings.domain.search() else { return Ok(None) };
         let substream_len = method.substream_len(settings.window)?;
-        SearchPlan::new(settings, search_plan, method.noise(), substream_len).map(Some)
+        SearchPlan::new(settings, search, method.noise(), substream_len).map(Some)
     }
 
     /// The same with a shorter list of found keys, for audits.
@@ -180,13 +173,13 @@ impl Plan {
     }
 
     /// Makes the tables of the noise, which sealing would otherwise wait for.
-    pub(crate) fn prepare(&self) {
+    pub(crate) fn prepare_tables(&self) {
         for range in &self.ranges {
             range.table();
         }
         if let Some(search_plan) = &self.search_plan {
-            search_plan.lasting();
-            search_plan.fresh();
+            search_plan.lasting_table();
+            search_plan.fresh_table();
         }
     }
 
@@ -233,17 +226,15 @@ impl Plan {
     /// Whether the numbers of events, of those in a range and of those that were late, are public.
     #[must_use]
     pub fn has_public_totals(&self) -> bool {
-        // PRIVACY.md: rule 36. Where items decide the order of arrival they decide which events are late.
+        // Where items decide the order of arrival they decide which events are late (PRIVACY.md: rule 36).
         let is_by_item = self.settings.window.time().is_some_and(|time| time.clock == Clock::CallerByItem);
         self.settings.unit != Unit::AddRemove && !is_by_item
     }
 
-    /// How sealed ranges make up a window.
-    pub(crate) fn covering(&self) -> Covering {
-        match self.method {
-            Method::Paper(_) => Covering::PaperAnswers,
-            Method::Tuned(_) => Covering::TunedAnswers,
-        }
+    /// Whether a window is made up of whole substreams that are weighted at both ends, and not of the complete ranges nearest
+    /// to it, as in the paper.
+    pub(crate) fn is_tuned(&self) -> bool {
+        matches!(self.method, Method::Tuned(_))
     }
 
     /// The number under which a substream is hashed.
@@ -278,8 +269,9 @@ impl Plan {
     }
 
     /// The substream and the segment of a position.
-    pub(crate) fn place(&self, position: u64) -> (u64, usize) {
+    pub(crate) fn locate_position(&self, position: u64) -> (u64, usize) {
         let offset = position % self.substream_len;
+        // Ranges are half-open: a boundary belongs to what begins there.
         let segment = self.boundaries.partition_point(|&boundary| boundary <= offset);
         (position / self.substream_len, segment)
     }
@@ -302,7 +294,7 @@ impl Plan {
     /// The most sealed substreams that are kept at a time.
     #[must_use]
     pub fn substreams_kept(&self) -> u64 {
-        kept(self.settings.window.len(), self.settings.retention, self.substream_len)
+        count_kept(self.settings.window.len(), self.settings.retention, self.substream_len)
     }
 
     /// The most substreams that are open at a time.
@@ -326,6 +318,7 @@ impl Plan {
     pub(crate) fn users_max(&self) -> u64 {
         match self.settings.window {
             Window::Items(_) => self.substream_len,
+            // Who comes too late for it follows from arrivals alone (PRIVACY.md: rule 14).
             Window::Time(_) => ROOM.saturating_mul(self.substream_items()),
         }
     }

@@ -93,7 +93,7 @@ impl Plan {
         }
         if 1 < self.levels().count() {
             let slices = 1 << (self.levels().count() - 1);
-            let first = grouped(self.levels().first());
+            let first = grouped(self.levels().first_threshold());
             lines.push(format!(
                 "keys above {first} items are counted in up to {slices} parts of a substream, which errs less at the edges"
             ));
@@ -185,7 +185,7 @@ impl Plan {
             percent(share)
         ));
         lines.push("how soon a new key is listed, with 50 % and with 99 % probability:".to_owned());
-        lines.extend(SHARES.into_iter().map(|share| listed(search_plan, share)));
+        lines.extend(SHARES.into_iter().map(|share| listing_line(search_plan, share)));
         lines
     }
 
@@ -218,7 +218,7 @@ fn bound_line(what: &str, bound: f64, failure: f64) -> String {
 }
 
 /// How soon a key is listed that comes up and takes this share of the items.
-fn listed(search_plan: &SearchPlan, share: f64) -> String {
+fn listing_line(search_plan: &SearchPlan, share: f64) -> String {
     let after = |probability| search_plan.items_until_listed(share, probability).map(grouped);
     let soon = match (after(0.5), after(0.99)) {
         (Some(half), Some(most)) => format!("after {half} and {most} items"),

@@ -3,9 +3,9 @@
 use crate::error::{DeltaUse, ParameterError, PlanError, Quantity};
 use crate::noise::law::Law;
 use crate::plan::budget::Budget;
-use crate::plan::layout::{shape, touched};
-use crate::plan::levels::spans;
-use crate::plan::limits::{PINNED_MAX, check, gaussian_law};
+use crate::plan::layout::{count_touched, derive_shape};
+use crate::plan::levels::cut_slices;
+use crate::plan::limits::{PINNED_MAX, check_range, gaussian_law};
 use crate::plan::paper::checkpoint::{Role, Span};
 use crate::plan::range::{PlannedRange, Sketches};
 use crate::plan::reach::Reach;
@@ -14,15 +14,16 @@ use crate::privacy::accounting::{gaussian_variance, laplace_scale, zcdp_rho, zcd
 use crate::privacy::ledger::{Cost, Ledger};
 use crate::privacy::parameters::{Delta, Epsilon};
 
-pub(crate) fn sketches(
+pub(crate) fn plan_sketches(
     settings: &Settings,
     method: &TunedMethod,
     budget: Budget,
 ) -> Result<Sketches, PlanError> {
     let substream_len = method.substream_len(settings.window)?;
-    let shape = shape(method.counters, settings)?;
-    let reach = Reach::new(settings.unit, shape.rows, touched(settings.window.len(), substream_len));
-    let (law, cost) = calibrated(method.noise, budget, reach)?;
+    let shape = derive_shape(method.counters, settings)?;
+    let reach = Reach::new(settings.unit, shape.rows, count_touched(settings.window.len(), substream_len));
+    let (law, cost) = calibrate_noise(method.noise, budget, reach)?;
+    // A δ that nothing needs must not weaken the claim.
     let delta = settings.delta.filter(|_| budget.delta.is_some() || budget.keys.is_some());
     let mut ledger = Ledger::new(settings.epsilon, delta);
     let what = match settings.unit {
@@ -30,24 +31,24 @@ pub(crate) fn sketches(
         Unit::ReplaceOne | Unit::AddRemove => "the sketch over one position",
     };
     ledger.charge(what, cost)?;
-    let slices = spans(substream_len, method.levels).into_iter();
+    let slices = cut_slices(substream_len, method.levels).into_iter();
     if method.pinned == 0 {
-        let ranges = PlannedRange::all(slices.map(|span| (span, law)));
+        let ranges = PlannedRange::from_spans(slices.map(|span| (span, law)));
         return Ok(Sketches { substream_len, shape, ranges, ledger });
     }
     check_pinned(settings, method)?;
     // An event counts in the rows or in one counter of its own, and costs the same in either.
-    let one = Reach::new(settings.unit, 1, touched(settings.window.len(), substream_len));
-    let (own, own_cost) = calibrated(method.noise, budget, one)?;
+    let one = Reach::new(settings.unit, 1, count_touched(settings.window.len(), substream_len));
+    let (own, own_cost) = calibrate_noise(method.noise, budget, one)?;
     debug_assert_eq!(own_cost, cost, "the scale is exact");
     let whole = Span { role: Role::Whole, offsets: 0..substream_len, checkpoint: 0 };
     let slices = slices.map(|span| (Span { role: Role::Slice, ..span }, own));
-    let ranges = PlannedRange::all([(whole, law)].into_iter().chain(slices));
+    let ranges = PlannedRange::from_spans([(whole, law)].into_iter().chain(slices));
     Ok(Sketches { substream_len, shape, ranges, ledger })
 }
 
 fn check_pinned(settings: &Settings, method: &TunedMethod) -> Result<(), PlanError> {
-    check(Quantity::Pinned, method.pinned.into(), 0, PINNED_MAX.into())?;
+    check_range(Quantity::Pinned, method.pinned.into(), 0, PINNED_MAX.into())?;
     let is_hashed = method.counters != CounterLayout::Identity;
     let has_list = settings.domain.keys().is_some() || settings.domain.search().is_some();
     match is_hashed && has_list && method.noise == NoiseChoice::Laplace {
@@ -57,20 +58,25 @@ fn check_pinned(settings: &Settings, method: &TunedMethod) -> Result<(), PlanErr
 }
 
 /// The least noise that covers this reach, and what it costs.
-pub(crate) fn calibrated(noise: NoiseChoice, budget: Budget, reach: Reach) -> Result<(Law, Cost), PlanError> {
+pub(crate) fn calibrate_noise(
+    noise: NoiseChoice,
+    budget: Budget,
+    reach: Reach,
+) -> Result<(Law, Cost), PlanError> {
     match noise {
-        NoiseChoice::Laplace => laplace(budget.epsilon, reach),
-        NoiseChoice::Gaussian => gaussian(budget, reach),
+        NoiseChoice::Laplace => calibrate_laplace(budget.epsilon, reach),
+        NoiseChoice::Gaussian => calibrate_gaussian(budget, reach),
     }
 }
 
-fn laplace(epsilon: Epsilon, reach: Reach) -> Result<(Law, Cost), PlanError> {
+fn calibrate_laplace(epsilon: Epsilon, reach: Reach) -> Result<(Law, Cost), PlanError> {
     let scale = laplace_scale(epsilon, reach.sum).ok_or(ParameterError::Epsilon(epsilon.get()))?;
+    // What this scale costs is charged, not what was asked for.
     let cost = scale.checked_divide(reach.sum).ok_or(ParameterError::Epsilon(epsilon.get()))?;
     Ok((Law::Laplace { scale }, Cost::Pure(cost)))
 }
 
-fn gaussian(budget: Budget, reach: Reach) -> Result<(Law, Cost), PlanError> {
+fn calibrate_gaussian(budget: Budget, reach: Reach) -> Result<(Law, Cost), PlanError> {
     let delta = budget.delta.ok_or(PlanError::DeltaNeeded(DeltaUse::Gaussian))?;
     let law = gaussian_law(reach_variance(budget.epsilon, delta, reach))?;
     Ok((law, Cost::Approximate(budget.epsilon.ratio(), delta.get())))

@@ -37,18 +37,20 @@ pub fn paper_mu(epsilon: Epsilon, delta: Delta) -> f64 {
 /// exp((a - 1)(aρ - ε)) / (a - 1) · (1 - 1/a)^a.
 #[must_use]
 pub fn zcdp_delta(rho: f64, epsilon: f64) -> f64 {
+    // In logarithms, as δ may be below the smallest float; by that of a - 1, as the best order may be near 1 or very
+    // large.
     let log_delta = |log_excess: f64| {
         let excess = log_excess.exp();
         let order = 1.0 + excess;
         excess * (order * rho - epsilon) - log_excess + order * (-1.0 / order).ln_1p()
     };
-    minimise(log_delta, -20.0, 20.0).exp().min(1.0)
+    find_minimum(log_delta, -20.0, 20.0).exp().min(1.0)
 }
 
 /// The largest ρ that the tighter conversion allows for (ε, δ).
 #[must_use]
 pub fn zcdp_rho(epsilon: Epsilon, delta: Delta) -> Rho {
-    let rho = largest(1e-18, 2.0 * epsilon.get(), |rho| zcdp_delta(rho, epsilon.get()) <= delta.get());
+    let rho = find_largest(1e-18, 2.0 * epsilon.get(), |rho| zcdp_delta(rho, epsilon.get()) <= delta.get());
     Rho::new(rho * (1.0 - MARGIN)).expect("the search starts above zero")
 }
 
@@ -57,13 +59,16 @@ pub fn zcdp_rho(epsilon: Epsilon, delta: Delta) -> Rho {
 pub fn gaussian_delta(epsilon: f64, mu: f64) -> f64 {
     let first = log_phi(-epsilon / mu + mu / 2.0);
     let second = epsilon + log_phi(-epsilon / mu - mu / 2.0);
+    // δ is a difference of two terms that may both be below the smallest float, so only their logarithms are
+    // subtracted.
+    // Rounding may put the second above the first where they meet.
     (first + (-(second - first).min(0.0).exp()).ln_1p()).exp()
 }
 
 /// The largest μ for (ε, δ) by exact Gaussian accounting.
 #[must_use]
 pub fn gaussian_mu(epsilon: Epsilon, delta: Delta) -> f64 {
-    largest(1e-9, 1e4, |mu| gaussian_delta(epsilon.get(), mu) <= delta.get())
+    find_largest(1e-9, 1e4, |mu| gaussian_delta(epsilon.get(), mu) <= delta.get())
 }
 
 /// The δ at `epsilon` of discrete Gaussian noise with integer variance `variance` when a neighbour moves
@@ -125,6 +130,7 @@ pub fn gaussian_variance(epsilon: Epsilon, delta: Delta, shifts: u64) -> u64 {
     if delta.get() < 1e-80 || 2_f64.powi(33) < guess {
         return zcdp_variance(shifts, zcdp_rho(epsilon, delta).get()).max(2);
     }
+    // The continuous law is off by less than a tenth wherever it was tried; the loops hold where it is not.
     let (mut low, mut high) = ((guess * 0.9) as u64, (guess * 1.1) as u64 + 2);
     while 0 < low && fits(low) {
         low /= 2;
@@ -149,6 +155,7 @@ pub(crate) fn zcdp_variance(squares: u64, rho: f64) -> u64 {
 /// `None` if the exact ratio does not fit.
 #[must_use]
 pub fn laplace_scale(epsilon: Epsilon, l1: u64) -> Option<Ratio> {
+    // As an exact ratio, and by L1 alone: a rounded scale would leave a δ above 0 (PRIVACY.md: rule 4).
     epsilon.ratio().checked_divide(l1)
 }
 
@@ -159,6 +166,7 @@ pub fn heaviest(ranges: &[(Range<u64>, f64)]) -> f64 {
     let cost_at = |offset: u64| -> f64 {
         ranges.iter().filter(|(range, _)| range.contains(&offset)).map(|(_, cost)| cost).sum()
     };
+    // A sum grows only where a range starts, so that no other offset can be worse.
     ranges.iter().map(|(range, _)| cost_at(range.start)).fold(0.0, f64::max)
 }
 
@@ -167,6 +175,7 @@ fn log_phi(x: f64) -> f64 {
     if -30.0 < x {
         return (0.5 * libm::erfc(-x / SQRT_2)).ln();
     }
+    // Here erfc has lost its digits; three terms of its asymptotic series have enough.
     let square = x * x;
     -square / 2.0 - (-x * (2.0 * PI).sqrt()).ln() + (-1.0 / square + 3.0 / (square * square)).ln_1p()
 }
@@ -189,7 +198,7 @@ pub(crate) fn bisect(mut low: f64, mut high: f64, is_below: impl Fn(f64) -> bool
 }
 
 /// The largest value in [low, high] that fits, by bisection in the logarithm; `fits` must be monotone.
-fn largest(low: f64, high: f64, fits: impl Fn(f64) -> bool) -> f64 {
+fn find_largest(low: f64, high: f64, fits: impl Fn(f64) -> bool) -> f64 {
     let (mut low, mut high) = (low.ln(), high.ln());
     for _ in 0..100 {
         let middle = f64::midpoint(low, high);
@@ -199,7 +208,7 @@ fn largest(low: f64, high: f64, fits: impl Fn(f64) -> bool) -> f64 {
 }
 
 /// The smallest value of a unimodal function on [low, high], by ternary search.
-fn minimise(f: impl Fn(f64) -> f64, mut low: f64, mut high: f64) -> f64 {
+fn find_minimum(f: impl Fn(f64) -> f64, mut low: f64, mut high: f64) -> f64 {
     for _ in 0..200 {
         let third = (high - low) / 3.0;
         if f(low + third) < f(high - third) { high -= third } else { low += third }

@@ -39,8 +39,9 @@ impl Ledger {
     /// # Errors
     /// The cost exceeds what is left of the budget, or it is negative or not a number. The ledger stays as it was.
     pub fn charge(&mut self, what: &str, cost: Cost) -> Result<(), OverBudget> {
+        // Taken back if it does not fit: the error says what all charges would have cost together.
         self.charges.push((what.to_owned(), cost));
-        if self.fits() {
+        if self.fits_budget() {
             return Ok(());
         }
         let (epsilon, delta) = self.spent();
@@ -69,7 +70,7 @@ impl Ledger {
     #[must_use]
     pub fn spent(&self) -> (f64, f64) {
         let pure = self.exact_epsilon().map_or(f64::INFINITY, Ratio::to_f64);
-        let (rho, flat) = (self.rho(), self.flat_delta());
+        let (rho, flat) = (self.charged_rho(), self.flat_delta());
         if rho == 0.0 {
             return (pure, flat);
         }
@@ -79,16 +80,18 @@ impl Ledger {
         }
     }
 
-    fn fits(&self) -> bool {
+    fn fits_budget(&self) -> bool {
         let (epsilon, delta) = self.spent();
+        // A negative cost would pay for the others.
         let is_cost = |value: f64| 0.0 <= value && value.is_finite();
         let are_costs = self.charges.iter().all(|(_, cost)| match cost {
             Cost::Pure(_) => true,
             Cost::Zcdp(rho) => is_cost(*rho),
             Cost::Approximate(_, delta) => is_cost(*delta),
         });
+        // As exact ratios: a sum of rounded numbers could exceed the budget and look as if it met it.
         let pure_fits = self.exact_epsilon().is_some_and(|sum| sum <= self.epsilon.ratio());
-        let mixed_fits = self.rho() == 0.0 || epsilon <= self.epsilon.get();
+        let mixed_fits = self.charged_rho() == 0.0 || epsilon <= self.epsilon.get();
         are_costs && pure_fits && mixed_fits && delta <= self.delta.map_or(0.0, Delta::get)
     }
 
@@ -100,7 +103,7 @@ impl Ledger {
         })
     }
 
-    fn rho(&self) -> f64 {
+    fn charged_rho(&self) -> f64 {
         self.charges.iter().map(|(_, cost)| if let Cost::Zcdp(rho) = cost { *rho } else { 0.0 }).sum()
     }
 

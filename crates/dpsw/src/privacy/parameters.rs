@@ -106,7 +106,7 @@ impl FromStr for Epsilon {
     type Err = ParameterError;
 
     fn from_str(text: &str) -> Result<Self, ParameterError> {
-        Self::new(number(text)?)
+        Self::new(parse_number(text)?)
     }
 }
 
@@ -122,7 +122,7 @@ impl FromStr for Delta {
     type Err = ParameterError;
 
     fn from_str(text: &str) -> Result<Self, ParameterError> {
-        Self::new(number(text)?)
+        Self::new(parse_number(text)?)
     }
 }
 
@@ -138,11 +138,11 @@ impl FromStr for Threshold {
     type Err = ParameterError;
 
     fn from_str(text: &str) -> Result<Self, ParameterError> {
-        Self::new(number(text)?)
+        Self::new(parse_number(text)?)
     }
 }
 
-fn number(text: &str) -> Result<f64, ParameterError> {
+fn parse_number(text: &str) -> Result<f64, ParameterError> {
     text.trim().parse().map_err(|_| ParameterError::Number(text.to_owned()))
 }
 

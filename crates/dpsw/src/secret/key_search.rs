@@ -68,7 +68,7 @@ impl KeySearch {
             Kind::Integers => AnyKeyTable::Integers(KeyTable::new(by)),
             Kind::Bytes => AnyKeyTable::Bytes(KeyTable::new(by)),
         };
-        Self { counts, limit: plan.limit(), arrivals: 0, lowered: 0 }
+        Self { counts, limit: plan.summary_limit(), arrivals: 0, lowered: 0 }
     }
 
     /// Wipes everything.
@@ -154,7 +154,7 @@ impl KeySearch {
     /// The most bytes of the keys after this many arrivals.
     pub(crate) fn len_max(plan: &SearchPlan, arrivals: u64) -> u64 {
         let items = arrivals.min(plan.items_max());
-        let entries = plan.limit().map_or(items, |limit| items.min(limit as u64));
+        let entries = plan.summary_limit().map_or(items, |limit| items.min(limit as u64));
         let key = match plan.kind() {
             Kind::Integers => 8,
             Kind::Bytes => 8 + plan.key_len_max() as u64,
@@ -326,7 +326,7 @@ impl<'a> KeyCheck<'a> {
     fn new(plan: &'a SearchPlan, generator: &'a mut Generator) -> Self {
         let threshold = plan.threshold();
         planted!(let threshold = fault::threshold(threshold));
-        let (lasting, fresh) = (OneSided::new(plan.lasting()), OneSided::new(plan.fresh()));
+        let (lasting, fresh) = (OneSided::new(plan.lasting_table()), OneSided::new(plan.fresh_table()));
         Self { threshold, lasting, fresh, generator }
     }
 
@@ -604,7 +604,7 @@ mod tests {
         let mut search = KeySearch::new(search_plan, key());
         search.take_run(Run::integers(&vec![7; enough]), None, search_plan);
         search.take_run(Run::integers(&vec![8; enough]), None, search_plan);
-        let (item, limits) = (Item::Integer(8), search_plan.list());
+        let (item, limits) = (Item::Integer(8), search_plan.list_limits());
         let kept = FoundKey { hash: key().hash_item(item), item, sum: 0 };
         let listed = FoundKeys::new(Kind::Integers, vec![kept], limits);
         assert_eq!(look(&mut search, search_plan, &listed, Noise::off()), [7]);
@@ -668,7 +668,7 @@ mod tests {
             let mut search = KeySearch::new(search_plan, key());
             let items: Vec<u64> = (0..keys * count).map(|i| i % keys).collect();
             search.take_run(Run::integers(&items), None, search_plan);
-            for probability in &search_plan.release().outcomes(&[count; 2])[..2] {
+            for probability in &search_plan.release().outcome_law(&[count; 2])[..2] {
                 let found =
                     look(&mut search, search_plan, &FoundKeys::default(), Noise::from_system()).len() as f64;
                 let expected = keys as f64 * probability;

@@ -111,7 +111,7 @@ impl DpswSketch {
         if time < self.earliest_open() {
             return Place::Late;
         }
-        let (number, segment) = self.plan.place(time);
+        let (number, segment) = self.plan.locate_position(time);
         Place::Open { number, segment }
     }
 

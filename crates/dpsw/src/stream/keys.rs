@@ -26,6 +26,6 @@ impl HashKeys {
         let number = plan.hash_number(substream.number());
         // Views carry the row keys of released substreams, never the stream key that they come from (PRIVACY.md: rule 25).
         let row_keys = |rows| Ok::<_, Infallible>(self.stream.row_keys(number, rows));
-        self.mapper.mapping(plan, row_keys).unwrap_or_else(|never| match never {})
+        self.mapper.make_mapping(plan, row_keys).unwrap_or_else(|never| match never {})
     }
 }

@@ -166,7 +166,7 @@ impl DpswSketch {
     /// An empty sketch whose first substream has this number.
     pub(crate) fn beginning_with(plan: Plan, key: StreamKey, noise: Noise, number: u64) -> Self {
         planted!(fault::begins());
-        plan.prepare();
+        plan.prepare_tables();
         let keys = HashKeys::new(&plan, key);
         let pins = Pins::new(&plan, number);
         let first = pins.horizon().get(number).expect("a stream begins inside its horizon");

@@ -145,7 +145,7 @@ impl DpswSketch {
         self.check_owner()?;
         self.generation += 1;
         // A reproducible stream is saved under a nonce of the system as well: a nonce must never repeat.
-        let nonce = Noise::from_system().key()?;
+        let nonce = Noise::from_system().draw_key()?;
         let nonce: [u8; ID_LEN] = nonce[..ID_LEN].try_into().expect("24 of 32 bytes");
         let mut header = Vec::from(MAGIC);
         header.extend_from_slice(&VERSION.to_le_bytes());
@@ -229,7 +229,7 @@ impl DpswSketch {
 
     fn searches_len_max(&self) -> u64 {
         let Some(search_plan) = self.plan.search_plan() else { return 0 };
-        let running = search_plan.running();
+        let running = search_plan.running_max();
         // Where presence is private every search is taken as full (PRIVACY.md: rule 29).
         let all = if self.plan.has_public_totals() {
             let arrivals = self.searches.values().map(KeySearch::arrivals);
@@ -747,7 +747,7 @@ mod tests {
         let plan = Plan::new(settings).expect("a valid plan");
         let sketch = DpswSketch::with_noise(plan, Noise::off()).expect("off");
         let search_plan = sketch.plan.search_plan().expect("keys are found");
-        assert!(1 < search_plan.running());
+        assert!(1 < search_plan.running_max());
         let items: Vec<u64> = (0..2 * search_plan.items_max()).collect();
         let mut search = KeySearch::new(search_plan, sketch.keys.mapper.fingerprint_key);
         search.take_run(Run::integers(&items), None, search_plan);
@@ -755,7 +755,7 @@ mod tests {
             writer.put_u64(0);
             search.write_to(writer);
         });
-        assert_eq!(sketch.searches_len_max(), search_plan.running() * longest);
+        assert_eq!(sketch.searches_len_max(), search_plan.running_max() * longest);
     }
 
     #[test]

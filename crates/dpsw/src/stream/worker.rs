@@ -241,7 +241,7 @@ impl Worker {
         let mut done = 0;
         std::iter::from_fn(move || {
             done += times[done..].iter().take_while(|time| !range.contains(time)).count();
-            let place = self.plan.place(*times.get(done)?);
+            let place = self.plan.locate_position(*times.get(done)?);
             let segment = segment_times(&self.plan, place.0, place.1);
             let segment = segment.start.max(range.start)..segment.end.min(range.end);
             let start = done;

@@ -403,7 +403,7 @@ pub(crate) fn positions(positions: usize) -> usize {
 
 /// What becomes of how often a summary was lowered, and of what is taken off every count.
 pub(crate) fn reduced(lowered: u64, reduction: u64, stored: &[u32], plan: &SearchPlan) -> (u64, u64) {
-    match (PLANTED.get(), plan.limit()) {
+    match (PLANTED.get(), plan.summary_limit()) {
         (Some(Fault::PlainSummary), _) => (0, reduction),
         (Some(Fault::SummaryWhenFull), None) if FEW_KEYS < stored.len() => {
             (lowered, plan.items_max() / (FEW_KEYS as u64 + 1))

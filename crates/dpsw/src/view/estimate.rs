@@ -85,15 +85,15 @@ impl Estimate {
         if !(0.0 < confidence && confidence < 1.0) {
             return Err(ParameterError::Fraction { name: Fraction::Confidence, value: confidence });
         }
-        let reach = self.reach((1.0 - confidence) / 2.0);
+        let reach = self.reach_at((1.0 - confidence) / 2.0);
         Ok(self.value - reach..self.value + reach)
     }
 
     /// What the error exceeds with this probability on one side.
-    pub(crate) fn reach(&self, probability: f64) -> f64 {
+    pub(crate) fn reach_at(&self, probability: f64) -> f64 {
         match self.deviations {
             Some(deviations) if self.error_bound.is_finite() => {
-                self.tail.reach(probability) * deviations.total() + WHOLE_COUNTS
+                self.tail.reach_at(probability) * deviations.total() + WHOLE_COUNTS
             }
             _ => -normal_quantile(probability) / NORMAL_95 * self.error_bound,
         }
@@ -109,7 +109,8 @@ impl Estimate {
             // The paper's bounds come without a law; a normal one of the same 95 % stands in.
             _ => (Tail::NORMAL, distance / self.error_bound * NORMAL_95),
         };
-        if 0.0 < deviations { tail.beyond(deviations) } else { 0.5 }
+        // The tail is that of one side: for counts above the value there is nothing less than a half.
+        if 0.0 < deviations { tail.chance_beyond(deviations) } else { 0.5 }
     }
 
     /// Whether the count cannot be told from zero: it lies below the noise floor.
@@ -175,8 +176,8 @@ impl Shown {
 
     /// An estimate that is off by more with these probabilities, downwards and upwards; counts are not negative.
     pub(crate) fn with_chances(estimate: &Estimate, [below, above]: [f64; 2]) -> Self {
-        let lower = estimate.value - estimate.reach(below);
-        let upper = estimate.value + estimate.reach(above);
+        let lower = estimate.value - estimate.reach_at(below);
+        let upper = estimate.value + estimate.reach_at(above);
         Self::new(estimate.value.max(0.0), lower.max(0.0), upper.max(0.0))
     }
 

@@ -74,7 +74,7 @@ pub(crate) fn show_rows(
     rows: &[(Row, Estimate)],
     selection: &Selection,
 ) -> Vec<Shown> {
-    // PRIVACY.md: rule 41. The request alone decides; and exact counters have nothing to shrink.
+    // The request alone decides; and exact counters have nothing to shrink (PRIVACY.md: rule 41).
     if selection.hides_nothing(values.len()) || errors.base.variance <= 0.0 {
         return rows.iter().map(|(_, estimate)| Shown::plain(estimate)).collect();
     }
@@ -88,7 +88,7 @@ pub(crate) fn show_rows(
 }
 
 fn show_row(prior: &CountPrior, row: &Row, estimate: &Estimate) -> Shown {
-    match prior.posterior(*row) {
+    match prior.posterior_of(*row) {
         Some(Posterior { value, lower, upper }) => {
             Shown::new(value, (lower - WHOLE_COUNTS).max(0.0), upper + WHOLE_COUNTS)
         }
@@ -120,7 +120,7 @@ fn count_shown<'e>(
     let mut chances = Vec::new();
     for estimate in estimates {
         let value = estimate.value.max(0.0);
-        let upper = (estimate.value + estimate.reach(side)).max(0.0);
+        let upper = (estimate.value + estimate.reach_at(side)).max(0.0);
         // The lower end is not known yet, so it must not rule a row out.
         if selection.is_reached(&Shown::new(value, f64::INFINITY, upper)) {
             chances.push(selection.least_lower().map_or(0.0, |least| estimate.chance_below(least)));
@@ -153,12 +153,12 @@ mod tests {
     const DRAWS: usize = 5;
 
     fn errors() -> Errors {
-        Errors { base: Moments::of(law(), DRAWS as f64), chance_per_item: 0.0 }
+        Errors { base: Moments::of_draws(law(), DRAWS as f64), chance_per_item: 0.0 }
     }
 
     fn estimate(value: f64) -> Estimate {
         let tail = Tail::new(errors().base);
-        let deviation = errors().deviation(0.0);
+        let deviation = errors().deviation_at(0.0);
         Estimate {
             value,
             error_bound: tail.reach_95() * deviation + WHOLE_COUNTS,
@@ -177,7 +177,7 @@ mod tests {
 
     /// The list of keys that are named by their place.
     fn list(values: &[f64], selection: &Selection) -> List<'static> {
-        let places = selection.choose_indices(values, |least| 6.0 * errors().deviation(least));
+        let places = selection.choose_indices(values, |least| 6.0 * errors().deviation_at(least));
         let row = |place: &usize| {
             let value = values[*place];
             (Row { value, unrest: 0.0, errors: errors(), changes: KeyDrift::default() }, estimate(value))
@@ -317,7 +317,7 @@ mod tests {
             assert_eq!(list.len(), large.len(), "the others may be noise");
             list[0].estimate.value - list[0].shown.lower
         };
-        let reach = |share: f64| estimate(0.0).reach(0.025 * share);
+        let reach = |share: f64| estimate(0.0).reach_at(0.025 * share);
         let is_near = |one: f64, other: f64| (one - other).abs() < 1e-6;
         assert!(is_near(lower(&[900.0], 1000, ListRequest::top(20)), reach(0.001)));
         assert!(is_near(lower(&[900.0, 800.0], 1000, ListRequest::top(20)), reach(0.002)));
@@ -348,7 +348,7 @@ mod tests {
     fn short_window(seed: u64) -> (Vec<f64>, Vec<(Row, Estimate)>) {
         let mut generator = Noise::seeded(seed).generator().expect("seeded");
         let noise = Law::Laplace { scale: Ratio::new(11, 1).expect("a ratio") };
-        let base = Moments::of(noise, 1.0).times_root(SHARE * SHARE);
+        let base = Moments::of_draws(noise, 1.0).times_root(SHARE * SHARE);
         let errors = Errors { base, chance_per_item: 1.0 - SHARE };
         let row = |key: u64| {
             let clumps = 20 + key % 61;

@@ -91,7 +91,7 @@ impl Selection {
     }
 
     /// Whether no more keys came into question than the request allows.
-    pub(crate) fn check(&self) -> Result<(), QueryError> {
+    pub(crate) fn check_in_question(&self) -> Result<(), QueryError> {
         let (got, most) = (self.in_question.get(), self.request.in_question_max);
         if got <= most { Ok(()) } else { Err(QueryError::ManyRows { got, most }) }
     }
@@ -105,7 +105,7 @@ impl Selection {
                 let most = self.request.in_question_max.saturating_add(1);
                 let indices: Vec<usize> = at_least(values, low).take(most).collect();
                 self.in_question.set(indices.len());
-                if self.check().is_ok() {
+                if self.check_in_question().is_ok() {
                     return indices;
                 }
                 self.in_question.set(at_least(values, low).count());
@@ -126,7 +126,7 @@ impl Selection {
     /// Whether the request shows every key, whatever is estimated. Soundness of all intervals rests on asking the request
     /// alone: if all keys happen to be listed, they were still chosen.
     pub(crate) fn hides_nothing(&self, keys: usize) -> bool {
-        // PRIVACY.md: rule 41.
+        // What the data happens to hide must not matter (PRIVACY.md: rule 41).
         self.request.has_noise && self.least.is_none() && keys <= self.request.most
     }
 

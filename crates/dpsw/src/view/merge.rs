@@ -66,7 +66,7 @@ impl WindowView {
         let merged = if self.plan.has_slices() {
             let together = join_substreams(&[self, other], &common).ok_or(MergeError::Keys)?;
             let end = finished.is_none().then_some(end);
-            let sites = [self, other].into_iter().flat_map(Self::each);
+            let sites = [self, other].into_iter().flat_map(Self::each_site);
             let sites = sites.map(|site| site.cut_to(&common, stream.start, end)).collect();
             Self::of_sites(sites, self.release_together(other, together), stream)
         } else {
@@ -116,7 +116,7 @@ impl WindowView {
     }
 
     /// The views that it is made of, each of one site.
-    pub(crate) fn each(&self) -> &[Self] {
+    pub(crate) fn each_site(&self) -> &[Self] {
         if self.apart.is_empty() { std::slice::from_ref(self) } else { &self.apart }
     }
 
@@ -157,6 +157,7 @@ impl WindowView {
         let lists = [self, other].map(|view| view.cached.released.found());
         let mut all: Vec<FoundKey<'_>> = lists.iter().flat_map(|found| found.iter_kept(by)).collect();
         all.sort_unstable_by_key(|kept| (kept.hash, kept.item));
+        // Sites hash alike, so that a key of both lists stands side by side.
         all.dedup_by_key(|kept| kept.item);
         let keys = Keys::collect_kind(self.plan.settings().domain.kind(), all.iter().map(|kept| kept.item));
         let counter = FoundCounter { plan: &self.plan, pins: Pins::none() };
@@ -186,11 +187,11 @@ impl WindowView {
         if self.plan.settings() != other.plan.settings() {
             return Err(MergeError::Plan);
         }
-        // PRIVACY.md: rule 7. Reproducible noise promises nothing, and neither would a sum with it.
+        // Reproducible noise promises nothing, and neither would a sum with it (PRIVACY.md: rule 7).
         if self.claim == Claim::None || other.claim == Claim::None {
             return Err(MergeError::NoClaim);
         }
-        // Caps are kept per site: a user at two sites would have twice the items that the noise is made for.
+        // Caps are kept per site: a user at two sites would have twice the items that the noise is made for (PRIVACY.md: rule 14).
         if self.plan.settings().unit.per_substream().is_some() {
             return Err(MergeError::Users);
         }
@@ -266,6 +267,7 @@ impl SealedSubstream {
 impl SealedSketch {
     fn sum_with(&self, other: &Self) -> Self {
         let cells: Vec<i32> =
+            // A sum that wrapped around would make the largest count the smallest.
             self.cells().iter().zip(other.cells()).map(|(a, b)| a.saturating_add(b)).collect();
         let items = self.items().zip(other.items()).map(|(a, b)| a.saturating_add(b));
         Self::of_released(self.shape(), &cells, items, self.width())

@@ -23,19 +23,19 @@ pub(crate) struct MergedAnswers<'a> {
 }
 
 impl MergedAnswers<'_> {
-    pub(crate) fn span(&self) -> Range<u64> {
-        self.together.span()
+    pub(crate) fn covered_span(&self) -> Range<u64> {
+        self.together.covered_span()
     }
 
-    pub(crate) fn items(&self) -> u64 {
-        self.together.items()
+    pub(crate) fn count_items(&self) -> u64 {
+        self.together.count_items()
     }
 
-    pub(crate) fn capped(&self) -> Option<u64> {
-        self.together.capped()
+    pub(crate) fn count_capped(&self) -> Option<u64> {
+        self.together.count_capped()
     }
 
-    pub(crate) fn frequency(&self, item: Item<'_>) -> Estimate {
+    pub(crate) fn estimate_item(&self, item: Item<'_>) -> Estimate {
         self.together.to_estimate(self.answer_item(item))
     }
 
@@ -57,7 +57,7 @@ impl MergedAnswers<'_> {
     }
 
     /// Rows chosen from all keys by their estimates.
-    pub(crate) fn list<'k>(&self, keys: &'k Keys, selection: &Selection) -> List<'k> {
+    pub(crate) fn list_keys<'k>(&self, keys: &'k Keys, selection: &Selection) -> List<'k> {
         let mut values = vec![0.0; keys.len()];
         for site in &self.apart {
             add_each(&mut values, &site.values_of_keys(keys));
@@ -77,7 +77,10 @@ impl MergedAnswers<'_> {
     fn errors_of_rare(&self) -> Errors {
         let chance: f64 = self.apart.iter().map(|site| site.errors_of_rare().chance_per_item).sum();
         Errors {
-            base: sum_errors(self.apart.iter().map(|site| (site.errors_of_rare().base, site.model.noise()))),
+            base: sum_errors(
+                self.apart.iter().map(|site| (site.errors_of_rare().base, site.model.rare_noise())),
+            ),
+            // Each site has a part of the items: what chance adds per item is a mean and no sum.
             chance_per_item: chance / self.apart.len() as f64,
         }
     }

@@ -41,7 +41,7 @@ pub(crate) struct Errors {
 }
 
 impl Errors {
-    fn variance(&self, count: f64) -> f64 {
+    fn variance_at(&self, count: f64) -> f64 {
         self.base.variance + self.chance_per_item * count.max(0.0)
     }
 
@@ -50,13 +50,13 @@ impl Errors {
         Self { chance_per_item: self.chance_per_item * (1.0 + clumps), ..self }
     }
 
-    pub(crate) fn deviation(&self, count: f64) -> f64 {
-        self.variance(count).sqrt()
+    pub(crate) fn deviation_at(&self, count: f64) -> f64 {
+        self.variance_at(count).sqrt()
     }
 
     /// The law of all errors of a key with this count, and with this much unrest.
     fn law_at(&self, count: f64, unrest: f64) -> ErrorLaw {
-        let variance = self.variance(count) + unrest;
+        let variance = self.variance_at(count) + unrest;
         ErrorLaw::new(Moments { variance, ..self.base })
     }
 }
@@ -72,7 +72,7 @@ impl ErrorLaw {
         Self { deviation: moments.variance.sqrt(), tail: Tail::new(moments) }
     }
 
-    fn density(&self, error: f64) -> f64 {
+    fn density_of(&self, error: f64) -> f64 {
         self.tail.density(error / self.deviation) / self.deviation
     }
 }
@@ -174,9 +174,9 @@ impl CountPrior {
     }
 
     /// What a row probably counts; `None` if no other key is near it.
-    pub(crate) fn posterior(&self, row: Row) -> Option<Posterior> {
+    pub(crate) fn posterior_of(&self, row: Row) -> Option<Posterior> {
         let region = self.regions.iter().rev().find(|region| region.least <= row.value)?;
-        (1.0 < region.keys).then(|| region.posterior(row))
+        (1.0 < region.keys).then(|| region.posterior_of(row))
     }
 }
 
@@ -265,6 +265,7 @@ impl Region {
         let most = bins[bins.len() - 1].mean;
         let bottom = (least - REACH * law.deviation).max(0.0);
         let top = (most + REACH * law.deviation).max(bottom);
+        // Counts closer than half a deviation are not told apart by any estimate.
         let step = (law.deviation / 2.0).max((top - bottom) / LEAVES_MAX);
         let counts = CountGrid { bottom, step, len: ((top - bottom) / step).ceil() as usize + 1 };
         let keys = bins.iter().map(|bin| bin.keys).sum();
@@ -302,7 +303,7 @@ impl Region {
 
     /// How probable this estimate is for each of these counts.
     fn densities_in(&self, law: &ErrorLaw, value: f64, band: Range<usize>) -> Vec<f64> {
-        band.map(|leaf| law.density(value - self.counts.count_at(leaf))).collect()
+        band.map(|leaf| law.density_of(value - self.counts.count_at(leaf))).collect()
     }
 
     /// How many keys each count holds if they are shared out by the prior; likelihoods begin at a leaf.
@@ -325,7 +326,7 @@ impl Region {
     /// An estimate is what sealed slices hold of the window by their share, and noise. Noise made a chosen row large, and the prior
     /// takes that back. What the window really holds scatters *around* the share, whatever was chosen: the edges make an
     /// interval longer and move nothing.
-    fn posterior(&self, row: Row) -> Posterior {
+    fn posterior_of(&self, row: Row) -> Posterior {
         // A row may be cut more finely than most, so its own noise is not that of the list.
         let law = ErrorLaw::new(row.errors.base);
         let band = self.counts.leaves_near(row.value, BAND * law.deviation);
@@ -334,23 +335,23 @@ impl Region {
         // The prior was learned from this row too; counted twice, its noise would prove itself.
         let mut posterior = self.tree.weights_without(band.start, &normalise_weights(own));
         multiply_each(&mut posterior, &self.densities_in(&law, row.value, band.clone()));
-        let posterior = self.summarise(band.start, &normalise_weights(posterior));
+        let posterior = self.summarise_weights(band.start, &normalise_weights(posterior));
         // A few differences may show less unrest than there is; keys of one list are alike.
         let pooled = self.unrest * posterior.value.powi(2);
         posterior.with_edges(row.errors, row.unrest.max(pooled))
     }
 
     /// The mean and the interval of weights on the leaves from `first` on.
-    fn summarise(&self, first: usize, weights: &[f64]) -> Posterior {
+    fn summarise_weights(&self, first: usize, weights: &[f64]) -> Posterior {
         let value = (first..).zip(weights).map(|(leaf, weight)| weight * self.counts.count_at(leaf)).sum();
         // No leaf lies below 0: where it may well be none, the interval must begin there.
         let is_at_zero = self.counts.bottom == 0.0 && first == 0 && SIDE < weights[0];
-        let lower = if is_at_zero { 0.0 } else { self.quantile(SIDE, first, weights) };
-        Posterior { value, lower, upper: self.quantile(1.0 - SIDE, first, weights) }
+        let lower = if is_at_zero { 0.0 } else { self.quantile_of(SIDE, first, weights) };
+        Posterior { value, lower, upper: self.quantile_of(1.0 - SIDE, first, weights) }
     }
 
     /// The count below which this share of the weights lies, evenly inside each leaf.
-    fn quantile(&self, share: f64, first: usize, weights: &[f64]) -> f64 {
+    fn quantile_of(&self, share: f64, first: usize, weights: &[f64]) -> f64 {
         let mut before = 0.0;
         for (leaf, weight) in (first..).zip(weights) {
             if share <= before + weight {
@@ -449,7 +450,7 @@ mod tests {
     }
 
     fn errors() -> Errors {
-        Errors { base: Moments::of(law(), DRAWS as f64), chance_per_item: 0.0 }
+        Errors { base: Moments::of_draws(law(), DRAWS as f64), chance_per_item: 0.0 }
     }
 
     fn generator(seed: u64) -> Generator {
@@ -476,7 +477,7 @@ mod tests {
 
     /// How many of the largest 20 hold their count, shown and plainly, over many streams of keys with these counts.
     fn held(counts: &[f64], streams: u64) -> [f64; 2] {
-        let plain = errors().deviation(0.0) * Tail::new(errors().base).reach(SIDE);
+        let plain = errors().deviation_at(0.0) * Tail::new(errors().base).reach_at(SIDE);
         let mut held = [0.0; 2];
         for seed in 0..streams {
             let values = estimates(counts, &mut generator(seed));
@@ -485,7 +486,7 @@ mod tests {
             let prior = CountPrior::new(errors(), &values, &rows);
             for (place, row) in places.into_iter().zip(rows) {
                 let shown = prior
-                    .posterior(row)
+                    .posterior_of(row)
                     .map_or((row.value - plain).max(0.0)..row.value + plain, |posterior| {
                         posterior.lower..posterior.upper
                     });
@@ -522,7 +523,7 @@ mod tests {
         let rows: Vec<Row> = largest(&values, 20).iter().map(|&place| row(values[place], 0.0)).collect();
         let prior = CountPrior::new(errors(), &values, &rows);
         for row in rows {
-            let Posterior { value, lower, .. } = prior.posterior(row).expect("others are near");
+            let Posterior { value, lower, .. } = prior.posterior_of(row).expect("others are near");
             assert!(lower < 1.0 && value < 0.6 * row.value, "{row:?}: {value} from {lower}");
         }
     }
@@ -531,7 +532,7 @@ mod tests {
     fn a_key_far_above_all_others_stands_alone() {
         let values = [estimates(&vec![0.0; 1000], &mut generator(4)), vec![5000.0]].concat();
         let row = row(5000.0, 0.0);
-        assert_eq!(CountPrior::new(errors(), &values, &[row]).posterior(row), None);
+        assert_eq!(CountPrior::new(errors(), &values, &[row]).posterior_of(row), None);
     }
 
     #[test]
@@ -542,7 +543,7 @@ mod tests {
             let rows: Vec<Row> =
                 largest(&values, 20).iter().map(|&place| row(values[place], unrest)).collect();
             let prior = CountPrior::new(errors(), &values, &rows);
-            let of = |row: &Row| prior.posterior(*row).map(|posterior| posterior.upper - posterior.lower);
+            let of = |row: &Row| prior.posterior_of(*row).map(|posterior| posterior.upper - posterior.lower);
             rows.iter().filter_map(of).sum::<f64>()
         };
         assert!(1.5 * width(0.0) < width(40_000.0));

@@ -57,7 +57,7 @@ impl WindowView {
         if self.sites != earlier.sites {
             return Err(SuccessionError::Sites);
         }
-        // PRIVACY.md: rule 34. Nothing follows the end of a stream.
+        // Nothing follows the end of a stream (PRIVACY.md: rule 34).
         if let Some(end) = earlier.finished() {
             return Err(SuccessionError::Over { end });
         }
@@ -65,8 +65,8 @@ impl WindowView {
         if end < last || end == last && self.finished().is_none() {
             return Err(SuccessionError::NotLater { end, last });
         }
-        let mut sites = self.each().iter().zip(earlier.each());
-        // PRIVACY.md: rule 9. Two seals of one substream would show the same counts under two noises.
+        let mut sites = self.each_site().iter().zip(earlier.each_site());
+        // Two seals of one substream would show the same counts under two noises (PRIVACY.md: rule 9).
         match sites.find_map(|(site, before)| site.sealed_again(before)) {
             Some(substream) => Err(SuccessionError::SealedTwice { substream }),
             None => Ok(()),

@@ -7,8 +7,8 @@ use crate::error::{ParameterError, QueryError};
 use crate::item::keys::Keys;
 use crate::item::value::Item;
 use crate::plan::range::WHOLE;
-use crate::plan::settings::Window;
-use crate::plan::structure::{Covering, Plan};
+use crate::plan::settings::{Method, Window};
+use crate::plan::structure::Plan;
 use crate::privacy::parameters::{Claim, Threshold};
 use crate::sealed::sketch::SealedSketch;
 use crate::sealed::substream::SealedSubstream;
@@ -34,6 +34,9 @@ use crate::view::tuned::window_model::WindowModel;
 ///
 /// A view of one site reads its sketches directly. A merged view may hold one view for each site: sites that pin or cut different
 /// keys cannot be added up counter by counter.
+///
+/// Invariant: nothing in a view changes but its caches, which hold what would be computed again. So an old view keeps answering
+/// the same while the stream goes on.
 #[derive(Debug, Clone)]
 pub struct WindowView {
     pub(crate) plan: Arc<Plan>,
@@ -132,7 +135,7 @@ impl WindowView {
     /// ranges nearest to it.
     #[must_use]
     pub fn covered(&self) -> Range<u64> {
-        self.answers().span()
+        self.answers().covered_span()
     }
 
     /// The positions that a window may lie in.
@@ -177,6 +180,7 @@ impl WindowView {
     fn at_window(&self, window_len: u64, window: Range<u64>) -> Self {
         let apart = self.apart.iter().map(|site| {
             let Range { start, end } = site.stream;
+            // A site that began later or ended earlier has nothing beyond its own stream.
             site.at_window(window_len, window.start.clamp(start, end)..window.end.clamp(start, end))
         });
         Self { apart: apart.collect(), window_len, window, model: OnceLock::new(), ..self.clone() }
@@ -189,7 +193,7 @@ impl WindowView {
     pub fn frequency<'i>(&self, item: impl Into<Item<'i>>) -> Result<Estimate, QueryError> {
         let item = item.into();
         self.check_item(item)?;
-        let estimate = self.answers().frequency(item);
+        let estimate = self.answers().estimate_item(item);
         planted!(let estimate = fault::answer(&self.cached.released, item, estimate));
         Ok(estimate)
     }
@@ -213,8 +217,8 @@ impl WindowView {
     /// was made.
     pub fn list(&self, request: ListRequest) -> Result<List<'_>, QueryError> {
         let selection = self.select_for(request);
-        let list = self.answers().list(self.keys()?, &selection);
-        selection.check().map(|()| list)
+        let list = self.answers().list_keys(self.keys()?, &selection);
+        selection.check_in_question().map(|()| list)
     }
 
     /// The same of candidates, where there is no list.
@@ -317,6 +321,7 @@ impl WindowView {
     /// The smallest estimate of a heavy hitter.
     fn least_count(&self, threshold: Threshold) -> f64 {
         let fraction = threshold.get() - self.plan.threshold_slack();
+        // A share of an unknown total is reached by nothing.
         self.counted().map_or(f64::INFINITY, |items| fraction * items as f64)
     }
 
@@ -324,7 +329,7 @@ impl WindowView {
     /// their caps leave out. `None` as for [`items`](Self::items), or if all are left out.
     #[must_use]
     pub fn counted(&self) -> Option<u64> {
-        let counted = self.items()?.saturating_sub(self.answers().capped().unwrap_or(0));
+        let counted = self.items()?.saturating_sub(self.answers().count_capped().unwrap_or(0));
         (0 < counted).then_some(counted)
     }
 
@@ -333,10 +338,10 @@ impl WindowView {
     /// private. `None` if that is nothing, or no more than noise.
     #[must_use]
     pub fn items(&self) -> Option<u64> {
-        let items = match (self.plan.settings().window, self.plan.covering()) {
-            (Window::Items(_), Covering::PaperAnswers) => self.window_len,
-            (Window::Items(_), Covering::TunedAnswers) => self.window.end - self.window.start,
-            (Window::Time(_), _) => self.answers().items(),
+        let items = match (self.plan.settings().window, self.plan.method()) {
+            (Window::Items(_), Method::Paper(_)) => self.window_len,
+            (Window::Items(_), Method::Tuned(_)) => self.window.end - self.window.start,
+            (Window::Time(_), _) => self.answers().count_items(),
         };
         // Shares of a total that may be noise alone would mean nothing.
         (self.total_noise() < items as f64).then_some(items)
@@ -344,22 +349,23 @@ impl WindowView {
 
     /// What the noise alone makes of the total of a time window, at 95 %; nothing where totals are public.
     fn total_noise(&self) -> f64 {
-        // PRIVACY.md: rule 18. Where presence is private, the total is as noisy as its counters.
+        // Where presence is private, the total is as noisy as its counters (PRIVACY.md: rule 18).
         if self.plan.has_public_totals() {
             return 0.0;
         }
         let loudest = self.plan.ranges().iter().map(|range| range.law().variance()).fold(0.0, f64::max);
         let shape = self.plan.shape();
         let of_one = shape.cells() as f64 * loudest * self.sites.len() as f64 / f64::from(shape.rows).powi(2);
+        // A window may cut a substream at either end.
         let parts = self.window_len.div_ceil(self.plan.substream_len()) + 1;
         NORMAL_95 * (of_one * parts as f64).sqrt()
     }
 
     fn answers(&self) -> Answers<'_> {
-        match self.plan.covering() {
-            Covering::PaperAnswers => Answers::Paper(PaperAnswers::new(self.question())),
-            Covering::TunedAnswers if self.apart.is_empty() => Answers::Tuned(self.tuned_answers()),
-            Covering::TunedAnswers => {
+        match self.plan.method() {
+            Method::Paper(_) => Answers::Paper(PaperAnswers::new(self.question())),
+            Method::Tuned(_) if self.apart.is_empty() => Answers::Tuned(self.tuned_answers()),
+            Method::Tuned(_) => {
                 let apart = self.apart.iter().map(Self::tuned_answers).collect();
                 Answers::Merged(MergedAnswers { together: self.tuned_answers(), apart })
             }
@@ -396,44 +402,44 @@ enum Answers<'a> {
 }
 
 impl Answers<'_> {
-    fn span(&self) -> Range<u64> {
+    fn covered_span(&self) -> Range<u64> {
         match self {
-            Self::Paper(paper) => paper.span(),
-            Self::Tuned(tuned) => tuned.span(),
-            Self::Merged(merged) => merged.span(),
+            Self::Paper(paper) => paper.covered_span(),
+            Self::Tuned(tuned) => tuned.covered_span(),
+            Self::Merged(merged) => merged.covered_span(),
         }
     }
 
-    fn frequency(&self, item: Item<'_>) -> Estimate {
+    fn estimate_item(&self, item: Item<'_>) -> Estimate {
         match self {
-            Self::Paper(paper) => paper.frequency(item),
-            Self::Tuned(tuned) => tuned.frequency(item),
-            Self::Merged(merged) => merged.frequency(item),
+            Self::Paper(paper) => paper.estimate_item(item),
+            Self::Tuned(tuned) => tuned.estimate_item(item),
+            Self::Merged(merged) => merged.estimate_item(item),
         }
     }
 
-    fn items(&self) -> u64 {
+    fn count_items(&self) -> u64 {
         match self {
-            Self::Paper(paper) => paper.items(),
-            Self::Tuned(tuned) => tuned.items(),
-            Self::Merged(merged) => merged.items(),
+            Self::Paper(paper) => paper.count_items(),
+            Self::Tuned(tuned) => tuned.count_items(),
+            Self::Merged(merged) => merged.count_items(),
         }
     }
 
     /// Events of the window that the caps of users left out.
-    fn capped(&self) -> Option<u64> {
+    fn count_capped(&self) -> Option<u64> {
         match self {
             Self::Paper(_) => None,
-            Self::Tuned(tuned) => tuned.capped(),
-            Self::Merged(merged) => merged.capped(),
+            Self::Tuned(tuned) => tuned.count_capped(),
+            Self::Merged(merged) => merged.count_capped(),
         }
     }
 
-    fn list<'k>(&self, keys: &'k Keys, selection: &Selection) -> List<'k> {
+    fn list_keys<'k>(&self, keys: &'k Keys, selection: &Selection) -> List<'k> {
         match self {
-            Self::Paper(paper) => paper.list(keys, selection),
-            Self::Tuned(tuned) => tuned.list(keys, selection),
-            Self::Merged(merged) => merged.list(keys, selection),
+            Self::Paper(paper) => paper.list_keys(keys, selection),
+            Self::Tuned(tuned) => tuned.list_keys(keys, selection),
+            Self::Merged(merged) => merged.list_keys(keys, selection),
         }
     }
 

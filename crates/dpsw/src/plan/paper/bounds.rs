@@ -33,7 +33,7 @@ impl Plan {
     pub fn paper_bounds(&self) -> Option<PaperBounds> {
         let Method::Paper(method) = self.method() else { return None };
         let Window::Items(window_len) = self.settings().window else { return None };
-        let shifts = self.settings().unit.shifts() * u64::from(self.shape().rows);
+        let shifts = self.settings().unit.shifts_per_row() * u64::from(self.shape().rows);
         let columns = self.collision_columns()?;
         let (zeta, eta) =
             (std::f64::consts::E / f64::from(columns), 2.0 * (-f64::from(self.shape().rows)).exp());

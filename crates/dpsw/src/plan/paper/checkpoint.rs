@@ -8,12 +8,13 @@ use crate::ratio::Ratio;
 /// I\[1\] = units and I\[k+1\] = min(I\[k\] - 1, max(1, ⌈(1 - α) I\[k\]⌉)) until 1.
 pub fn checkpoints(units: u64, alpha: Ratio) -> impl Iterator<Item = u64> {
     std::iter::successors(Some(units), move |&last| {
-        (1 < last).then(|| shrunk(last, alpha).clamp(1, last - 1))
+        // With a small α rounding up would stay at the same length.
+        (1 < last).then(|| shrink_length(last, alpha).clamp(1, last - 1))
     })
 }
 
 /// ⌈(1 - α) length⌉ in integers.
-fn shrunk(length: u64, alpha: Ratio) -> u64 {
+fn shrink_length(length: u64, alpha: Ratio) -> u64 {
     let rest = u128::from(alpha.denominator() - alpha.numerator());
     let product = rest * u128::from(length);
     product.div_ceil(u128::from(alpha.denominator())) as u64
@@ -43,7 +44,7 @@ pub(crate) struct Span {
 }
 
 /// The ranges of a substream with these checkpoint lengths: the whole, then prefix and suffix of each further length.
-pub(crate) fn spans(lengths: &[u64]) -> Vec<Span> {
+pub(crate) fn cut_ranges(lengths: &[u64]) -> Vec<Span> {
     let whole = lengths[0];
     let mut spans = vec![Span { role: Role::Whole, offsets: 0..whole, checkpoint: 0 }];
     for (checkpoint, &length) in lengths.iter().enumerate().skip(1) {

@@ -5,9 +5,9 @@ use dashu_int::UBig;
 use crate::error::{DeltaUse, Fraction, ParameterError, PlanError, Quantity};
 use crate::noise::law::Law;
 use crate::plan::budget::Budget;
-use crate::plan::layout::{shape, substream_len};
-use crate::plan::limits::{CHECKPOINTS_MAX, check, check_fraction, gaussian_law};
-use crate::plan::paper::checkpoint::{Span, checkpoints, spans};
+use crate::plan::layout::{derive_shape, substream_len};
+use crate::plan::limits::{CHECKPOINTS_MAX, check_fraction, check_range, gaussian_law};
+use crate::plan::paper::checkpoint::{Span, checkpoints, cut_ranges};
 use crate::plan::range::{PlannedRange, Sketches};
 use crate::plan::settings::{Grid, PaperMethod, Settings, Shares};
 use crate::privacy::accounting::{heaviest, paper_rho, zcdp_variance};
@@ -15,7 +15,7 @@ use crate::privacy::ledger::{Cost, Ledger};
 use crate::privacy::parameters::Rho;
 use crate::ratio::Ratio;
 
-pub(crate) fn sketches(
+pub(crate) fn plan_sketches(
     settings: &Settings,
     method: &PaperMethod,
     budget: Budget,
@@ -27,19 +27,20 @@ pub(crate) fn sketches(
     check_fraction(Fraction::Alpha, method.alpha.to_f64())?;
     let substream_len = substream_len(method.substream, settings.window)?;
     let lengths = checkpoint_lengths(method, substream_len)?;
-    let shape = shape(method.counters, settings)?;
-    let shares = shares(&method.shares, method.alpha, lengths.len())?;
-    let spans = spans(&lengths);
+    let shape = derive_shape(method.counters, settings)?;
+    let shares = choose_shares(&method.shares, method.alpha, lengths.len())?;
+    let spans = cut_ranges(&lengths);
     check_share_sum(&spans, &shares)?;
     let rho = paper_rho(budget.epsilon, delta);
-    let shifts = settings.unit.shifts() * u64::from(shape.rows);
+    let shifts = settings.unit.shifts_per_row() * u64::from(shape.rows);
     let laws = shares.iter().map(|&share| shared_law(shifts, rho, share)).collect::<Result<Vec<_>, _>>()?;
     let law = |span: &Span| laws[span.checkpoint];
     let costs: Vec<_> =
         spans.iter().map(|span| (span.offsets.clone(), spent_rho(shifts, law(span).variance()))).collect();
     let mut ledger = Ledger::new(settings.epsilon, settings.delta);
+    // Charged are the variances as they were rounded, at the offset that costs the most (PRIVACY.md: rule 4).
     ledger.charge("the sketches over one position", Cost::Zcdp(heaviest(&costs)))?;
-    let ranges = PlannedRange::all(spans.into_iter().map(|span| (span.clone(), law(&span))));
+    let ranges = PlannedRange::from_spans(spans.into_iter().map(|span| (span.clone(), law(&span))));
     Ok(Sketches { substream_len, shape, ranges, ledger })
 }
 
@@ -48,9 +49,9 @@ fn checkpoint_lengths(method: &PaperMethod, substream_len: u64) -> Result<Vec<u6
         Grid::Items => substream_len,
         Grid::Units(units) => units,
     };
-    check(Quantity::GridUnits, units, 1, substream_len)?;
+    check_range(Quantity::GridUnits, units, 1, substream_len)?;
     let lengths: Vec<u64> = checkpoints(units, method.alpha).take(CHECKPOINTS_MAX + 1).collect();
-    check(Quantity::Checkpoints, lengths.len() as u64, 1, CHECKPOINTS_MAX as u64)?;
+    check_range(Quantity::Checkpoints, lengths.len() as u64, 1, CHECKPOINTS_MAX as u64)?;
     Ok(lengths.into_iter().map(|length| units_to_items(length, units, substream_len)).collect())
 }
 
@@ -62,7 +63,7 @@ fn units_to_items(length: u64, units: u64, substream_len: u64) -> u64 {
 }
 
 /// The share of the whole, then of each further checkpoint, rounded down.
-fn shares(shares: &Shares, alpha: Ratio, checkpoints: usize) -> Result<Vec<Ratio>, PlanError> {
+fn choose_shares(shares: &Shares, alpha: Ratio, checkpoints: usize) -> Result<Vec<Ratio>, PlanError> {
     let list = match shares {
         Shares::Printed => (1..=checkpoints).map(|j| printed_share(alpha, j)).collect(),
         Shares::Explicit(list) => list.clone(),
@@ -85,12 +86,14 @@ fn printed_share(alpha: Ratio, j: usize) -> Ratio {
         1 => (&n * (&d + &rest), &d * &d),
         _ => (n.pow(j - 2) * rest.pow(3), UBig::from(2_u8) * d.pow(j + 1)),
     };
+    // In big integers, because powers soon leave 64 bits; down, because a share that is rounded up would exceed ρ.
     let floor = u64::try_from(numerator * UBig::from(unit) / denominator).expect("a share is below 1");
     Ratio::new(floor, unit).expect("the unit is not zero")
 }
 
 /// The shares of the sketches over any one offset must add up to at most 1, exactly.
 fn check_share_sum(spans: &[Span], shares: &[Ratio]) -> Result<(), PlanError> {
+    // Sums grow only where a range starts. The printed shares may meet 1 exactly, so ratios are added up.
     for at in spans {
         let over = spans.iter().filter(|span| span.offsets.contains(&at.offsets.start));
         let mut over = over.map(|span| shares[span.checkpoint]);
@@ -142,7 +145,7 @@ mod tests {
 
     #[test]
     fn shares_are_as_many_as_checkpoints_and_lie_above_zero_up_to_one() {
-        let explicit = |list: &[Ratio]| shares(&Shares::Explicit(list.to_vec()), ratio(3, 4), 2);
+        let explicit = |list: &[Ratio]| choose_shares(&Shares::Explicit(list.to_vec()), ratio(3, 4), 2);
         assert_eq!(explicit(&[ratio(1, 1), ratio(1, 9)]), Ok(vec![ratio(1, 1), ratio(1, 9)]));
         for wrong in [&[ratio(1, 2)][..], &[ratio(1, 2), ratio(0, 1)], &[ratio(1, 2), ratio(11, 10)]] {
             assert!(explicit(wrong).is_err(), "{wrong:?}");
@@ -152,7 +155,7 @@ mod tests {
     #[test]
     fn the_shares_over_one_offset_are_at_most_the_whole() {
         // The whole, and a prefix and a suffix that do not overlap.
-        let spans = spans(&[10, 3]);
+        let spans = cut_ranges(&[10, 3]);
         assert_eq!(check_share_sum(&spans, &[ratio(3, 4), ratio(1, 4)]), Ok(()));
         let error = check_share_sum(&spans, &[ratio(3, 4), ratio(26, 100)]);
         assert_eq!(error, Err(PlanError::ShareSum(1.01)));

@@ -21,14 +21,16 @@ impl Misfit {
     /// Of neighbouring pieces, oldest first. An estimate takes too much of a piece by its weight, less 1 inside the window.
     /// Chance adds the squares of that. A walk adds the squares of what is still to come of it: they are parabolas, as it
     /// adds up evenly. See docs/design/estimation.md.
-    pub(crate) fn of(pieces: &[Piece]) -> Self {
+    pub(crate) fn of_pieces(pieces: &[Piece]) -> Self {
         let too_much = |piece: &Piece| piece.weight - f64::from(u8::from(piece.is_inside));
         let mut misfit = Self::default();
         let mut to_come = 0.0;
+        // From the newest back: a change of the rate moves all that comes after it.
         for piece in pieces.iter().rev() {
             let (rate, next) = (too_much(piece), to_come);
             to_come += rate * piece.len;
             misfit.sampling += rate * rate * piece.len;
+            // The mean of a square whose root runs evenly from one end to the other.
             misfit.walk += piece.len * (next * next + next * to_come + to_come * to_come) / 3.0;
         }
         misfit
@@ -38,7 +40,7 @@ impl Misfit {
     /// much has left at the other end.
     pub(crate) fn at_phase(x: f64, span: f64) -> Self {
         let piece = |len, weight, is_inside| Piece { len, weight, is_inside };
-        Self::of(&[
+        Self::of_pieces(&[
             piece(x, 1.0 - x, false),
             piece(1.0 - x, 1.0 - x, true),
             piece(span, 1.0 + x / span, true),
@@ -81,7 +83,7 @@ mod tests {
     fn misfit([ahead, expired, later]: [f64; 3]) -> Misfit {
         let piece = |len, weight, is_inside| Piece { len, weight, is_inside };
         let newest = 1.0 - later + ahead;
-        Misfit::of(&[
+        Misfit::of_pieces(&[
             piece(expired, 1.0 - expired, false),
             piece(1.0 - expired, 1.0 - expired, true),
             piece(2.0, 1.0, true),

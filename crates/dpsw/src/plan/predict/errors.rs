@@ -120,7 +120,7 @@ impl Expectation {
     ///
     /// # Errors
     /// There is no key, or an exponent or share is negative or not finite.
-    pub(crate) fn counts(&self, items: u64) -> Result<Arc<Counts>, ParameterError> {
+    pub(crate) fn expected_counts(&self, items: u64) -> Result<Arc<Counts>, ParameterError> {
         let mut weights: Vec<f64> = match &self.prior {
             // The usual exponent needs no powers, which take long for a million keys.
             Prior::Zipf { exponent: 1.0, keys } => (1..=*keys).map(|rank| 1.0 / rank as f64).collect(),
@@ -171,7 +171,7 @@ pub(crate) struct Pinned {
 
 impl PredictedStructure {
     /// Draws of noise in the estimate of a window at this phase, by the squares of their weights.
-    fn draws(&self, phase: f64) -> f64 {
+    fn count_draws(&self, phase: f64) -> f64 {
         self.substreams + 2.0 * phase * phase
     }
 
@@ -215,8 +215,11 @@ impl Prediction {
         counts: &Arc<Counts>,
         drift: Option<ExpectedDrift>,
     ) -> Self {
-        let noise =
-            structure.phases.parts.map(|x| structure.draws(x) * structure.law.variance() / structure.rows);
+        let noise = structure
+            .phases
+            .parts
+            .map(|x| structure.count_draws(x) * structure.law.variance() / structure.rows);
+        // Without hashing all keys have counters of their own, whatever they count.
         let own = (structure.law.variance(), f64::NEG_INFINITY);
         let (floor, collisions, own) = match structure.columns {
             None => (noise, None, Some(own)),
@@ -229,9 +232,9 @@ impl Prediction {
                 (shared.floor, Some(collisions), own)
             }
         };
-        let draws = mean(structure.phases.parts.iter().map(|&x| structure.draws(x)));
+        let draws = mean(structure.phases.parts.iter().map(|&x| structure.count_draws(x)));
         let listing = Listing {
-            noise: Moments::of(structure.law, draws).mean_of(structure.rows),
+            noise: Moments::of_draws(structure.law, draws).mean_of(structure.rows),
             collisions,
             least: structure.least_fitted,
             absent: structure.keys.saturating_sub(counts.sorted.len()),
@@ -249,9 +252,9 @@ impl Prediction {
     /// The mean absolute error of an item with this count.
     #[must_use]
     pub fn error_of(&self, count: f64) -> f64 {
-        let slices = self.substreams * f64::from(1 << self.level(count));
+        let slices = self.substreams * f64::from(1 << self.level_of(count));
         let (rate, own_noise) = (count / slices, self.own_noise(count));
-        let place = self.span(rate, slices, own_noise);
+        let place = self.choose_span(rate, slices, own_noise);
         let span = f64::from(SPANS[place]);
         let floor = |(x, floor): (f64, f64)| match own_noise {
             Some(noise) => noise * (slices + x * x * (1.0 + 1.0 / span)),
@@ -262,7 +265,7 @@ impl Prediction {
             let drift = rate.powi(2) * self.walk / slices * misfit.walk;
             MEAN_ABSOLUTE * (floor((x, at_phase)) + rate * misfit.sampling + drift).sqrt()
         });
-        errors.sum::<f64>() / self.floor.len() as f64 + self.unseen(count)
+        errors.sum::<f64>() / self.floor.len() as f64 + self.riser_error(count)
     }
 
     /// The variance of the noise on the counters of an item with this count, if it has its own.
@@ -270,15 +273,16 @@ impl Prediction {
         self.own.filter(|(_, from)| *from <= count).map(|(noise, _)| noise)
     }
 
-    fn level(&self, count: f64) -> u32 {
-        self.own_noise(count).map_or(0, |_| self.levels.level(count))
+    fn level_of(&self, count: f64) -> u32 {
+        self.own_noise(count).map_or(0, |_| self.levels.level_for_count(count))
     }
 
     /// From how many slices the next one is predicted best, for an item that comes this often in a slice: a place among the
     /// spans.
-    fn span(&self, rate: f64, slices: f64, own_noise: Option<f64>) -> usize {
+    fn choose_span(&self, rate: f64, slices: f64, own_noise: Option<f64>) -> usize {
         let Some(noise) = own_noise else { return 0 };
         let variance = |span: f64| (noise + rate) / span + rate.powi(2) * self.walk / slices * span / 3.0;
+        // One slice is always allowed, as there may be no more.
         let fits = |span: &f64| *span == 1.0 || *span <= LONGEST_SPAN * slices;
         let variances = SPANS.into_iter().map(f64::from).filter(fits).map(variance);
         variances
@@ -288,8 +292,8 @@ impl Prediction {
     }
 
     /// A key that was rare is cut coarsely until the next substream: what that costs a frequent one on average.
-    fn unseen(&self, count: f64) -> f64 {
-        if self.level(count) == 0 { 0.0 } else { RISERS * count / (6.0 * self.substreams.powi(2)) }
+    fn riser_error(&self, count: f64) -> f64 {
+        if self.level_of(count) == 0 { 0.0 } else { RISERS * count / (6.0 * self.substreams.powi(2)) }
     }
 
     /// What to expect of the item of this rank, from 1; `None` beyond the last.
@@ -394,7 +398,9 @@ fn with_collisions(structure: PredictedStructure, columns: f64, noise: PerPhase,
         let most = if structure.can_fit() { (CANDIDATE_SHARE * cells) as usize } else { 0 };
         fitted = above(least).saturating_sub(pinned).min(most);
     }
+    // Each fitted key uses up one counter, and what it holds falls to the others.
     let free = 1.0 - fitted as f64 / cells;
+    // Where all slots are taken the last key that got one tells from which count on; else the threshold does.
     let last = pinned.checked_sub(1).filter(|_| pinned == pinned_max).map(|last| counts.sorted[last]);
     let pinned_from = last.unwrap_or(least_pinned);
     Shared { floor: noise.map(|noise| (noise + collisions) / free), fitted, pinned, pinned_from }
@@ -420,7 +426,7 @@ mod tests {
     }
 
     fn prediction(structure: PredictedStructure) -> Prediction {
-        let counts = Expectation::zipf(25_600).counts(1_000_000).expect("a prior");
+        let counts = Expectation::zipf(25_600).expected_counts(1_000_000).expect("a prior");
         Prediction::new(structure, &counts, None)
     }
 
@@ -436,10 +442,11 @@ mod tests {
     fn predictions_agree_with_the_published_simulations() {
         // zipf with 5 % uniform items, 280,000 counters: identity W = 20: 17/11; two rows, W = 20: 22/17.
         let uniform = 0.05 * 1e6 / 25_600.0;
-        let zipf = Expectation::zipf(25_600).counts(950_000).expect("a prior");
+        let zipf = Expectation::zipf(25_600).expected_counts(950_000).expect("a prior");
         let shares: Vec<f64> = zipf.sorted.iter().map(|count| count + uniform).collect();
-        let counts =
-            Expectation { prior: Prior::Shares(shares), drift: None }.counts(1_000_000).expect("a prior");
+        let counts = Expectation { prior: Prior::Shares(shares), drift: None }
+            .expected_counts(1_000_000)
+            .expect("a prior");
         for (structure, frequent, rare) in
             [(structure(20.0, 1.0, None), 17.0, 11.0), (structure(20.0, 2.0, Some(6666.0)), 22.0, 17.0)]
         {
@@ -466,7 +473,7 @@ mod tests {
             Prior::Shares(vec![]),
             Prior::Zipf { exponent: f64::NAN, keys: 3 },
         ] {
-            assert!(Expectation { prior, drift: None }.counts(100).is_err());
+            assert!(Expectation { prior, drift: None }.expected_counts(100).is_err());
         }
     }
 }

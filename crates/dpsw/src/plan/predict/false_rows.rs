@@ -49,26 +49,26 @@ pub(crate) struct Collisions {
 impl Listing {
     /// Whether hardly any row that is shown is false, also if the guess of the counts is wrong.
     pub(crate) fn is_good(&self, counts: &Counts) -> bool {
-        let surprised = Self { collisions: self.collisions.map(Collisions::surprised), ..*self };
+        let surprised = Self { collisions: self.collisions.map(Collisions::with_surprise), ..*self };
         [surprised, *self].iter().all(|listing| {
-            let list = listing.list(counts);
+            let list = listing.expect_list(counts);
             let shown = counts.at_least(list.shown).clamp(1, LISTED);
-            list.reaching(LISTED) <= FALSE_ROWS_MAX * shown as f64
+            list.count_reaching(LISTED) <= FALSE_ROWS_MAX * shown as f64
         })
     }
 
     /// How many rows are false. Each pushes a true one out, and the last place needs more.
     pub(crate) fn false_rows(&self, counts: &Counts) -> f64 {
-        let list = self.list(counts);
-        let with = |pushed: usize| list.reaching(LISTED - pushed).max(pushed as f64);
+        let list = self.expect_list(counts);
+        let with = |pushed: usize| list.count_reaching(LISTED - pushed).max(pushed as f64);
         (0..LISTED).map(with).fold(LISTED as f64, f64::min)
     }
 
-    fn list<'a>(&'a self, counts: &'a Counts) -> ExpectedList<'a> {
+    fn expect_list<'a>(&'a self, counts: &'a Counts) -> ExpectedList<'a> {
         let first = counts.at_least(FALSE_SHARE * counts.of_rank(LISTED));
         let end = counts.at_least(self.least).max(first);
         let keys = (end - first + self.absent).max(1) as f64;
-        let shown = Tail::new(self.noise).reach(HIDDEN / keys) * self.noise.variance.sqrt();
+        let shown = Tail::new(self.noise).reach_at(HIDDEN / keys) * self.noise.variance.sqrt();
         ExpectedList { listing: self, counts, false_keys: &counts.sorted[first..end], shown }
     }
 }
@@ -85,12 +85,12 @@ struct ExpectedList<'a> {
 
 impl ExpectedList<'_> {
     /// How many false keys are expected to be shown with at least the count of this rank.
-    fn reaching(&self, rank: usize) -> f64 {
+    fn count_reaching(&self, rank: usize) -> f64 {
         let error = Error::new(self.listing, self.counts, self.counts.of_rank(rank).max(self.shown));
         let mut keys = by_steps(self.false_keys, error.step);
         keys[0] += self.listing.absent as f64;
         let occupied = keys.iter().enumerate().filter(|&(_, &keys)| 0.0 < keys);
-        occupied.map(|(step, keys)| keys * error.reaches(step)).sum()
+        occupied.map(|(step, keys)| keys * error.chance_to_reach(step)).sum()
     }
 }
 
@@ -106,28 +106,28 @@ struct Error {
 impl Error {
     fn new(listing: &Listing, counts: &Counts, count: f64) -> Self {
         let Some(of) = listing.collisions else {
-            return Self::of([0.0; STEPS + 1], count / STEPS as f64, listing.noise, count);
+            return Self::of_steps([0.0; STEPS + 1], count / STEPS as f64, listing.noise, count);
         };
         // Estimates are less by what collisions add on average.
         let level = |from: usize| of.times * counts.sums_from(from)[0] / of.columns;
         let step = (count + level(of.fitted)) / STEPS as f64;
-        let (keys, small) = of.split(counts, step);
+        let (keys, small) = of.split_keys(counts, step);
         let [sum, squares] = counts.sums_from(small);
         let mut moments = listing.noise;
         moments.variance += (squares / of.substreams + sum) / of.cells();
         let moments = moments.times_root(1.0 / (1.0 - of.fitted as f64 / of.cells()));
-        let expected = keys.map(|keys| keys * of.counters() / of.columns);
-        Self::of(expected, step, moments, count + level(of.fitted) - level(small))
+        let expected = keys.map(|keys| keys * of.counters_per_key() / of.columns);
+        Self::of_steps(expected, step, moments, count + level(of.fitted) - level(small))
     }
 
-    fn of(expected: [f64; STEPS + 1], step: f64, moments: Moments, missing: f64) -> Self {
+    fn of_steps(expected: [f64; STEPS + 1], step: f64, moments: Moments, missing: f64) -> Self {
         let (tail, deviation) = (Tail::new(moments), moments.variance.sqrt());
-        let rest = |steps: usize| beyond(tail, (missing - steps as f64 * step) / deviation);
-        Self { step, collisions: sums(expected), rest: std::array::from_fn(rest) }
+        let rest = |steps: usize| chance_beyond(tail, (missing - steps as f64 * step) / deviation);
+        Self { step, collisions: law_of_sums(expected), rest: std::array::from_fn(rest) }
     }
 
     /// The probability that a key whose own count is so many steps reaches all of them.
-    fn reaches(&self, own: usize) -> f64 {
+    fn chance_to_reach(&self, own: usize) -> f64 {
         let at = |steps: usize| self.collisions[steps] * self.rest[(own + steps).min(STEPS)];
         (0..STEPS).map(at).sum::<f64>() + self.collisions[STEPS]
     }
@@ -135,12 +135,12 @@ impl Error {
 
 impl Collisions {
     /// Those of keys that are more frequent than expected.
-    fn surprised(self) -> Self {
+    fn with_surprise(self) -> Self {
         Self { times: if self.can_fit { 1.0 } else { SURPRISE }, ..self }
     }
 
     /// Counters that hold a key in a window.
-    fn counters(&self) -> f64 {
+    fn counters_per_key(&self) -> f64 {
         self.rows * self.substreams
     }
 
@@ -150,16 +150,17 @@ impl Collisions {
     }
 
     /// How many keys add so many steps where they share a counter, and the rank from which on they add less than one.
-    fn split(&self, counts: &Counts, step: f64) -> ([f64; STEPS + 1], usize) {
-        let step = step * self.counters() / self.times;
+    fn split_keys(&self, counts: &Counts, step: f64) -> ([f64; STEPS + 1], usize) {
+        let step = step * self.counters_per_key() / self.times;
         let small = counts.at_least(step / 2.0).max(self.fitted);
         (by_steps(&counts.sorted[self.fitted..small], step), small)
     }
 }
 
 /// The probability of an error of more than `z` standard errors.
-fn beyond(tail: Tail, z: f64) -> f64 {
-    let far = tail.beyond(z.abs().min(FAR));
+fn chance_beyond(tail: Tail, z: f64) -> f64 {
+    // Without noise every distance is infinite, in standard errors.
+    let far = tail.chance_beyond(z.abs().min(FAR));
     if z < 0.0 { 1.0 - far } else { far }
 }
 
@@ -176,13 +177,14 @@ fn by_steps(sorted: &[f64], step: f64) -> [f64; STEPS + 1] {
 }
 
 /// The law of a sum of steps of which so many of each size are expected (Panjer's recursion); the last has all beyond.
-fn sums(expected: [f64; STEPS + 1]) -> [f64; STEPS + 1] {
+fn law_of_sums(expected: [f64; STEPS + 1]) -> [f64; STEPS + 1] {
     let mut law = [0.0; STEPS + 1];
     law[0] = (-expected[1..].iter().sum::<f64>()).exp();
     for sum in 1..STEPS {
         let terms = (1..=sum).map(|step| step as f64 * expected[step] * law[sum - step]);
         law[sum] = terms.sum::<f64>() / sum as f64;
     }
+    // Rounding may leave less than nothing.
     law[STEPS] = (1.0 - law[..STEPS].iter().sum::<f64>()).max(0.0);
     law
 }
@@ -292,12 +294,12 @@ mod tests {
     fn sums_of_steps_follow_poisson_s_law() {
         let mut expected = [0.0; STEPS + 1];
         expected[2] = 0.5;
-        let law = sums(expected);
+        let law = law_of_sums(expected);
         for (steps, probability) in [(0, 1.0), (1, 0.0), (2, 0.5), (3, 0.0), (4, 0.125), (6, 0.125 / 6.0)] {
             assert!((law[steps] - probability * (-0.5_f64).exp()).abs() < 1e-12, "{steps}");
         }
         expected[STEPS] = 0.1;
-        assert!((sums(expected)[STEPS] - (1.0 - (-0.1_f64).exp())).abs() < 1e-9);
+        assert!((law_of_sums(expected)[STEPS] - (1.0 - (-0.1_f64).exp())).abs() < 1e-9);
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! The best structure of the tuned method for a budget and a size, and the smallest budget or size for an error.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -10,12 +9,12 @@ use crate::item::domain::Domain;
 use crate::item::keys::Keys;
 use crate::noise::law::Law;
 use crate::plan::budget::Budget;
-use crate::plan::layout::{kept, open_max, substream_items, touched};
+use crate::plan::layout::{count_kept, count_touched, open_max, substream_items};
 use crate::plan::levels::LevelPlan;
 use crate::plan::limits::{
-    LEFT_SHARE, LEVELS_MAX, LIST_KEYS, PIN_LEN, PINNED_MAX, SUBSTREAM_ITEMS_MAX, check, check_settings,
+    LEFT_SHARE, LEVELS_MAX, LIST_KEYS, PIN_LEN, PINNED_MAX, SUBSTREAM_ITEMS_MAX, check_range, check_settings,
 };
-use crate::plan::memory::overflow_bytes;
+use crate::plan::memory::{overflow_bytes, pins_max};
 use crate::plan::predict::counts::Counts;
 use crate::plan::predict::errors::{
     ALL_PHASES, Expectation, NO_PHASE, Pinned, PredictedStructure, Prediction, RankError,
@@ -25,7 +24,7 @@ use crate::plan::reach::Reach;
 use crate::plan::search::SearchPlan;
 use crate::plan::settings::{CounterLayout, Method, NoiseChoice, Settings, TunedMethod};
 use crate::plan::structure::Plan;
-use crate::plan::tuned::calibrated;
+use crate::plan::tuned::calibrate_noise;
 use crate::privacy::parameters::Epsilon;
 use crate::ratio::Ratio;
 use crate::words::{grouped, percent};
@@ -116,7 +115,7 @@ impl Target {
     }
 
     /// The error that is predicted.
-    fn of(self, prediction: &Prediction) -> f64 {
+    fn predicted_error(self, prediction: &Prediction) -> f64 {
         match self {
             Self::Absolute(Group::Frequent, _) => prediction.frequent(),
             Self::Absolute(Group::Rare, _) => prediction.rare(),
@@ -213,12 +212,16 @@ impl Request {
     /// # Errors
     /// No structure fits the bytes, the noise would hide every item, or see [`Plan::new`].
     pub fn plan(&self) -> Result<Planned, PlanError> {
-        self.planned(self.best(|prediction| prediction.frequent() + prediction.rare())?)
+        self.derive_plan(self.choose_best(|prediction| prediction.frequent() + prediction.rare())?)
     }
 
-    fn planned(&self, best: Choice) -> Result<Planned, PlanError> {
+    fn derive_plan(&self, best: Choice) -> Result<Planned, PlanError> {
+        // Such a plan would spend ε and tell nothing.
         if 1.0 <= best.prediction.detectable_share() {
-            return Err(PlanError::OnlyNoise { epsilon: self.settings.epsilon.get(), items: self.items() });
+            return Err(PlanError::OnlyNoise {
+                epsilon: self.settings.epsilon.get(),
+                items: self.window_items(),
+            });
         }
         let Choice { substreams, tried: Tried { counters, levels, pinned, .. }, noise, share, .. } = best;
         let method = TunedMethod { substreams, counters, noise, levels, pinned };
@@ -236,7 +239,7 @@ impl Request {
             let settings = Settings { epsilon: Epsilon::new(epsilon)?, ..self.settings.clone() };
             Ok(Self { settings, ..self.clone() })
         };
-        search(EPSILON_RANGE, target, at)?.ok_or(PlanError::UnreachableEpsilon)
+        search_smallest(EPSILON_RANGE, target, at)?.ok_or(PlanError::UnreachableEpsilon)
     }
 
     /// The plan with the fewest bytes, within a thousandth or so, that meets the target with this ε.
@@ -245,14 +248,15 @@ impl Request {
     /// No size up to 10¹¹ bytes does, or see [`plan`](Self::plan).
     pub fn smallest_bytes(&self, target: Target) -> Result<Planned, PlanError> {
         let at = |bytes: f64| Ok(Self { bytes: bytes as u64, ..self.clone() });
-        search(BYTES_RANGE, target, at)?.ok_or(PlanError::UnreachableBytes)
+        search_smallest(BYTES_RANGE, target, at)?.ok_or(PlanError::UnreachableBytes)
     }
 
     /// The structure with the smallest score whose lists are good; if none are, among those with about the fewest false
     /// rows. Those with a much larger score are left out.
-    fn best(&self, score: impl Fn(&Prediction) -> f64) -> Result<Choice, PlanError> {
-        let mut choices = self.choices(score)?;
+    fn choose_best(&self, score: impl Fn(&Prediction) -> f64) -> Result<Choice, PlanError> {
+        let mut choices = self.try_structures(score)?;
         choices.sort_by(|a, b| a.score.total_cmp(&b.score));
+        // The first one stays even if no score can be compared.
         let worth = choices.partition_point(|choice| choice.score <= SCORE_RANGE * choices[0].score).max(1);
         let good = choices[..worth].iter().position(|choice| choice.prediction.lists_well());
         let place = good.unwrap_or_else(|| fewest_false(&choices[..worth]));
@@ -260,17 +264,13 @@ impl Request {
     }
 
     /// Every structure that fits, with its score: at least one.
-    fn choices(&self, score: impl Fn(&Prediction) -> f64) -> Result<Vec<Choice>, PlanError> {
-        check_settings(&self.settings)?;
-        let timed = self.settings.window.time();
-        let name = timed.map_or(Quantity::WindowLen, |_| Quantity::ExpectedItems);
-        check(name, self.items(), 1, SUBSTREAM_ITEMS_MAX * SUBSTREAMS.end())?;
-        check(Quantity::Levels, self.levels.into(), 1, LEVELS_MAX.into())?;
-        let counts = self.expectation.counts(self.items())?;
+    fn try_structures(&self, score: impl Fn(&Prediction) -> f64) -> Result<Vec<Choice>, PlanError> {
+        self.check_request()?;
+        let counts = self.expectation.expected_counts(self.window_items())?;
         let mut choices = Vec::new();
         let (mut laws, mut share, mut refused) = (Vec::new(), None, None);
-        for substreams in self.numbers() {
-            let keys = match self.keys(substreams) {
+        for substreams in self.substream_counts() {
+            let keys = match self.guess_found(substreams) {
                 Ok(keys) => keys,
                 Err(error) => {
                     // More substreams are shorter, so the last refusal is the nearest to a plan.
@@ -280,26 +280,21 @@ impl Request {
             };
             // What one event reaches does not depend on the number of substreams; what a user reaches does.
             if laws.is_empty() || share != keys.share || self.settings.unit.per_substream().is_some() {
-                (share, laws) = (keys.share, self.laws(substreams, keys.share)?);
+                (share, laws) = (keys.share, self.list_variants(substreams, keys.share)?);
             }
-            let cells = self.cells(substreams, keys.bytes);
             let own = laws.iter().find(|variant| variant.is_own()).map(|variant| variant.law);
-            for &Variant { counting, law, noise } in &laws {
-                let plain = self.layout(cells, counting);
-                let plain =
-                    plain.into_iter().map(|counters| Tried { counters, law, own: law, levels: 1, pinned: 0 });
-                let finer = plain.clone().map(|tried| Tried { levels: self.levels, ..tried });
-                let finer = finer.filter(|tried| 1 < tried.levels && self.has_room(substreams, tried));
-                let pinned = match (counting, own) {
-                    (CounterKind::Hashed { rows }, Some(own)) if noise == NoiseChoice::Laplace => {
-                        self.pinned(substreams, rows, [law, own], keys.bytes)
-                    }
-                    _ => Vec::new(),
-                };
-                for tried in plain.chain(finer).chain(pinned) {
-                    let prediction = self.predict(substreams, &tried, &counts, keys.least);
+            for &variant in &laws {
+                for tried in self.fit_structures(substreams, variant, own, keys.bytes) {
+                    let prediction = self.predict_errors(substreams, &tried, &counts, keys.least);
                     let score = score(&prediction);
-                    choices.push(Choice { substreams, tried, noise, share, prediction, score });
+                    choices.push(Choice {
+                        substreams,
+                        tried,
+                        noise: variant.noise,
+                        share,
+                        prediction,
+                        score,
+                    });
                 }
             }
         }
@@ -309,9 +304,36 @@ impl Request {
         Ok(choices)
     }
 
+    fn check_request(&self) -> Result<(), PlanError> {
+        check_settings(&self.settings)?;
+        let timed = self.settings.window.time();
+        let name = timed.map_or(Quantity::WindowLen, |_| Quantity::ExpectedItems);
+        check_range(name, self.window_items(), 1, SUBSTREAM_ITEMS_MAX * SUBSTREAMS.end())?;
+        check_range(Quantity::Levels, self.levels.into(), 1, LEVELS_MAX.into())
+    }
+
+    /// The structures with these counters that fit beside found keys of so many bytes: plain, with levels, with pinned keys.
+    fn fit_structures(&self, substreams: u64, variant: Variant, own: Option<Law>, found: u64) -> Vec<Tried> {
+        let Variant { counting, law, noise } = variant;
+        let mut structures = Vec::new();
+        if let Some(counters) = self.choose_layout(self.count_cells(substreams, found), counting) {
+            let plain = Tried { counters, law, own: law, levels: 1, pinned: 0 };
+            // The order decides between equal scores: the simpler structure wins.
+            structures.push(plain);
+            let finer = Tried { levels: self.levels, ..plain };
+            if 1 < self.levels && self.has_room(substreams, &finer) {
+                structures.push(finer);
+            }
+        }
+        if let (CounterKind::Hashed { rows }, Some(own), NoiseChoice::Laplace) = (counting, own, noise) {
+            structures.extend(self.try_pinned(substreams, rows, [law, own], found));
+        }
+        structures
+    }
+
     /// How many substreams of a window are tried: no more than it has steps, and where that can be those that are whole steps
     /// long.
-    fn numbers(&self) -> Vec<u64> {
+    fn substream_counts(&self) -> Vec<u64> {
         let len = self.settings.window.len();
         let is_whole = |number: &u64| len.div_ceil(*number).is_multiple_of(self.step);
         let numbers: Vec<u64> = match len / self.step.max(1) {
@@ -323,7 +345,13 @@ impl Request {
         if whole.is_empty() { numbers } else { whole }
     }
 
-    fn predict(&self, substreams: u64, tried: &Tried, counts: &Arc<Counts>, least_fitted: f64) -> Prediction {
+    fn predict_errors(
+        &self,
+        substreams: u64,
+        tried: &Tried,
+        counts: &Arc<Counts>,
+        least_fitted: f64,
+    ) -> Prediction {
         let keys = self.settings.domain.keys().map_or(0, Keys::len);
         let pinned = (0 < tried.pinned).then_some(Pinned { keys: tried.pinned as usize, law: tried.own });
         let structure = PredictedStructure {
@@ -331,35 +359,35 @@ impl Request {
             keys,
             pinned,
             phases: if self.is_last { &NO_PHASE } else { &ALL_PHASES },
-            ..structure(self.settings.window.len(), substreams, tried.counters, tried.law)
+            ..structure_of(self.settings.window.len(), substreams, tried.counters, tried.law)
         };
         let prediction = Prediction::new(structure, counts, self.expectation.drift);
-        let levels = self.levels(substreams, tried).for_walk(self.expectation.walk());
+        let levels = self.plan_levels(substreams, tried).for_walk(self.expectation.walk());
         prediction.with_levels(levels)
     }
 
     /// Structures with pinned keys beside so many rows: shares of the bytes are theirs.
-    fn pinned(&self, substreams: u64, rows: u32, [law, own]: [Law; 2], found: u64) -> Vec<Tried> {
+    fn try_pinned(&self, substreams: u64, rows: u32, [law, own]: [Law; 2], found: u64) -> Vec<Tried> {
         let is_plain = self.levels == 1 || rows < PINNED_ROWS_MIN;
         let Some(most) = self.pinned_max().filter(|_| !is_plain) else { return Vec::new() };
         let mut structures = Vec::new();
-        for levels in BTreeSet::from([1, self.levels]) {
-            let Some((kept, open)) = self.arrays(substreams, levels) else { continue };
+        for levels in [1, self.levels] {
+            // Levels take bytes from the number of pinned keys, so both are tried.
+            let Some((kept, open)) = self.count_arrays(substreams, levels) else { continue };
             let each = Plan::flat_cell_bytes(kept, open) + PIN_LEN + PIN_LEN / u64::from(LEFT_SHARE);
             for share in PINNED_SHARES {
                 let pinned = ((self.bytes as f64 * share) as u64 / each).clamp(1, most) as u32;
                 let counters = CounterLayout::Hashed { rows, columns: 0 };
                 let tried = Tried { counters, law, own, levels, pinned };
-                let items =
-                    substream_items(self.settings.window, self.settings.window.len().div_ceil(substreams));
-                let pins = u64::from(pinned + pinned.div_ceil(LEFT_SHARE)) * PIN_LEN;
+                let items = substream_items(self.settings.window, self.substream_len(substreams, 1));
+                let pins = u64::from(pins_max(pinned)) * PIN_LEN;
                 let taken = u64::from(pinned) * Plan::flat_cell_bytes(kept, open)
                     + pins
-                    + self.levels(substreams, &tried).bytes(kept, 0)
+                    + self.plan_levels(substreams, &tried).slice_bytes(kept, 0)
                     + kept * overflow_bytes(rows + 1, items)
                     + found;
                 let cells = self.bytes.saturating_sub(taken) / Plan::flat_cell_bytes(kept, open);
-                let layout = self.layout(cells, CounterKind::Hashed { rows });
+                let layout = self.choose_layout(cells, CounterKind::Hashed { rows });
                 structures.extend(layout.map(|counters| Tried { counters, ..tried }));
             }
         }
@@ -374,36 +402,37 @@ impl Request {
     }
 
     /// Substreams that are kept, and arrays that are open at a time, with so many levels; `None` if they cannot be had.
-    fn arrays(&self, substreams: u64, levels: u32) -> Option<(u64, u64)> {
+    fn count_arrays(&self, substreams: u64, levels: u32) -> Option<(u64, u64)> {
         let (window, steps) = (self.settings.window, 1 << (levels - 1));
-        let len = window.len().div_ceil(substreams).next_multiple_of(steps);
-        if window.len().div_ceil(substreams) < steps || window.len() < len {
+        let len = self.substream_len(substreams, levels);
+        // Each slice needs a position, and rounding up must not exceed the window.
+        if self.substream_len(substreams, 1) < steps || window.len() < len {
             return None;
         }
         let open = if window.time().is_some() { steps * open_max(window, len) } else { 1 };
-        Some((kept(window.len(), self.settings.retention, len), open))
+        Some((count_kept(window.len(), self.settings.retention, len), open))
     }
 
     /// What found keys take and which are found, with this many substreams.
-    fn keys(&self, substreams: u64) -> Result<FoundGuess, PlanError> {
+    fn guess_found(&self, substreams: u64) -> Result<FoundGuess, PlanError> {
         if self.settings.domain.search().is_none() {
             return Ok(FoundGuess { bytes: 0, least: 0.0, share: None });
         }
-        let plan = Plan::derive(self.settings.clone(), smallest(substreams).into())?;
+        let plan = Plan::derive(self.settings.clone(), smallest_method(substreams).into())?;
         let share = plan.search_plan().map(SearchPlan::share);
         Ok(FoundGuess { bytes: plan.found_bytes(), least: plan.least_found(), share })
     }
 
     /// The noise for each number of rows; identity counters are like one row.
-    fn laws(&self, substreams: u64, keys_share: Option<Ratio>) -> Result<Vec<Variant>, PlanError> {
+    fn list_variants(&self, substreams: u64, keys_share: Option<Ratio>) -> Result<Vec<Variant>, PlanError> {
         let mut laws = Vec::new();
-        let substreams = touched(self.settings.window.len(), self.settings.window.len().div_ceil(substreams));
+        let substreams = count_touched(self.settings.window.len(), self.substream_len(substreams, 1));
         for rows in ROWS {
             let reach = Reach::new(self.settings.unit, rows, substreams);
             // With equal noise the pure promise is taken, as it comes first.
             for noise in NoiseChoice::all() {
-                let budget = Budget::of(&self.settings, keys_share, noise)?;
-                let Ok((law, _)) = calibrated(noise, budget, reach) else { continue };
+                let budget = Budget::for_sketches(&self.settings, keys_share, noise)?;
+                let Ok((law, _)) = calibrate_noise(noise, budget, reach) else { continue };
                 laws.push(Variant { counting: CounterKind::Hashed { rows }, law, noise });
                 if rows == 1 {
                     laws.push(Variant { counting: CounterKind::Identity, law, noise });
@@ -413,7 +442,7 @@ impl Request {
         Ok(laws)
     }
 
-    fn layout(&self, cells: u64, counting: CounterKind) -> Option<CounterLayout> {
+    fn choose_layout(&self, cells: u64, counting: CounterKind) -> Option<CounterLayout> {
         match counting {
             CounterKind::Identity => {
                 let keys = self.settings.domain.keys()?.len() as u64;
@@ -427,52 +456,57 @@ impl Request {
     }
 
     /// How many counters a sketch can have beside found keys of this many bytes.
-    fn cells(&self, substreams: u64, found: u64) -> u64 {
-        let len = self.settings.window.len().div_ceil(substreams);
-        let kept = kept(self.settings.window.len(), self.settings.retention, len);
+    fn count_cells(&self, substreams: u64, found: u64) -> u64 {
+        let len = self.substream_len(substreams, 1);
+        let kept = count_kept(self.settings.window.len(), self.settings.retention, len);
         let open = open_max(self.settings.window, len);
-        let reserve = kept * overflow_bytes(*ROWS.end(), self.items().div_ceil(substreams));
+        let reserve = kept * overflow_bytes(*ROWS.end(), self.window_items().div_ceil(substreams));
         self.bytes.saturating_sub(reserve + found) / Plan::flat_cell_bytes(kept, open)
     }
 
     /// Which counts are cut how finely.
-    fn levels(&self, substreams: u64, tried: &Tried) -> LevelPlan {
+    fn plan_levels(&self, substreams: u64, tried: &Tried) -> LevelPlan {
         let listed = self.settings.domain.keys().map_or(0, Keys::len);
         let keys = if 0 < tried.pinned { tried.pinned as usize } else { listed };
-        let len = self.settings.window.len().div_ceil(substreams).next_multiple_of(1 << (tried.levels - 1));
+        let len = self.substream_len(substreams, tried.levels);
         let substreams = self.settings.window.len().div_ceil(len);
-        let levels = LevelPlan::new(tried.levels, substreams, self.items(), keys, tried.own);
+        let levels = LevelPlan::new(tried.levels, substreams, self.window_items(), keys, tried.own);
         if 0 < tried.pinned { levels.beside_hashed() } else { levels }
     }
 
     /// Whether a counter for each key and so many levels can be had.
     fn has_room(&self, substreams: u64, tried: &Tried) -> bool {
         let are_own = tried.counters == CounterLayout::Identity && matches!(tried.law, Law::Laplace { .. });
-        let Some((kept, open)) = self.arrays(substreams, tried.levels).filter(|_| are_own) else {
+        let Some((kept, open)) = self.count_arrays(substreams, tried.levels).filter(|_| are_own) else {
             return false;
         };
         let keys = self.settings.domain.keys().map_or(0, Keys::len) as u64;
-        let len = self.settings.window.len().div_ceil(substreams).next_multiple_of(1 << (tried.levels - 1));
-        let reserve = kept * overflow_bytes(1, substream_items(self.settings.window, len));
-        let slices = self.levels(substreams, tried).bytes(kept, keys);
+        let items = substream_items(self.settings.window, self.substream_len(substreams, tried.levels));
+        let reserve = kept * overflow_bytes(1, items);
+        let slices = self.plan_levels(substreams, tried).slice_bytes(kept, keys);
         Plan::flat_cell_bytes(kept, open) * keys + reserve + slices <= self.bytes
     }
 
-    fn items(&self) -> u64 {
+    /// The length of a substream that can be cut into the slices of so many levels.
+    fn substream_len(&self, substreams: u64, levels: u32) -> u64 {
+        self.settings.window.len().div_ceil(substreams).next_multiple_of(1 << (levels - 1))
+    }
+
+    fn window_items(&self) -> u64 {
         self.settings.window.expected_items()
     }
 }
 
 /// The same with the share of ε by which the keys were judged.
 fn with_share(mut settings: Settings, share: Option<Ratio>) -> Settings {
-    if let Domain::Found(search_plan) = &mut settings.domain {
-        search_plan.share = share;
+    if let Domain::Found(search) = &mut settings.domain {
+        search.share = share;
     }
     settings
 }
 
 /// A plan by which keys are judged; they do not depend on the counters.
-fn smallest(substreams: u64) -> TunedMethod {
+fn smallest_method(substreams: u64) -> TunedMethod {
     let counters = CounterLayout::Hashed { rows: 1, columns: COLUMNS_MIN as u32 };
     TunedMethod { substreams, counters, ..TunedMethod::default() }
 }
@@ -547,12 +581,13 @@ impl Plan {
             CounterLayout::Identity => CounterLayout::Identity,
             _ => CounterLayout::Hashed { rows: shape.rows, columns: shape.columns },
         };
-        let structure = structure(settings.window.len(), method.substreams, counters, self.ranges()[0].law());
+        let structure =
+            structure_of(settings.window.len(), method.substreams, counters, self.ranges()[0].law());
         let keys = settings.domain.keys().map_or(0, Keys::len);
         let pinned =
             (0 < self.pinned()).then(|| Pinned { keys: self.pinned() as usize, law: self.own_law() });
         let structure = PredictedStructure { least_fitted: self.least_found(), keys, pinned, ..structure };
-        let prediction = Prediction::new(structure, &expectation.counts(items)?, expectation.drift);
+        let prediction = Prediction::new(structure, &expectation.expected_counts(items)?, expectation.drift);
         Ok(Some(prediction.with_levels(self.levels().clone().for_walk(expectation.walk()))))
     }
 }
@@ -577,7 +612,7 @@ impl fmt::Display for Planned {
 }
 
 /// What is predicted of a structure; identity counters do not collide.
-pub(crate) fn structure(
+pub(crate) fn structure_of(
     window_len: u64,
     substreams: u64,
     counters: CounterLayout,
@@ -593,12 +628,12 @@ pub(crate) fn structure(
 }
 
 /// The smallest value in the range whose plan meets the target, by bisection in the logarithm.
-fn search(
+fn search_smallest(
     (low, high): (f64, f64),
     target: Target,
     at: impl Fn(f64) -> Result<Request, PlanError>,
 ) -> Result<Option<Planned>, PlanError> {
-    let best = |request: &Request| request.best(|prediction| target.of(prediction));
+    let best = |request: &Request| request.choose_best(|prediction| target.predicted_error(prediction));
     let meets = |value: f64| -> Result<bool, PlanError> {
         match best(&at(value)?) {
             Ok(choice) => Ok(choice.score <= target.goal()),
@@ -606,6 +641,7 @@ fn search(
             Err(error) => Err(error),
         }
     };
+    // Errors fall as the value grows: if the largest does not meet the target, none does.
     if !meets(high)? {
         return Ok(None);
     }
@@ -615,7 +651,7 @@ fn search(
         if meets(middle.exp())? { high = middle } else { low = middle }
     }
     let request = at(high.exp())?;
-    request.planned(best(&request)?).map(Some)
+    request.derive_plan(best(&request)?).map(Some)
 }
 
 #[cfg(test)]
@@ -656,8 +692,9 @@ mod tests {
         {
             let settings = Settings::last_items(20_000, epsilon).expect("in range").with_keys(0..keys);
             let request = Request::new(settings).with_bytes(bytes).with_levels(1);
-            let choices =
-                request.choices(|prediction| prediction.frequent() + prediction.rare()).expect("plans");
+            let choices = request
+                .try_structures(|prediction| prediction.frequent() + prediction.rare())
+                .expect("plans");
             let smallest = choices.iter().min_by(|a, b| a.score.total_cmp(&b.score)).expect("plans");
             assert!(
                 matches!(smallest.tried.counters, CounterLayout::Hashed { rows: 1, .. }),

@@ -28,22 +28,22 @@ impl<'a> PaperAnswers<'a> {
         }
     }
 
-    pub(crate) fn span(&self) -> Range<u64> {
+    pub(crate) fn covered_span(&self) -> Range<u64> {
         self.cover.span.clone()
     }
 
-    pub(crate) fn frequency(&self, item: Item<'_>) -> Estimate {
+    pub(crate) fn estimate_item(&self, item: Item<'_>) -> Estimate {
         self.to_estimate(self.question.cached.released.sum_minima(&self.cover, item), self.error_bound())
     }
 
     /// Items of the covered span, by noisy counters where presence is private.
-    pub(crate) fn items(&self) -> u64 {
+    pub(crate) fn count_items(&self) -> u64 {
         let items = self.cover.parts.iter().map(|part| self.question.cached.released.items_in(*part));
         items.fold(0, u64::saturating_add)
     }
 
     /// The chosen keys, largest first, as they are: their bounds are worst cases, and none is hidden.
-    pub(crate) fn list<'k>(&self, keys: &'k Keys, selection: &Selection) -> List<'k> {
+    pub(crate) fn list_keys<'k>(&self, keys: &'k Keys, selection: &Selection) -> List<'k> {
         let values = self.question.cached.estimate_keys(&self.cover, keys);
         let bound = self.error_bound();
         self.rank_rows(&values, selection, |index| (keys.get(index), self.to_estimate(values[index], bound)))
@@ -51,7 +51,7 @@ impl<'a> PaperAnswers<'a> {
 
     /// The chosen candidates.
     pub(crate) fn list_among<'i>(&self, candidates: &[Item<'i>], selection: &Selection) -> List<'i> {
-        let estimates: Vec<Estimate> = candidates.iter().map(|item| self.frequency(*item)).collect();
+        let estimates: Vec<Estimate> = candidates.iter().map(|item| self.estimate_item(*item)).collect();
         let values: Vec<f64> = estimates.iter().map(|estimate| estimate.value).collect();
         self.rank_rows(&values, selection, |index| (candidates[index], estimates[index].clone()))
     }

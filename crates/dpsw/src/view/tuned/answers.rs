@@ -47,20 +47,21 @@ impl<'a> Question<'a> {
 }
 
 impl TunedAnswers<'_> {
-    pub(crate) fn span(&self) -> Range<u64> {
+    pub(crate) fn covered_span(&self) -> Range<u64> {
         self.model.weights().span.clone()
     }
 
     /// Keys of a list are answered from the cache of the whole window, which then answers everyone alike.
-    pub(crate) fn frequency(&self, item: Item<'_>) -> Estimate {
+    pub(crate) fn estimate_item(&self, item: Item<'_>) -> Estimate {
         self.to_estimate(self.answer_item(item))
     }
 
     pub(crate) fn answer_item(&self, item: Item<'_>) -> Answer {
         let Question { plan, cached, .. } = self.question;
+        // Where a key is pinned the rows hold nothing of it (PRIVACY.md: rule 33).
         if 0 < plan.pinned()
             && let Some(series) =
-                self.series().get_pinned(cached.released.mapping().fingerprint_key.hash_item(item))
+                self.series_index().get_pinned(cached.released.mapping().fingerprint_key.hash_item(item))
         {
             return self.answer_of(series);
         }
@@ -69,14 +70,16 @@ impl TunedAnswers<'_> {
         let keys = cached.released.keys(plan).filter(|_| is_indexed);
         match keys.and_then(|keys| Some((keys, cached.key_index(keys, item)?))) {
             Some((keys, key_index)) if self.is_whole => self.answer_at(key_index, &self.sums_of_keys(keys)),
-            Some((_, key_index)) if let Some(series) = self.series().get(key_index) => self.answer_of(series),
+            Some((_, key_index)) if let Some(series) = self.series_index().get(key_index) => {
+                self.answer_of(series)
+            }
             _ => cached.fits().answer_item(self.question.evidence(), self.model, item),
         }
     }
 
     /// The answer of the key with this index.
     fn answer_at(&self, key_index: usize, sums: &[KeySums]) -> Answer {
-        match self.series().get(key_index) {
+        match self.series_index().get(key_index) {
             Some(series) => self.answer_of(series),
             None => self.model.answer_key(&sums[key_index]),
         }
@@ -84,18 +87,18 @@ impl TunedAnswers<'_> {
 
     fn answer_of(&self, series: &KeySeries) -> Answer {
         let Question { plan, noises, window, .. } = self.question;
-        self.series().answer_series(series, plan, noises, window)
+        self.series_index().answer_series(series, plan, noises, window)
     }
 
     /// The keys that are cut more finely than most.
-    fn series(&self) -> &SeriesIndex {
-        self.question.cached.fits().series(self.question.evidence())
+    fn series_index(&self) -> &SeriesIndex {
+        self.question.cached.fits().series_index(self.question.evidence())
     }
 
     /// Items of the window, by noisy counters where presence is private.
-    pub(crate) fn items(&self) -> u64 {
+    pub(crate) fn count_items(&self) -> u64 {
         let slices = self.model.weights().slices.iter();
-        // PRIVACY.md: rule 18. Totals are sealed with their noise where presence is private.
+        // Totals are sealed with their noise where presence is private (PRIVACY.md: rule 18).
         let total: f64 =
             slices.map(|slice| slice.weight * slice.part * self.substream_of(slice).total() as f64).sum();
         total.max(0.0) as u64
@@ -106,7 +109,7 @@ impl TunedAnswers<'_> {
     }
 
     /// Events of the window that the caps of users left out.
-    pub(crate) fn capped(&self) -> Option<u64> {
+    pub(crate) fn count_capped(&self) -> Option<u64> {
         self.question.plan.user_room()?;
         let slices = self.model.weights().slices.iter();
         let capped: Option<f64> = slices
@@ -116,7 +119,7 @@ impl TunedAnswers<'_> {
     }
 
     /// Rows chosen from all keys by their estimates.
-    pub(crate) fn list<'k>(&self, keys: &'k Keys, selection: &Selection) -> List<'k> {
+    pub(crate) fn list_keys<'k>(&self, keys: &'k Keys, selection: &Selection) -> List<'k> {
         let sums = self.sums_of_keys(keys);
         let values = self.values_of(&sums);
         self.choose_rows(self.errors_of_rare(), &values, selection, |key_index| {
@@ -131,16 +134,16 @@ impl TunedAnswers<'_> {
 
     fn values_of(&self, sums: &[KeySums]) -> Vec<f64> {
         let parts = self.model.parts();
-        let mut values: Vec<f64> = sums.iter().map(|sums| sums.value(parts)).collect();
-        for (key_index, series) in self.series().iter() {
-            values[key_index] = self.series().estimate_value(series, self.question.window);
+        let mut values: Vec<f64> = sums.iter().map(|sums| sums.estimate_window(parts)).collect();
+        for (key_index, series) in self.series_index().iter() {
+            values[key_index] = self.series_index().estimate_value(series, self.question.window);
         }
         values
     }
 
     /// By how much rare keys are off, as most of a list are.
     pub(crate) fn errors_of_rare(&self) -> Errors {
-        self.model.errors()
+        self.model.rare_errors()
     }
 
     /// Rows chosen from candidates by their estimates.
@@ -171,7 +174,8 @@ impl TunedAnswers<'_> {
     ) -> List<'k> {
         let mut items = Vec::new();
         let mut rows = Vec::new();
-        for index in selection.choose_indices(values, |least| SLACK * errors.deviation(least)) {
+        // What is shown of a row differs from its estimate: some that lie below a threshold may reach it.
+        for index in selection.choose_indices(values, |least| SLACK * errors.deviation_at(least)) {
             let (item, answer) = answer(index);
             items.push(item);
             rows.push((answer.to_row(), self.to_estimate(answer)));
@@ -213,7 +217,7 @@ impl TunedAnswers<'_> {
             tail,
             covered: answer.covered,
             window: self.question.window.clone(),
-            capped: self.capped(),
+            capped: self.count_capped(),
         }
     }
 }

@@ -27,12 +27,12 @@ pub(crate) struct Evidence<'a> {
 
 impl<'a> Evidence<'a> {
     /// The counters of a slice.
-    pub(crate) fn sketch(&self, slice: &Slice) -> &'a SealedSketch {
+    pub(crate) fn sketch_of(&self, slice: &Slice) -> &'a SealedSketch {
         self.substreams[slice.substream].sketch(slice.range).expect("slices are sealed")
     }
 
     /// The sealed slices of most keys.
     pub(crate) fn slices(&self) -> Vec<Slice> {
-        Slice::sealed(self.substreams, self.plan, self.stream)
+        Slice::all_sealed(self.substreams, self.plan, self.stream)
     }
 }

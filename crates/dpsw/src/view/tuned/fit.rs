@@ -95,7 +95,7 @@ pub(crate) enum SubstreamFit {
 impl SubstreamFit {
     /// The estimate of the key with these cells; `candidate` is its rank among the candidates, if it is one.
     #[inline]
-    pub(crate) fn estimate(
+    pub(crate) fn estimate_key(
         &self,
         sketch: &SealedSketch,
         cells: impl Iterator<Item = usize>,
@@ -140,7 +140,7 @@ impl SubstreamFit {
     }
 
     /// The estimates of these keys, which begin at `first` in the list, without the fitted counts of candidates.
-    /// With them each is the same as [`estimate`](Self::estimate) gives.
+    /// With them each is the same as [`estimate_key`](Self::estimate_key) gives.
     pub(crate) fn estimate_all(
         &self,
         observed: Observed<'_>,
@@ -169,7 +169,7 @@ impl SubstreamFit {
     }
 
     /// How far an estimate is off.
-    pub(crate) fn spread(&self, shape: Shape) -> Spread {
+    pub(crate) fn estimate_spread(&self, shape: Shape) -> Spread {
         let rows = f64::from(shape.rows);
         let square = self.own_scale(shape).powi(2);
         match *self {
@@ -227,6 +227,7 @@ impl PartlyPinned {
         if self.share == 0.0 {
             return NOWHERE;
         }
+        // Noise grows with the root of the number of substreams: a key keeps its distance in deviations.
         (middle + (self.sum as f64 - middle * self.share) / self.share.sqrt()).round() as i64
     }
 }
@@ -269,6 +270,7 @@ impl Candidates {
         let mut key_indices: Vec<usize> = (0..totals.len())
             .filter(|&index| totals[index] != NOWHERE && middle + reach < totals[index] as f64)
             .collect();
+        // By index where totals are equal: a view that is loaded must fit in the same order.
         key_indices.sort_unstable_by_key(|&index| (Reverse(totals[index]), index));
         key_indices.truncate((CANDIDATE_SHARE * cells as f64) as usize);
         Self { key_indices, middle, reach, near: Vec::new() }
@@ -306,7 +308,7 @@ impl Candidates {
         let Some(shape) = observed.first().map(|o| o.sketch.shape()) else { return false };
         let mut variance = 0.0;
         let mut noise = 0.0;
-        for spread in fitted.iter().map(|fitted| fitted.spread(shape)) {
+        for spread in fitted.iter().map(|fitted| fitted.estimate_spread(shape)) {
             variance += spread.all.variance;
             noise += spread.noise;
         }
@@ -320,6 +322,7 @@ impl Candidates {
         let totals = self.sum_near(observed, fitted, fingerprints).into_iter().zip(self.near.iter().copied());
         let mut more: Vec<(f64, usize)> =
             totals.filter(|(total, index)| least < *total && !known.contains(index)).collect();
+        // By index where totals are equal, as above.
         more.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         more.truncate(room - self.key_indices.len());
         self.key_indices.extend(more.iter().map(|(_, index)| index));
@@ -365,6 +368,7 @@ impl Candidates {
 /// Takes a candidate with these smallest counters off all substreams in which it counts.
 fn take_candidate(candidate: usize, fits: &mut [LeastSquares], leasts: &mut [Option<f64>]) {
     for (least, fit) in leasts.iter_mut().zip(&*fits) {
+        // What all counters hold on average is not the candidate's.
         *least = least.map(|least| (least - fit.level).max(0.0));
     }
     let is_alone = fits.len() == 1;
@@ -496,7 +500,7 @@ impl LeastSquares {
     }
 
     /// Gauss-Seidel, largest first. The usual numbers of rows are unrolled.
-    fn sweep(&mut self) {
+    fn sweep_candidates(&mut self) {
         for _ in 0..SWEEPS {
             match self.rows {
                 2 => self.sweep_rows(2),
@@ -527,7 +531,7 @@ impl LeastSquares {
     /// Fits the candidates that are kept.
     fn fit_kept(mut self, kept: &[bool], noise: Moments) -> SubstreamFit {
         self.keep_candidates(kept);
-        self.sweep();
+        self.sweep_candidates();
         for (&cell, &value) in self.touched.iter().zip(&self.values) {
             self.cells[cell] = value as f32;
         }
@@ -606,7 +610,7 @@ mod tests {
             let noisy = self.sketch.cells().into_iter().map(|cell| cell + law.draw_exactly(generator) as i32);
             let cells: Vec<i32> = noisy.collect();
             let sketch = SealedSketch::of_released(self.sketch.shape(), &cells, None, Width::Narrow);
-            Self { sketch, noise: Moments::of(law, 1.0), ..self }
+            Self { sketch, noise: Moments::of_draws(law, 1.0), ..self }
         }
 
         fn observed(&self) -> Observed<'_> {
@@ -621,7 +625,7 @@ mod tests {
 
         fn estimate(&self, fitted: &SubstreamFit, candidates: &Candidates, key: u64) -> f64 {
             let rank = candidates.key_indices.iter().position(|&place| place as u64 == key);
-            fitted.estimate(&self.sketch, self.mapping.cells(key.into()), rank)
+            fitted.estimate_key(&self.sketch, self.mapping.cells(key.into()), rank)
         }
     }
 
@@ -660,7 +664,7 @@ mod tests {
                 let truth = counts.get(key as usize).copied().unwrap_or(0);
                 sample.estimate(&fitted, &candidates, key) - f64::from(truth)
             };
-            (keys.clone().map(error).collect(), fitted.spread(SHAPE).all.variance)
+            (keys.clone().map(error).collect(), fitted.estimate_spread(SHAPE).all.variance)
         };
         (0..SUBSTREAMS).map(&mut one).collect()
     }
@@ -734,7 +738,7 @@ mod tests {
             let error =
                 |key: u64| samples[7].estimate(&fitted, &candidates, key) - f64::from(short[key as usize]);
             squares += HEAVY.map(|key| error(key).powi(2)).sum::<f64>() / 13.0;
-            claims += fitted.spread(SHAPE).all.variance;
+            claims += fitted.estimate_spread(SHAPE).all.variance;
         }
         assert!((squares / claims - 1.0).abs() < 0.5, "{squares} for {claims}");
     }
@@ -795,7 +799,7 @@ mod tests {
                 Sample::new(Shape { rows: 3, columns: 50 }, number, &counts).with_noise(&mut generator);
             let places: Vec<usize> = (0..13).collect();
             let mut fit = LeastSquares::new(&sample.observed(), &Keys::Range(41), &places);
-            (0..100).for_each(|_| fit.sweep());
+            (0..100).for_each(|_| fit.sweep_candidates());
             let got = fit.counts.iter().copied().chain([fit.level]);
             check_least_squares(got, &least_squares(&sample, &places), 1e-6);
         }

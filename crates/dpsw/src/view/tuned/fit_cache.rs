@@ -26,7 +26,7 @@ const MORE_ROUNDS: usize = 2;
 /// Keys that are added up side by side.
 const LANES: usize = 4;
 /// Substreams that are added up at a time, so that the sums of a key stay in the processor.
-const NODES_AT_ONCE: usize = 8;
+const SLICES_AT_ONCE: usize = 8;
 
 /// The fits of all sealed substreams, made once when a view is first asked.
 #[derive(Debug, Default)]
@@ -85,7 +85,7 @@ impl<'a> Evidence<'a> {
         Some(Observed {
             sketch: substream.sketch(slice.range)?,
             mapping: &substream.mapping,
-            noise: Moments::of(self.plan.ranges()[slice.range].law(), self.noises),
+            noise: Moments::of_draws(self.plan.ranges()[slice.range].law(), self.noises),
             number: substream.number,
             length: slice.length,
             pins: self.pins,
@@ -123,6 +123,7 @@ impl<'a> Evidence<'a> {
         let window: Vec<_> =
             self.slices().iter().map(|slice| Arc::clone(&self.substreams[slice.substream])).collect();
         let mut sums = earlier.cloned().unwrap_or_default();
+        // Sums of integers: carried on from an earlier view they are the same as added up anew.
         sums.slide_to(
             &window,
             fingerprints.len(),
@@ -171,14 +172,14 @@ impl FitCache {
     }
 
     /// The keys that are cut more finely than most.
-    pub(crate) fn series(&self, evidence: Evidence<'_>) -> &SeriesIndex {
+    pub(crate) fn series_index(&self, evidence: Evidence<'_>) -> &SeriesIndex {
         &self.window_fit(evidence).series
     }
 
     /// How a window is read.
     pub(crate) fn make_model(&self, evidence: Evidence<'_>, window: &Range<u64>) -> WindowModel {
         let fit = self.window_fit(evidence);
-        WindowModel::new(evidence, window, fit.classes, |slice| fit.spread(evidence, slice))
+        WindowModel::new(evidence, window, fit.classes, |slice| fit.hashed_spread(evidence, slice))
     }
 
     /// The estimate of any item, from the substreams themselves.
@@ -266,15 +267,15 @@ impl WindowFit {
         fit.series = SeriesIndex::with_pinned_keys(
             evidence,
             &listed,
-            |slice, fingerprint| fit.estimate(evidence, slice, fingerprint),
-            |slice| fit.spread(evidence, slice),
+            |slice, fingerprint| fit.estimate_hashed(evidence, slice, fingerprint),
+            |slice| fit.hashed_spread(evidence, slice),
         );
         fit
     }
 
     /// How far estimates from hashed counters of a substream are off.
-    fn spread(&self, evidence: Evidence<'_>, slice: &Slice) -> Spread {
-        self.fitted[slice.index].spread(evidence.plan.shape())
+    fn hashed_spread(&self, evidence: Evidence<'_>, slice: &Slice) -> Spread {
+        self.fitted[slice.index].estimate_spread(evidence.plan.shape())
     }
 
     /// The rank of a key among the candidates, if it is one.
@@ -283,10 +284,10 @@ impl WindowFit {
     }
 
     /// What hashed counters of a substream hold of a key.
-    fn estimate(&self, evidence: Evidence<'_>, slice: &Slice, fingerprint: u64) -> f64 {
+    fn estimate_hashed(&self, evidence: Evidence<'_>, slice: &Slice, fingerprint: u64) -> f64 {
         let candidate = self.rank_of(fingerprint);
         let cells = evidence.substreams[slice.substream].mapping.hashed_cells(fingerprint);
-        self.fitted[slice.index].estimate(evidence.sketch(slice), cells, candidate)
+        self.fitted[slice.index].estimate_key(evidence.sketch_of(slice), cells, candidate)
     }
 
     fn key_sums(&self, evidence: Evidence<'_>, model: &WindowModel, item: Item<'_>) -> KeySums {
@@ -299,7 +300,7 @@ impl WindowFit {
             let substream = &evidence.substreams[slice.substream];
             let sketch = substream.sketch(slice.range).expect("weights name sealed slices");
             let cells = substream.mapping.cells_of(item, fingerprint);
-            let estimate = self.fitted[slice.index].estimate(sketch, cells, candidate);
+            let estimate = self.fitted[slice.index].estimate_key(sketch, cells, candidate);
             running.add_slice([estimate], seen.next_step(slice, model));
         }
         let [sums] = running.key_sums(&seen, model);
@@ -337,9 +338,9 @@ impl WindowFit {
         let mut candidates: Vec<Candidate> = self.candidates.values().copied().collect();
         candidates.retain(|candidate| in_block.contains(&(candidate.key_index as usize)));
         let lanes = block.len().div_ceil(LANES);
-        estimates.resize(lanes * NODES_AT_ONCE, [0.0; LANES]);
+        estimates.resize(lanes * SLICES_AT_ONCE, [0.0; LANES]);
         let mut running = vec![Running::NONE; lanes];
-        for (slices, steps) in read.slices.chunks(NODES_AT_ONCE).zip(read.steps.chunks(NODES_AT_ONCE)) {
+        for (slices, steps) in read.slices.chunks(SLICES_AT_ONCE).zip(read.steps.chunks(SLICES_AT_ONCE)) {
             for (slice, estimates) in slices.iter().zip(estimates.chunks_mut(lanes)) {
                 let fitted = &self.fitted[slice.index];
                 let estimates = estimates.as_flattened_mut();
@@ -497,8 +498,8 @@ mod tests {
                 let candidate = made.candidates.get(&fingerprint).map(|candidate| candidate.rank as usize);
                 let sketch = substream.sketch(WHOLE).expect("sealed");
                 let cells = substream.mapping.cells(3_u64.into());
-                value += weight * fitted.estimate(sketch, cells, candidate);
-                let spread = fitted.spread(stream.plan.shape());
+                value += weight * fitted.estimate_key(sketch, cells, candidate);
+                let spread = fitted.estimate_spread(stream.plan.shape());
                 variance += weight.powi(2) * spread.all.variance;
                 noise += weight.powi(2) * spread.noise;
             }

@@ -23,8 +23,15 @@ pub(crate) struct ForecastCosts {
 impl ForecastCosts {
     /// Adds the last slices of a key that are as long as its newest one. `noise` is the variance of a count, `window` the
     /// length of a window.
-    pub(crate) fn judge(&mut self, series: &KeySeries, all: &[Slice], last: usize, noise: f64, window: u64) {
-        let Some(newest) = series.newest(all) else { return };
+    pub(crate) fn judge_spans(
+        &mut self,
+        series: &KeySeries,
+        all: &[Slice],
+        last: usize,
+        noise: f64,
+        window: u64,
+    ) {
+        let Some(newest) = series.newest_slice(all) else { return };
         let len = newest.span.end - newest.span.start;
         let start = series.start(all);
         for (index, slice) in series.slices(all).enumerate().rev().take(last) {
@@ -41,7 +48,7 @@ impl ForecastCosts {
                 let until = slice.span.start;
                 let before = series.count_until(until, all) - series.count_until(until - reach, all);
                 let predicted = before / f64::from(span);
-                let error = (series.count(index) - predicted).powi(2);
+                let error = (series.count_of(index) - predicted).powi(2);
                 self.sums[choice] += (error / (noise + predicted.max(1.0))).min(WORST);
                 self.samples[choice] += 1;
             }
@@ -53,6 +60,7 @@ impl ForecastCosts {
         let costs = self.sums.iter().zip(self.samples).zip(SPANS);
         let judged = costs.filter(|((_, samples), _)| SAMPLES_MIN <= *samples);
         let means = judged.map(|((sum, samples), span)| (sum / f64::from(samples), span));
+        // Until there are enough samples, the newest slice predicts: nothing in it is out of date.
         means.min_by(|(one, _), (other, _)| one.total_cmp(other)).map_or(1, |(_, span)| span)
     }
 }
@@ -68,10 +76,10 @@ pub(crate) const CLASSES: usize = 3;
 /// Classes end at these parts of the count from which on more slices are worth their noise.
 const ENDS: [f64; CLASSES - 1] = [1.0 / 16.0, 1.0 / 4.0];
 /// Spans of them are judged by so many slices, and by about so many keys of a class.
-const JUDGED_NODES: usize = 4;
+const JUDGED_SLICES: usize = 4;
 const JUDGED_KEYS: usize = 1024;
 /// No longer span fits into a window of the fewest substreams that are worth it.
-const LONGEST_NODES: usize = 16;
+const LONGEST_SLICES: usize = 16;
 
 /// From how many slices keys that are cut like most are predicted, by what they count.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -95,9 +103,10 @@ impl ForecastClasses {
     pub(crate) fn new(evidence: Evidence<'_>, slices: &[Slice]) -> Self {
         let noise = evidence.plan.ranges()[WHOLE].law().variance() * evidence.noises;
         let substreams = evidence.plan.settings().window.len().div_ceil(evidence.plan.substream_len());
-        let ends = ENDS.map(|part| part * evidence.plan.levels().unit() * substreams as f64);
+        let ends = ENDS.map(|part| part * evidence.plan.levels().unit_count() * substreams as f64);
         let mut classes = Self { ends, spans: [1; CLASSES], noise };
-        let last = &slices[slices.len().saturating_sub(JUDGED_NODES + LONGEST_NODES)..];
+        let last = &slices[slices.len().saturating_sub(JUDGED_SLICES + LONGEST_SLICES)..];
+        // A single slice has none before it that could have predicted it.
         if last.len() < 2 {
             return classes;
         }
@@ -116,7 +125,7 @@ impl ForecastClasses {
     fn group_keys(&self, evidence: Evidence<'_>, slices: &[Slice]) -> [Vec<usize>; CLASSES] {
         let mut sums = vec![0; evidence.plan.shape().columns as usize];
         for slice in slices {
-            evidence.sketch(slice).add_to(&mut sums);
+            evidence.sketch_of(slice).add_to(&mut sums);
         }
         let length: f64 = slices.iter().map(|slice| slice.length).sum();
         let mut members = [const { Vec::new() }; CLASSES];
@@ -143,7 +152,7 @@ impl ForecastClasses {
 fn judge_key(costs: &mut ForecastCosts, evidence: Evidence<'_>, slices: &[Slice], key: usize, noise: f64) {
     let mut series = KeySeries::new();
     for (index, slice) in (0..).zip(slices) {
-        series.push(index, evidence.sketch(slice).cell(key).into());
+        series.push(index, evidence.sketch_of(slice).cell(key).into());
     }
-    costs.judge(&series, slices, JUDGED_NODES, noise, evidence.plan.settings().window.len());
+    costs.judge_spans(&series, slices, JUDGED_SLICES, noise, evidence.plan.settings().window.len());
 }

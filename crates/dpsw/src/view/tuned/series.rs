@@ -44,7 +44,7 @@ impl KeySeries {
         self.slices.iter().map(|&slice| &all[slice as usize])
     }
 
-    pub(crate) fn newest<'a>(&self, all: &'a [Slice]) -> Option<&'a Slice> {
+    pub(crate) fn newest_slice<'a>(&self, all: &'a [Slice]) -> Option<&'a Slice> {
         self.slices.last().map(|&slice| &all[slice as usize])
     }
 
@@ -53,12 +53,12 @@ impl KeySeries {
         self.slices.first().map_or(0, |&slice| all[slice as usize].span.start)
     }
 
-    pub(crate) fn count(&self, index: usize) -> f64 {
+    pub(crate) fn count_of(&self, index: usize) -> f64 {
         self.sums[index + 1] - self.sums[index]
     }
 
     pub(crate) fn counts(&self) -> Vec<f64> {
-        (0..self.len()).map(|index| self.count(index)).collect()
+        (0..self.len()).map(|index| self.count_of(index)).collect()
     }
 
     pub(crate) fn total(&self) -> f64 {
@@ -71,14 +71,14 @@ impl KeySeries {
         let cut = self.slices.get(next).map(|&slice| &all[slice as usize]);
         // Items are taken to come evenly inside a slice.
         match cut.filter(|slice| slice.span.start < position) {
-            Some(cut) => self.sums[next] + self.count(next) * cut.in_slices(position - cut.span.start),
+            Some(cut) => self.sums[next] + self.count_of(next) * cut.in_slices(position - cut.span.start),
             None => self.sums[next],
         }
     }
 
     /// What the next slice will hold, by so many before it.
     pub(crate) fn predict_next(&self, span: u32, all: &[Slice]) -> f64 {
-        let Some(newest) = self.newest(all) else { return 0.0 };
+        let Some(newest) = self.newest_slice(all) else { return 0.0 };
         let start = newest.start_of_last(span).max(self.start(all));
         (self.total() - self.count_until(start, all)) / newest.in_slices(newest.span.end - start)
     }

@@ -74,6 +74,7 @@ impl SeriesIndex {
     ) -> Self {
         let mut fingerprints: Vec<u64> =
             evidence.pins.iter().map(|(fingerprint, _, _)| fingerprint).collect();
+        // Pins are sorted by fingerprint; a key that was pinned twice has two of them side by side.
         fingerprints.dedup();
         let mut index = Self::default();
         let mut slices = Vec::new();
@@ -110,13 +111,19 @@ impl SeriesIndex {
         let mut costs = vec![ForecastCosts::default(); levels.count() as usize];
         for series in &self.series {
             let level = series.current_level(&self.slices, evidence.plan);
-            costs[level as usize].judge(series, &self.slices, JUDGED_SUBSTREAMS << level, noise, window);
+            costs[level as usize].judge_spans(
+                series,
+                &self.slices,
+                JUDGED_SUBSTREAMS << level,
+                noise,
+                window,
+            );
         }
         let spans: Vec<u32> = costs.iter().map(ForecastCosts::best_span).collect();
         for series in &mut self.series {
             series.shrink_to_fit();
             let span = spans[series.current_level(&self.slices, evidence.plan) as usize];
-            let newest = series.len().checked_sub(1).map_or(0.0, |newest| series.count(newest));
+            let newest = series.len().checked_sub(1).map_or(0.0, |newest| series.count_of(newest));
             let is_jump = is_jump(newest, series.predict_next(span, &self.slices), noise, span.into());
             series.span = if is_jump { 1 } else { span };
         }
@@ -164,7 +171,7 @@ impl SeriesIndex {
 
     /// The estimate of a window: the same as [`answer_series`](Self::answer_series) gives.
     pub(crate) fn estimate_value(&self, series: &KeySeries, window: &Range<u64>) -> f64 {
-        let Some(newest) = series.newest(&self.slices) else { return 0.0 };
+        let Some(newest) = series.newest_slice(&self.slices) else { return 0.0 };
         let ahead = window.end.saturating_sub(newest.span.end.max(window.start));
         let sealed =
             series.count_until(window.end, &self.slices) - series.count_until(window.start, &self.slices);
@@ -182,7 +189,7 @@ impl SeriesIndex {
         let slices =
             series.slices(&self.slices).enumerate().map(|(index, slice)| Slice { index, ..slice.clone() });
         let weights = Weights::new(&slices.collect::<Vec<_>>(), plan, window, series.span);
-        let law = Moments::of(plan.own_law(), noises);
+        let law = Moments::of_draws(plan.own_law(), noises);
         let own = Spread { all: law, noise: law.variance };
         let model = WindowModel::of_own(weights, |slice| self.hashed_spread(slice, plan).unwrap_or(own));
         model.answer_key(&model.sums_of(&series.counts()))
@@ -224,7 +231,7 @@ impl KeySeries {
 
     /// The level that the key has now.
     fn current_level(&self, all: &[Slice], plan: &Plan) -> u32 {
-        self.newest(all).map_or(0, |newest| plan.levels().level_of(newest.range))
+        self.newest_slice(all).map_or(0, |newest| plan.levels().level_of(newest.range))
     }
 }
 

@@ -32,7 +32,11 @@ pub(crate) struct Slice {
 
 impl Slice {
     /// The sealed slices of most keys that the stream reaches into, oldest first, each without weight.
-    pub(crate) fn sealed(substreams: &[Arc<SealedSubstream>], plan: &Plan, stream: &Range<u64>) -> Vec<Self> {
+    pub(crate) fn all_sealed(
+        substreams: &[Arc<SealedSubstream>],
+        plan: &Plan,
+        stream: &Range<u64>,
+    ) -> Vec<Self> {
         let mut slices: Vec<Self> = Vec::new();
         for (index, substream) in substreams.iter().enumerate() {
             let first = slices.len();
@@ -41,6 +45,7 @@ impl Slice {
                 let slice = Self::new((index, substream.number), range, plan, stream);
                 slices.extend(slice.map(|slice| Self { index: slices.len(), ..slice }));
             }
+            // Totals are kept per substream: each of its slices stands for an equal part of it.
             let part = 1.0 / (slices.len() - first) as f64;
             for slice in &mut slices[first..] {
                 slice.part = part;
@@ -199,6 +204,7 @@ impl Weights {
         let ahead = window.end.saturating_sub(sealed_end.max(window.start));
         let mut read: Vec<Slice> = sealed.iter().filter_map(|slice| slice.weigh_inside(window)).collect();
         let start = read.first().map_or(window.end, |first| first.span.start.max(window.start));
+        // A window that ended before the last seal is all sealed: nothing is predicted.
         let newest = sealed.last().filter(|_| sealed_end <= window.end);
         // A window after the last seal is a prediction alone: the newest slice is read for it, without weight of its own.
         if read.is_empty() && 0 < ahead {
@@ -208,7 +214,7 @@ impl Weights {
         let slices: Vec<Slice> =
             sealed.iter().filter_map(|slice| predicted.weigh_slice(slice, window)).collect();
         let unit = plan.substream_len() as f64;
-        let edge = Misfit::of(&cut_pieces(&slices, sealed_end, window, unit));
+        let edge = Misfit::of_pieces(&cut_pieces(&slices, sealed_end, window, unit));
         let len: f64 = slices.iter().map(|slice| slice.weight * slice.length).sum();
         Self {
             seen: slices_seen(sealed, &read, plan),
@@ -376,7 +382,7 @@ mod tests {
     fn read_of(stream: Range<u64>, sealed: Range<u64>, window: Range<u64>) -> Weights {
         let plan = plan();
         let substreams: Vec<_> = sealed.map(|number| substream(&plan, number)).collect();
-        Weights::new(&Slice::sealed(&substreams, &plan, &stream), &plan, &window, 1)
+        Weights::new(&Slice::all_sealed(&substreams, &plan, &stream), &plan, &window, 1)
     }
 
     fn parts(weights: &Weights) -> Vec<(usize, f64)> {
@@ -470,7 +476,8 @@ mod tests {
         let plan = plan();
         let whole = substream(&plan, 0);
         let running = Arc::new(SealedSubstream::new(1, whole.mapping.clone()));
-        let weights = Weights::new(&Slice::sealed(&[whole, running], &plan, &(0..16)), &plan, &(5..16), 1);
+        let weights =
+            Weights::new(&Slice::all_sealed(&[whole, running], &plan, &(0..16)), &plan, &(5..16), 1);
         assert_eq!((parts(&weights), weights.span), (vec![(0, 1.1)], 5..10));
     }
 

@@ -106,7 +106,7 @@ const _: () = assert!(size_of::<KeySums>() == KEY_SUMS_LEN, "the plan counts on 
 
 impl KeySums {
     /// With so much of the ends of the window.
-    pub(crate) fn value(&self, parts: Parts) -> f64 {
+    pub(crate) fn estimate_window(&self, parts: Parts) -> f64 {
         self.sum_sealed(parts.outer) + parts.ahead * self.predicted
     }
 
@@ -120,7 +120,7 @@ impl KeySums {
         KeyDrift {
             walk: self.walk.into(),
             excess: self.excess.into(),
-            deviation: by_chance.deviation(rate),
+            deviation: by_chance.deviation_at(rate),
             rate,
         }
     }
@@ -186,6 +186,9 @@ impl Class {
 /// It is a function of the plan, the window and what is sealed, so that a view loaded from bytes answers the same to the last
 /// bit. A key's sums ([`KeySums`]) belong to the model that made them: its class is an index into the classes here, and
 /// class 0 is the one of rare keys, as most of a list are.
+///
+/// Invariant: there is at least one class, and all of them see the same slices; they differ in what the unsealed part is
+/// predicted from.
 #[derive(Debug)]
 pub(crate) struct WindowModel {
     /// Keys of different classes are predicted from different spans, and else read alike.
@@ -239,12 +242,12 @@ impl WindowModel {
     }
 
     /// Those of rare keys, as most of a list are.
-    pub(crate) fn errors(&self) -> Errors {
+    pub(crate) fn rare_errors(&self) -> Errors {
         self.classes[0].errors()
     }
 
     /// The part of their variance that is privacy noise.
-    pub(crate) fn noise(&self) -> f64 {
+    pub(crate) fn rare_noise(&self) -> f64 {
         self.classes[0].variances.noise
     }
 
@@ -265,7 +268,7 @@ impl Class {
 
     fn answer_key(&self, sums: &KeySums) -> Answer {
         Answer {
-            value: sums.value(self.weights.parts()),
+            value: sums.estimate_window(self.weights.parts()),
             base: self.variances.all,
             noise: self.variances.noise,
             edges: self.weights.edges,
@@ -403,7 +406,7 @@ struct ByChance {
 }
 
 impl ByChance {
-    fn deviation(self, rate: f64) -> f64 {
+    fn deviation_at(self, rate: f64) -> f64 {
         self.noise + self.per_rate * rate
     }
 }
