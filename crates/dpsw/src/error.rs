@@ -574,7 +574,7 @@ pub enum MergeError {
     },
     /// Too many sites.
     #[error("more than 1000 sites cannot be merged")]
-    MergedAnswers,
+    Sites,
     /// Reproducible noise claims no privacy.
     #[error("a view of reproducible noise claims no privacy and is not merged")]
     NoClaim,

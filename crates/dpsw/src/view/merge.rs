@@ -199,7 +199,7 @@ impl WindowView {
             return Err(MergeError::Keys);
         }
         if SITES_MAX < self.sites.len() + other.sites.len() {
-            return Err(MergeError::MergedAnswers);
+            return Err(MergeError::Sites);
         }
         match other.sites.iter().find(|site| self.sites.contains(site)) {
             Some(&site) => Err(MergeError::Duplicate { site }),
